@@ -1,0 +1,2580 @@
+/* ugrid.h - v0.1.0 - uniform grids for particles in 2D and 3D: five builds, four walks, C99 and CUDA.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/* @@DOC@@ */
+
+#ifndef UGRID_H
+#define UGRID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UGRID_VERSION_MAJOR 0
+#define UGRID_VERSION_MINOR 1
+#define UGRID_VERSION_PATCH 0
+
+/* ------------------------------------------------------------------------------------------------
+   >>options: compile-time choices (the table at the top says where each must be defined)
+   ------------------------------------------------------------------------------------------------ */
+
+#ifndef UGRID_REAL
+#define UGRID_REAL float
+#endif
+
+/* 1 for float, 2 for double: what the preprocessor can compare. */
+#define UGRID_I_REAL_float  1
+#define UGRID_I_REAL_double 2
+#define UGRID_I_PASTE(a, b) a##b
+#define UGRID_I_KIND_OF(real) UGRID_I_PASTE(UGRID_I_REAL_, real)
+#define UGRID_I_REAL_KIND UGRID_I_KIND_OF(UGRID_REAL)
+
+#if UGRID_I_REAL_KIND != 1 && UGRID_I_REAL_KIND != 2
+#error "ugrid.h: UGRID_REAL must be float or double"
+#endif
+
+#if defined(UGRID_IMPLEMENTATION) && defined(UGRID_CUDA) && !defined(__CUDACC__)
+#error "ugrid.h: UGRID_IMPLEMENTATION with UGRID_CUDA needs nvcc: put both into one .cu file"
+#endif
+
+#ifndef UGRID_API
+#ifdef UGRID_STATIC
+#if defined(__GNUC__) || defined(__clang__)
+#define UGRID_API __attribute__((unused)) static
+#else
+#define UGRID_API static
+#endif
+#else
+#define UGRID_API extern
+#endif
+#endif
+
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define UGRID_FN static __host__ __device__ __forceinline__
+#define UGRID_ALIGN_RECORD __align__(16)
+#else
+#define UGRID_FN static inline
+#define UGRID_ALIGN_RECORD
+#endif
+
+/* In a double build every function gets a second name, so that a program which mixes
+   float and double builds does not link, instead of computing nonsense. */
+#if UGRID_I_REAL_KIND == 2
+#define ugrid_defaults          ugrid_f64_defaults
+#define ugrid_choose            ugrid_f64_choose
+#define ugrid_fit               ugrid_f64_fit
+#define ugrid_reserve           ugrid_f64_reserve
+#define ugrid_build             ugrid_f64_build
+#define ugrid_free              ugrid_f64_free
+#define ugrid_bytes             ugrid_f64_bytes
+#define ugrid_validate          ugrid_f64_validate
+#define ugrid_gather            ugrid_f64_gather
+#define ugrid_scatter           ugrid_f64_scatter
+#define ugrid_cell_sums         ugrid_f64_cell_sums
+#define ugrid_query             ugrid_f64_query
+#define ugrid_count_pairs       ugrid_f64_count_pairs
+#define ugrid_count_neighbors   ugrid_f64_count_neighbors
+#define ugrid_neighbors         ugrid_f64_neighbors
+#define ugrid_neighbors_at      ugrid_f64_neighbors_at
+#define ugrid_each_pair         ugrid_f64_each_pair
+#define ugrid_result_text       ugrid_f64_result_text
+#define ugrid_version           ugrid_f64_version
+#define ugrid_cuda_fit              ugrid_f64_cuda_fit
+#define ugrid_cuda_reserve          ugrid_f64_cuda_reserve
+#define ugrid_cuda_build            ugrid_f64_cuda_build
+#define ugrid_cuda_free             ugrid_f64_cuda_free
+#define ugrid_cuda_check            ugrid_f64_cuda_check
+#define ugrid_cuda_download         ugrid_f64_cuda_download
+#define ugrid_cuda_gather           ugrid_f64_cuda_gather
+#define ugrid_cuda_scatter          ugrid_f64_cuda_scatter
+#define ugrid_cuda_cell_sums        ugrid_f64_cuda_cell_sums
+#define ugrid_cuda_count_pairs      ugrid_f64_cuda_count_pairs
+#define ugrid_cuda_count_neighbors  ugrid_f64_cuda_count_neighbors
+#define ugrid_cuda_neighbors        ugrid_f64_cuda_neighbors
+#define ugrid_cuda_neighbors_at     ugrid_f64_cuda_neighbors_at
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>results
+   ------------------------------------------------------------------------------------------------ */
+
+/* One list makes the codes and their texts. */
+#define UGRID_RESULTS(X) \
+    X(UGRID_OK,               "all is well") \
+    X(UGRID_STOPPED,          "the callback returned non-zero and so ended the search") \
+    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is neither 0 nor at least dim numbers") \
+    X(UGRID_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
+    X(UGRID_BAD_BOX,          "desc.min must be below desc.max on every axis, both finite; a periodic axis, a reserve and a CUDA build need them given") \
+    X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
+    X(UGRID_BAD_SIZE,         "desc.size must be positive and finite and span at most 16 cells an axis: enlarge desc.cell") \
+    X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32)") \
+    X(UGRID_BAD_OPTION,       "an enum or flag of desc or of the call has a value that does not exist, or desc.unbounded meets desc.periodic") \
+    X(UGRID_BAD_WALK,         "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, UGRID_LOOSE and a box: choose another desc.walk") \
+    X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
+    X(UGRID_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until ugrid_free") \
+    X(UGRID_BAD_RADIUS,       "radius must be positive and finite, and its square a normal number") \
+    X(UGRID_NOT_FINITE,       "a position is NaN or infinite: grid.bad_id is the first such particle") \
+    X(UGRID_TOO_MANY_CELLS,   "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set desc.unbounded") \
+    X(UGRID_TOO_MANY_ENTRIES, "more than 2^31 - 2 entries: fewer particles, or a smaller desc.size against desc.cell") \
+    X(UGRID_CELL_FULL,        "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to grid.needed_slots") \
+    X(UGRID_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
+    X(UGRID_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(UGRID_NOT_BUILT,        "the grid holds nothing this call can use: call ugrid_build first (and see what the call needs)") \
+    X(UGRID_INVALID,          "ugrid_validate found the structure damaged") \
+    X(UGRID_CUDA_ERROR,       "a CUDA call failed: grid.cuda_error has its cudaError_t")
+
+#define UGRID_I_CODE(code, text) code,
+typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
+
+/* ------------------------------------------------------------------------------------------------
+   >>desc: what to build. All zero is valid; every field says its default.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef UGRID_REAL ugrid_real;
+
+/* How the particles are put into the cells. */
+typedef enum ugrid_method {
+    UGRID_AUTO = 0,     /* chosen from n and the number of cells; grid.desc.method and grid.reason say which and why */
+    UGRID_COUNT,        /* count per cell, prefix sum, scatter (000 section 1) */
+    UGRID_SORT,         /* radix sort of (cell, id), starts by comparing neighbours (000 section 1; 004 section 2.3.1) */
+    UGRID_FIXED,        /* a counter and desc.slots places per cell (000 section 1) */
+    UGRID_LIST,         /* linked lists: head per cell, next per entry (000 section 2) */
+    UGRID_LIST_PACKED   /* the same, next beside the position in one record (000 section 2) */
+} ugrid_method;
+
+/* In which cells a particle is entered (000 section 1). */
+typedef enum ugrid_placement {
+    UGRID_LOOSE = 0,    /* once, in the cell of its centre */
+    UGRID_TIGHT         /* in every cell that its box, of edge desc.size, touches */
+} ugrid_placement;
+
+/* In which order the cells near a point are visited (001). */
+typedef enum ugrid_walk {
+    UGRID_WALK_AUTO = 0,/* strips where the grid allows them, else cells */
+    UGRID_CELLS,        /* one by one: 9 in 2D, 27 in 3D */
+    UGRID_STRIPS,       /* a row of cells is one range of places: 3 in 2D, 9 in 3D */
+    UGRID_MODULAR,      /* one by one, in the order of their labels modulo 3 */
+    UGRID_HYBRID        /* strips along x, labels modulo 3 along the other axes */
+} ugrid_walk;
+
+/* How cells are numbered. */
+typedef enum ugrid_cell_order {
+    UGRID_ROWS = 0,     /* (z * cells_y + y) * cells_x + x */
+    UGRID_MORTON        /* bits of x, y, z interleaved: near cells get near numbers */
+} ugrid_cell_order;
+
+/* Where a cell's slots lie (UGRID_FIXED). */
+typedef enum ugrid_slot_layout {
+    UGRID_SLOTS_BY_COLUMN = 0,  /* slot s of cell c at s * cells + c: neighbouring threads, neighbouring words */
+    UGRID_SLOTS_BY_ROW          /* slot s of cell c at c * slots + s: a cell's particles lie together */
+} ugrid_slot_layout;
+
+typedef struct ugrid_allocator {
+    void *(*alloc)(size_t bytes, void *user);
+    void (*free)(void *memory, size_t bytes, void *user);
+    void *user;
+} ugrid_allocator;
+
+struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
+
+/* Device memory for ugrid_cuda. What alloc returns must be usable in order on `stream`. */
+typedef struct ugrid_cuda_allocator {
+    void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
+    void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
+    void *user;
+} ugrid_cuda_allocator;
+
+typedef struct ugrid_desc {
+    int32_t dim;                     /* numbers per point, 2 or 3 (default: 3) */
+    ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
+    ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at least 1, of equal
+                                        width (default: about 2 particles per cell) */
+    int32_t periodic[3];             /* per axis: 1 = the box repeats; 0 = points outside belong to the border cells */
+    int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into `buckets` (default: 0) */
+    int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two (default: about n) */
+    ugrid_method method;             /* (default: UGRID_AUTO) */
+    ugrid_placement placement;       /* (default: UGRID_LOOSE) */
+    ugrid_real size;                 /* UGRID_TIGHT: edge of each particle's box, the largest (default: cell) */
+    ugrid_walk walk;                 /* (default: UGRID_WALK_AUTO) */
+    ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
+    int32_t slots;                   /* UGRID_FIXED: places per cell (default: 32) */
+    ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
+    int32_t no_records;              /* SORT, COUNT: 1 = ids only, positions are not copied in cell order (default: 0) */
+    int32_t inverse;                 /* SORT, COUNT: 1 = grid.inverse, the place of each particle, is filled (default: 0) */
+    int32_t deterministic;           /* CUDA: 1 = every array as the serial build makes it, in every bit (default: 0;
+                                        the serial build always is; on the GPU UGRID_SORT always is) */
+    int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 - 2) */
+    ugrid_allocator allocator;       /* (default: malloc and free) */
+    ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+} ugrid_desc;
+
+/* ------------------------------------------------------------------------------------------------
+   >>grid: the object. All zero is empty. Every array may be read by you.
+   ------------------------------------------------------------------------------------------------ */
+
+/* A position with one number beside it: 16 bytes for float, one load on a GPU. */
+typedef struct UGRID_ALIGN_RECORD ugrid_record {
+    ugrid_real x[3];    /* 2D: x[2] = 0; on periodic axes moved into the box */
+    int32_t link;       /* SORT, COUNT: the particle's id; LIST_PACKED: the next particle of the cell, -1 = last */
+} ugrid_record;
+
+typedef struct ugrid_axis {
+    ugrid_real min, max;
+    ugrid_real length;  /* max - min where periodic, else 0 */
+    ugrid_real half;    /* length / 2 where periodic, else the largest number: no distance exceeds it */
+    ugrid_real per_cell;/* cells per unit of length */
+    ugrid_real last;    /* cells - 1, as a real */
+    ugrid_real margin;  /* by how much a search widens here, to make up for rounding */
+    int32_t cells;      /* 1 on the unused axis of 2D */
+    int32_t periodic;
+    int32_t span;       /* most cells that one particle is entered in: 1 for LOOSE, 2 for TIGHT with size <= cell */
+} ugrid_axis;
+
+typedef struct ugrid_block { void *memory; size_t bytes; } ugrid_block;
+enum { UGRID_BLOCKS = 8 };
+
+typedef struct ugrid {
+    ugrid_desc desc;        /* as resolved: defaults and the automatic choices filled in */
+    const char *reason;     /* why this method, when it was chosen automatically */
+    int32_t n;              /* particles; places are 0 .. n-1 */
+    int32_t cell_count;     /* cell numbers are 0 .. cell_count-1: cells, Morton codes or buckets */
+    int32_t entries;        /* LOOSE: n; TIGHT: cells touched, over all particles (unknown on the host for CUDA: -1) */
+    int32_t spans;          /* entry e belongs to particle e / spans: 1 for LOOSE, 8 for TIGHT in 3D with size <= cell */
+    ugrid_axis axis[3];
+    ugrid_real tight_half;  /* TIGHT: size / 2, else 0 */
+
+    int32_t *start;         /* SORT, COUNT: [cell_count + 1] cell c holds places start[c] .. start[c+1]-1 */
+    int32_t *order;         /* SORT, COUNT: [entries] the entry (LOOSE: the particle) at each place */
+    int32_t *inverse;       /* SORT, COUNT with desc.inverse, LOOSE: [n] the place of each particle */
+    ugrid_record *record;   /* SORT, COUNT, LOOSE: [n] by place; LIST_PACKED: [n] by particle */
+    int32_t *count;         /* FIXED: [cell_count] entries that fell into each cell, stored or not */
+    int32_t *slot;          /* FIXED: [cell_count * slots] entries */
+    int32_t *head;          /* LIST, LIST_PACKED: [cell_count] first entry of the cell, -1 = none */
+    int32_t *next;          /* LIST: [n * spans] the following entry, -1 = last */
+
+    const ugrid_real *pos;  /* the caller's positions, borrowed: FIXED, LIST, TIGHT and no_records read them later */
+    size_t stride;          /* their distance in bytes */
+
+    int32_t bad_id;         /* UGRID_NOT_FINITE: the first such particle, else -1 */
+    int32_t needed_slots;   /* FIXED: entries in the fullest cell */
+    int64_t needed_cells;   /* cells that box and cell ask for */
+    int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
+
+    ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
+} ugrid;
+
+/* ------------------------------------------------------------------------------------------------
+   >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many threads at once.
+   ------------------------------------------------------------------------------------------------ */
+
+/* The version of the implementation, 10000 * major + 100 * minor + patch. */
+UGRID_API int ugrid_version(void);
+
+/* What a result means and which field to change. Never NULL. */
+UGRID_API const char *ugrid_result_text(ugrid_result result);
+
+/* `*out` = `*desc` (NULL: all defaults) with every default that does not depend on the points filled in.
+   Any refusal of ugrid_build that does not depend on the points. */
+UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc);
+
+/* The method that UGRID_AUTO takes for n particles in `cells` cells; `*reason` (may be NULL) says why. */
+UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells, const char **reason);
+
+/* Sets desc->min and desc->max to the bounding box of the points, where both are all zero, and desc->cell to
+   about 2 particles per cell where it is 0. ugrid_build does this by itself.
+   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. O(n). */
+UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id);
+
+/* Takes the memory that ugrid_build will need for n particles, so that builds up to n allocate nothing.
+   Needs desc.min, desc.max and desc.cell. The grid is empty afterwards. Not thread-safe on one grid. */
+UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n);
+
+/* Puts n points into cells. pos: n points of desc->dim numbers, `stride` bytes apart (0 = tightly packed).
+   desc NULL = all defaults. Building again reuses the memory. After any refusal the grid is empty (n = 0),
+   keeps its memory, and says in bad_id, needed_slots, needed_cells what was wrong.
+   Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
+   UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
+   Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
+UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n);
+
+/* Gives the memory back and empties the grid; an empty grid is fine. */
+UGRID_API void ugrid_free(ugrid *grid);
+
+/* Bytes of memory that the grid holds. */
+UGRID_API int64_t ugrid_bytes(const ugrid *grid);
+
+/* UGRID_OK, or UGRID_INVALID when the structure is damaged: every particle in its cells, each once, nothing else.
+   For tests and students. Needs the positions of the build. Allocates n * spans bytes. O(n + cells). */
+UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
+
+/* dst[k] = src[particle at place k] for elements of `bytes` bytes: brings any attribute into the grid's order.
+   FIXED, LIST and TIGHT keep the caller's order: a plain copy. src and dst must not overlap. */
+UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst);
+
+/* dst[particle at place k] = src[k]: the way back. */
+UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst);
+
+/* sums[c * width + w] = sum of values[i * width + w] over the particles i whose centre lies in cell c: particle-in-cell
+   averaging (003). values: n * width numbers by particle; sums: cell_count * width numbers, overwritten. Added in
+   ascending order of ids. The cell of a point: ugrid_cell_at. */
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums);
+
+/* The particles within `radius` of point p (distance <= radius; nearest image on periodic axes), unordered.
+   ids: room for `capacity`. `*found`: how many there are, also when they did not fit (UGRID_BUFFER_TOO_SMALL).
+   A particle at p itself is found too. */
+UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
+                                   int32_t *ids, int32_t capacity, int32_t *found);
+
+/* Flags of the searches below. */
+enum {
+    UGRID_HALF   = 1,  /* each pair once: in the row of the partner whose place comes first */
+    UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, and the fastest */
+};
+
+/* Pairs of particles no further apart than `radius`, each once. */
+UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs);
+
+/* counts[i] = neighbours of particle i (UGRID_PLACES: of place i) within radius, itself left out. counts: [n]. */
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags, int32_t *counts);
+
+/* Neighbour lists, row after row (CSR): row i is ids[offsets[i]] .. ids[offsets[i+1] - 1].
+   offsets: [n + 1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
+   UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there.
+   Order within a row: SORT, COUNT: ascending places of each row of cells, rows from low to high (from low unwrapped
+   where the box repeats); others: that of desc.walk. With UGRID_PLACES the list is made in one pass. */
+UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                       int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
+
+/* The same for m query points that are not in the grid: row q holds the ids of the particles within radius of point q. */
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
+                                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
+
+/* fn(user, i, j) for every pair of ids within radius, each pair once, until fn returns non-zero (UGRID_STOPPED).
+   Without UGRID_HALF in flags every pair comes twice, as (i, j) and as (j, i). */
+typedef int ugrid_pair_fn(void *user, int32_t i, int32_t j);
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags, ugrid_pair_fn *fn, void *user);
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
+   UGRID_IMPLEMENTATION and UGRID_CUDA. All pointers d_... are device memory. Nothing here waits for
+   the GPU unless its comment says so; every launch error comes back as UGRID_CUDA_ERROR.
+   ------------------------------------------------------------------------------------------------ */
+
+#ifdef UGRID_CUDA
+
+/* What kernels take by value: a grid whose arrays lie in device memory. A type of its own, so that host code
+   cannot walk through device pointers by accident. */
+typedef struct ugrid_device { ugrid grid; } ugrid_device;
+
+/* Facts that only the device knows until ugrid_cuda_check fetches them. All zero: nothing to report. */
+typedef struct ugrid_cuda_facts {
+    int32_t first_bad;      /* INT32_MAX - (first particle with a NaN or infinite position), 0 = none */
+    int32_t needed_slots;   /* FIXED: entries in the fullest cell; more than desc.slots are not stored */
+} ugrid_cuda_facts;
+
+enum { UGRID_CUDA_SCRATCH = 5 };
+
+typedef struct ugrid_cuda {
+    ugrid_device device;        /* give this to your kernels */
+    ugrid_cuda_facts *d_facts;
+    ugrid_block block[UGRID_BLOCKS];         /* device memory: the arrays of the grid */
+    ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: work space of builds and searches */
+} ugrid_cuda;
+
+/* As ugrid_fit, for device points. Waits for the stream. */
+UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
+                                      struct CUstream_st *stream);
+
+/* Takes all memory that builds and searches of up to n particles need: after it, ugrid_cuda_build and the searches
+   allocate nothing, so that a step can be captured in a CUDA graph. */
+UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream);
+
+/* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite position are in no cell
+   (SORT, COUNT: at the last places); a full cell of UGRID_FIXED keeps what fits: ugrid_cuda_check tells both.
+   Order: within a cell unspecified, except for UGRID_SORT and desc.deterministic: as the serial build. */
+UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
+                                        int32_t n, struct CUstream_st *stream);
+
+/* Waits for the stream and says what the build met: UGRID_OK, UGRID_NOT_FINITE (device.grid.bad_id) or UGRID_CELL_FULL
+   (device.grid.needed_slots). */
+UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
+
+/* Frees in stream order. */
+UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu, struct CUstream_st *stream);
+
+/* Copies a device grid into a host grid (its memory reused), to look at it or to search on the CPU. The borrowed
+   positions are not copied: set grid->pos and grid->stride to a host copy before a search that borrows them.
+   Waits for the stream. */
+UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream);
+
+/* As ugrid_gather and ugrid_scatter. */
+UGRID_API ugrid_result ugrid_cuda_gather(const ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
+                                         struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_scatter(const ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
+                                          struct CUstream_st *stream);
+
+/* As ugrid_cell_sums, added with atomics in no fixed order; values by particle, or by place with UGRID_PLACES.
+   Threads of a warp that share a cell add up among themselves first (003), unless flags has UGRID_PLAIN_ATOMICS. */
+enum { UGRID_PLAIN_ATOMICS = 4 };
+UGRID_API ugrid_result ugrid_cuda_cell_sums(const ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
+                                            ugrid_real *d_sums, struct CUstream_st *stream);
+
+/* As the searches above; results stay on the device. d_pairs, d_needed: one int64_t. d_offsets: n + 1. A list that does
+   not fit is cut at `capacity` entries and d_offsets[n] tells the size needed. */
+UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts,
+                                                  struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets,
+                                            int32_t *d_ids, int64_t capacity, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m,
+                                               ugrid_real radius, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                               struct CUstream_st *stream);
+#endif /* UGRID_CUDA */
+
+/* Stop here if you only need the API; the walk through near particles is next, and is part of it. */
+
+/* ------------------------------------------------------------------------------------------------
+   >>cells: from a position to a cell number. One text for the serial code and the kernels.
+   ------------------------------------------------------------------------------------------------ */
+
+/* floor(t) as an integer, kept within +-2^29 (NaN: -2^29). The casts cannot overflow, and no libm is called. */
+UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
+{
+    ugrid_real const limit = (ugrid_real)536870912;
+    int32_t below;
+    if (!(t > -limit)) return -536870912;
+    if (t >= limit) return 536870912;
+    below = (int32_t)t;
+    return below - (t < (ugrid_real)below);
+}
+
+/* x moved into the box of a periodic axis; elsewhere, and inside the box, x itself, bit for bit. */
+UGRID_FN ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
+{
+    ugrid_real boxes;
+    if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
+    boxes = (x - axis->min) / axis->length;
+    x -= axis->length * (ugrid_real)ugrid_i_floor(boxes);
+    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+}
+
+/* Cell coordinate of x along one axis of a box: rounding is monotone, so x <= y gives cell(x) <= cell(y).
+   A NaN becomes 0. */
+UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
+{
+    ugrid_real t = (x - axis->min) * axis->per_cell;
+    t = t > 0 ? t : 0;
+    t = t < axis->last ? t : axis->last;
+    return (int32_t)t;
+}
+
+/* Cell coordinate of a point: within 0 .. cells-1, or any integer in an unbounded grid. */
+UGRID_FN int32_t ugrid_i_cell_along(const ugrid *grid, int a, ugrid_real x)
+{
+    const ugrid_axis *axis = &grid->axis[a];
+    if (grid->desc.unbounded) return ugrid_i_floor((x - axis->min) * axis->per_cell);
+    return ugrid_i_coordinate(axis, ugrid_i_wrap(axis, x));
+}
+
+/* Two zero bits between any two of the lower 10 bits: ---- ---- ---- 9876543210 -> 9--8--7--6--5--4--3--2--1--0. */
+UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
+{
+    v = (v | (v << 16)) & 0x030000FFu;
+    v = (v | (v << 8)) & 0x0300F00Fu;
+    v = (v | (v << 4)) & 0x030C30C3u;
+    return (v | (v << 2)) & 0x09249249u;
+}
+
+/* One zero bit between any two of the lower 15 bits. */
+UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
+{
+    v = (v | (v << 8)) & 0x00FF00FFu;
+    v = (v | (v << 4)) & 0x0F0F0F0Fu;
+    v = (v | (v << 2)) & 0x33333333u;
+    return (v | (v << 1)) & 0x55555555u;
+}
+
+UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
+{
+    if (dim == 2) return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
+    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 | ugrid_i_spread3((uint32_t)z) << 2);
+}
+
+/* A bucket for any cell of an unbounded grid. The primes are those of Teschner et al. (2003); the shift mixes high bits down. */
+UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
+{
+    uint32_t h = ((uint32_t)x * 73856093u) ^ ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
+    h ^= h >> 15;
+    return (int32_t)(h & (uint32_t)(buckets - 1));
+}
+
+/* The number of a cell (004 equation for `hash`; 000 section 1 for the curve). */
+UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t z)
+{
+    if (grid->desc.unbounded) return ugrid_i_hash(x, y, z, grid->cell_count);
+    if (grid->desc.cell_order == UGRID_MORTON) return ugrid_i_morton(grid->desc.dim, x, y, z);
+    return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
+}
+
+/* The number of the cell (unbounded: of the bucket) of a point. */
+UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
+{
+    int32_t const x = ugrid_i_cell_along(grid, 0, p[0]), y = ugrid_i_cell_along(grid, 1, p[1]);
+    return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[2]) : 0);
+}
+
+UGRID_FN int ugrid_i_finite(const ugrid_real *p, int dim)
+{
+    int a, finite = 1;
+    for (a = 0; a < dim; a++) finite &= (p[a] - p[a] == 0); /* Inf - Inf and NaN - NaN are NaN */
+    return finite;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>points: positions and distances
+   ------------------------------------------------------------------------------------------------ */
+
+/* The caller's point i, as given; p[2] = 0 in 2D. */
+UGRID_FN void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
+{
+    const ugrid_real *at = (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    p[0] = at[0];
+    p[1] = at[1];
+    p[2] = dim == 3 ? at[2] : 0;
+}
+
+UGRID_FN int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
+
+/* SORT and COUNT with LOOSE: the particles themselves are in cell order. Everything else keeps the caller's order. */
+UGRID_FN int ugrid_i_sorted(const ugrid *grid) { return grid->start && !ugrid_i_tight(grid); }
+
+/* The particle at a place. */
+UGRID_FN int32_t ugrid_id(const ugrid *grid, int32_t place)
+{
+    return ugrid_i_sorted(grid) ? grid->order[place] : place;
+}
+
+/* The position of the particle at a place: from its record where there is one, else from the caller's array. */
+UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
+{
+    if (grid->record) {
+        const ugrid_record record = grid->record[place];
+        p[0] = record.x[0];
+        p[1] = record.x[1];
+        p[2] = record.x[2];
+    } else {
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+    }
+}
+
+/* b - a along one axis, to the nearest image where the axis is periodic. Points in the box need at most one step, which
+   is exact in any floating-point contraction: one of its factors is 1. */
+UGRID_FN ugrid_real ugrid_i_along(const ugrid_axis *axis, ugrid_real a, ugrid_real b)
+{
+    ugrid_real d = b - a;
+    if (d > axis->half || d < -axis->half) {
+        if (d < axis->length && d > -axis->length) d = d > 0 ? d - axis->length : d + axis->length;
+        else d -= axis->length * (ugrid_real)ugrid_i_floor(d / axis->length + (ugrid_real)0.5);
+    }
+    return d;
+}
+
+/* d = b - a, to the nearest image on periodic axes; d[2] = 0 in 2D. */
+UGRID_FN void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
+{
+    d[0] = ugrid_i_along(&grid->axis[0], a[0], b[0]);
+    d[1] = ugrid_i_along(&grid->axis[1], a[1], b[1]);
+    d[2] = grid->desc.dim == 3 ? ugrid_i_along(&grid->axis[2], a[2], b[2]) : 0;
+}
+
+/* x*x + y*y + z*z, rounded after every operation: the GPU would otherwise fuse them and find other pairs at the rim.
+   (A CPU compiler that fuses too, as gcc does for ARM and -march=native, needs -ffp-contract=off for the same bits.) */
+UGRID_FN ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
+{
+#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
+    return __fadd_rn(__fadd_rn(__fmul_rn(x, x), __fmul_rn(y, y)), __fmul_rn(z, z));
+#elif defined(__CUDA_ARCH__)
+    return __dadd_rn(__dadd_rn(__dmul_rn(x, x), __dmul_rn(y, y)), __dmul_rn(z, z));
+#else
+    return x * x + y * y + z * z;
+#endif
+}
+
+/* Square of the distance between two points, to the nearest image. This is the test of every search: d2 <= radius * radius. */
+UGRID_FN ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, const ugrid_real *b)
+{
+    ugrid_real d[3];
+    ugrid_offset(grid, a, b, d);
+    return ugrid_i_square(d[0], d[1], d[2]);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>entries: which cells a particle is entered in
+
+   LOOSE: one entry, e = i, in the cell of the centre.
+   TIGHT: an entry in each cell that the box touches. Along one axis the box begins in cell `low` and touches up to
+   `span` cells; entry e = i * spans + local, local = (lz * span_y + ly) * span_x + lx, l = 0 .. span-1 counted from low:
+
+          low      low+1                       With span 2, (lx, ly, lz) are the three mask bits of 000 section 1:
+       +--------+--------+                     bit = 1 where the box also touches the cell before.
+       |    +---|--+     |   lx = 0 and 1
+       |    |   |  |     |   local = 0: bits 000      A pair of boxes meets in a block of cells. Its first cell is the
+       +----|---|--+-----+   local = 1: bits 001      only one where, on every axis, at least one of the two begins:
+       |    +---|--+     |   local = 2: bits 010      (bits & bits') == 0. So the pair is met exactly once.
+       |        |        |   local = 3: bits 011
+       +--------+--------+
+   ------------------------------------------------------------------------------------------------ */
+
+/* First cell and number of cells that the box of a particle at x touches along one axis, at most axis->span.
+   (One more can only come from rounding, when the box ends on a border; searches widen by axis->margin to find it anyway.) */
+UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
+{
+    const ugrid_axis *axis = &grid->axis[a];
+    ugrid_real const half = grid->tight_half;
+    int32_t high, touched;
+    if (grid->desc.unbounded || axis->periodic) {
+        x = ugrid_i_wrap(axis, x);
+        *low = ugrid_i_floor((x - half - axis->min) * axis->per_cell);
+        high = ugrid_i_floor((x + half - axis->min) * axis->per_cell);
+    } else {
+        *low = ugrid_i_coordinate(axis, x - half);
+        high = ugrid_i_coordinate(axis, x + half);
+    }
+    touched = high - *low + 1;
+    return touched < axis->span ? touched : axis->span;
+}
+
+/* A cell coordinate brought into 0 .. cells-1 of a periodic axis; c is less than one box away. */
+UGRID_FN int32_t ugrid_i_into_box(const ugrid_axis *axis, int32_t c)
+{
+    if (!axis->periodic) return c;
+    return c < 0 ? c + axis->cells : c >= axis->cells ? c - axis->cells : c;
+}
+
+/* The cell of entry `local` of a TIGHT particle at p; 0 when the box touches fewer cells than that. */
+UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t local, int32_t *x, int32_t *y, int32_t *z)
+{
+    int32_t const span_x = grid->axis[0].span, span_y = grid->axis[1].span;
+    int32_t const step_x = local % span_x, step_y = local / span_x % span_y, step_z = local / (span_x * span_y);
+    int32_t low_x, low_y, low_z = 0;
+    if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
+    if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
+    if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[2], &low_z)) return 0;
+    *x = ugrid_i_into_box(&grid->axis[0], low_x + step_x);
+    *y = ugrid_i_into_box(&grid->axis[1], low_y + step_y);
+    *z = ugrid_i_into_box(&grid->axis[2], low_z + step_z);
+    return 1;
+}
+
+/* The cell number of entry `local` of a particle at p, or -1 for an entry that is not used. */
+UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t local)
+{
+    int32_t x, y, z;
+    if (!ugrid_i_tight(grid)) return ugrid_cell_at(grid, p);
+    return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
+}
+
+/* Bit a is set when the entry is not in the first cell of its box along axis a. */
+UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
+{
+    int32_t const x = grid->axis[0].span, y = grid->axis[1].span;
+    return (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>walk: the particles near a point
+
+       ugrid_near near = ugrid_near_within(&grid, p, radius);
+       while (ugrid_next(&near)) use(near.id);
+
+   Visits the cells that the cube p +- radius touches, each once, and hands out what was entered there: all particles
+   within `radius`, and some that are further away. On a periodic axis with few cells each cell is still visited once,
+   so each particle is met once, whatever the radius (its nearest image is the one that counts).
+
+   The order of the cells is desc.walk (001):
+
+       CELLS                STRIPS                MODULAR (labels mod 3)   HYBRID
+       6 7 8                3 3 3                 label   0 1 2 0 1        strips along x,
+       3 4 5                2 2 2  one range                3 4 5 3 4        rows in the order of
+       0 1 2  in turn       1 1 1  of places each           6 7 8 6 7        their labels
+
+   MODULAR: each thread starts at the cell of its neighbourhood that is labelled 0, so that neighbouring threads begin with
+   the same cells, instead of with all 9 (27) at once.
+   ------------------------------------------------------------------------------------------------ */
+
+/* The cells of one axis that a walk visits. */
+typedef struct ugrid_sweep {
+    int32_t low;    /* the first, before wrapping */
+    int32_t width;  /* how many, each once */
+    int32_t turns;  /* turns to make: width; MODULAR: the number of labels; a strip: its pieces, 2 where it wraps */
+    int32_t turn;
+    int32_t cell;   /* the one visited now, wrapped */
+} ugrid_sweep;
+
+typedef struct ugrid_near {
+    int32_t id;         /* out: a particle */
+    int32_t place;      /* out: its place (ugrid_point(grid, place, p) is its position) */
+    int32_t begin, end; /* out, after ugrid_next_range: places begin .. end-1 */
+    /* private from here on */
+    const ugrid *grid;
+    ugrid_sweep x, y, z;
+    int32_t self;       /* a particle that is not reported, or -1 */
+    int32_t own_number; /* half walk: the cell of self; else -1 */
+    int32_t above;      /* half walk: only entries above this place (sorted) or id (others) count */
+    int32_t forced_bits;/* TIGHT: axes on which only first cells count */
+    int32_t number;     /* of the cell visited */
+    int32_t cursor, step, left; /* entries still to come from this cell: index, distance, how many; lists: left = 1 until the end */
+    int32_t only_ids_above;     /* in this cell */
+    uint8_t strips, modular, whole, done;
+} ugrid_near;
+
+/* A little more than the rounding error of the few operations behind a distance: 2^-20 (2^-48 for double). Multiplying by it
+   is exact, so a fused multiply-add gives the same bits. */
+UGRID_FN ugrid_real ugrid_i_widen(ugrid_real x)
+{
+    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0) : (ugrid_real)(1.0 / 281474976710656.0));
+}
+
+/* How far a search for `radius` reaches beyond x along an axis: widened, so that rounding loses no pair at the rim.
+   TIGHT: the partner's box comes to meet us, by half its edge. */
+UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x, ugrid_real radius)
+{
+    ugrid_real reach = radius + ugrid_i_widen(radius);
+    if (ugrid_i_tight(grid)) {
+        reach = reach > grid->tight_half ? reach - grid->tight_half : 0;
+        reach += ugrid_i_widen(x < 0 ? -x : x);
+    }
+    return reach + axis->margin;
+}
+
+/* The labels of MODULAR repeat after 2 * rings + 1 cells: 3 for one ring. */
+UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
+{
+    int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell));
+    return 2 * (rings < 1 ? 1 : rings) + 1;
+}
+
+/* The cells from `radius` below `from` to `radius` above `to`. */
+UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *near, int a, ugrid_real from, ugrid_real to, ugrid_real radius)
+{
+    const ugrid *grid = near->grid;
+    const ugrid_axis *axis = &grid->axis[a];
+    ugrid_sweep sweep = {0, 1, 1, 0, 0};
+    int32_t high, labels;
+    if (a >= grid->desc.dim) return sweep;
+    sweep.low = ugrid_i_floor((from - ugrid_i_reach(grid, axis, from, radius) - axis->min) * axis->per_cell);
+    high = ugrid_i_floor((to + ugrid_i_reach(grid, axis, to, radius) - axis->min) * axis->per_cell);
+    if (axis->periodic) {
+        /* TIGHT: where the cells of our box and those of another could meet in two pieces around the ring, every particle is
+           taken from the first of its cells only; that may lie span-1 cells before ours. */
+        if (axis->span > 1 && high - sweep.low + 1 + axis->span > axis->cells + 1) {
+            near->forced_bits |= 1 << a;
+            sweep.low -= axis->span - 1;
+        }
+        sweep.width = high - sweep.low + 1;
+        if (sweep.width >= axis->cells) { sweep.low = 0; sweep.width = axis->cells; }
+        else if (sweep.low < 0) sweep.low += axis->cells;
+    } else {
+        if (!grid->desc.unbounded) {
+            int32_t const last = axis->cells - 1;
+            sweep.low = sweep.low < 0 ? 0 : sweep.low < last ? sweep.low : last;
+            high = high < 0 ? 0 : high < last ? high : last;
+        }
+        sweep.width = high - sweep.low + 1;
+    }
+    sweep.turns = sweep.width;
+    if (near->strips && a == 0) {
+        sweep.turns = axis->periodic && sweep.low + sweep.width > axis->cells ? 2 : 1;
+    } else if (near->modular) {
+        labels = ugrid_i_labels(axis, radius);
+        sweep.turns = labels > sweep.width ? labels : sweep.width;
+    }
+    return sweep;
+}
+
+/* In an unbounded grid the cube may touch more cells than there are buckets: then every bucket is visited instead. */
+UGRID_FN void ugrid_i_whole(ugrid_near *near)
+{
+    int32_t const buckets = near->grid->cell_count;
+    if (!near->grid->desc.unbounded) return;
+    if ((double)near->x.width * near->y.width * near->z.width <= (double)buckets) return;
+    near->whole = 1;
+    near->modular = 0;
+    near->forced_bits = 7;
+    near->x.low = 0;
+    near->x.width = near->x.turns = buckets;
+    near->y.turns = near->z.turns = 1;
+}
+
+/* A walk that visits nothing. */
+UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
+{
+    ugrid_sweep const none = {0, 0, 0, 0, 0};
+    ugrid_near near;
+    near.id = near.place = near.begin = near.end = -1;
+    near.grid = grid;
+    near.x = near.y = near.z = none;
+    near.self = near.own_number = near.above = near.only_ids_above = -1;
+    near.forced_bits = near.number = near.cursor = near.step = near.left = 0;
+    near.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
+    near.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
+    near.whole = 0;
+    near.done = 1;
+    return near;
+}
+
+/* Within `radius` of the box from .. to, whose corners lie in the grid's box where that is periodic. */
+UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from, const ugrid_real *to, ugrid_real radius)
+{
+    ugrid_near near = ugrid_i_near_none(grid);
+    near.x = ugrid_i_sweep(&near, 0, from[0], to[0], radius);
+    near.y = ugrid_i_sweep(&near, 1, from[1], to[1], radius);
+    near.z = ugrid_i_sweep(&near, 2, from[2], to[2], radius);
+    ugrid_i_whole(&near);
+    near.x.turn = -1; /* the first advance makes it 0 */
+    near.done = 0;
+    return near;
+}
+
+/* Within `radius` (> 0) of a point, which need not belong to a particle. An empty grid, and a point or radius that is
+   not finite, give a walk that visits nothing. */
+UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius)
+{
+    ugrid_real at[3];
+    if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(&radius, 1) || !ugrid_i_finite(p, grid->desc.dim))
+        return ugrid_i_near_none(grid);
+    at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
+    at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
+    at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[2]) : 0;
+    return ugrid_i_near_box(grid, at, at, radius);
+}
+
+/* Within one cell's edge of p: one ring of cells. */
+UGRID_FN ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p)
+{
+    return ugrid_near_within(grid, p, grid->desc.cell);
+}
+
+/* Near the particle at a place, itself left out (by id: another one on top of it is reported). */
+UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius)
+{
+    ugrid_real p[3];
+    ugrid_near near;
+    ugrid_point(grid, place, p);
+    near = ugrid_near_within(grid, p, radius);
+    near.self = ugrid_id(grid, place);
+    return near;
+}
+
+/* Half of them: over all places, each pair of near particles is met exactly once (004 section 3.2). Of a pair, the one
+   with the lower place meets the other (SORT, COUNT); elsewhere the one in the cell with the lower number, and within one
+   cell, and in TIGHT grids, the one with the lower id. */
+UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius)
+{
+    ugrid_real p[3];
+    ugrid_near near = ugrid_near_place(grid, place, radius);
+    if (near.done) return near;
+    near.above = place;
+    if (!ugrid_i_tight(grid)) {
+        ugrid_point(grid, place, p);
+        near.own_number = ugrid_cell_at(grid, p);
+    }
+    return near;
+}
+
+/* The coordinate of this turn; 0 when MODULAR has no cell with this label here. */
+UGRID_FN int ugrid_i_turn(const ugrid_near *near, ugrid_sweep *sweep, const ugrid_axis *axis, int modular)
+{
+    int32_t offset = sweep->turn;
+    if (modular) {
+        int32_t const phase = sweep->low % sweep->turns;
+        offset -= phase;
+        if (offset < 0) offset += sweep->turns;
+        if (offset >= sweep->turns) offset -= sweep->turns;
+        if (offset >= sweep->width) return 0;
+    }
+    sweep->cell = sweep->low + offset;
+    if (!near->grid->desc.unbounded) sweep->cell = ugrid_i_into_box(axis, sweep->cell);
+    return 1;
+}
+
+/* Cells first .. last of a row, one range: to the end of the row, and from its beginning where the box repeats. */
+UGRID_FN int32_t ugrid_i_strip(ugrid_near *near)
+{
+    ugrid_sweep *x = &near->x;
+    int32_t const cells = near->grid->axis[0].cells, over = x->low + x->width - cells;
+    if (x->turn == 1) { x->cell = 0; return over; }
+    x->cell = x->low;
+    return x->turns == 2 ? cells - x->low : x->width;
+}
+
+/* Begin and end of the places of cells number .. number+cells-1, clipped to what a half walk still needs. */
+UGRID_FN void ugrid_i_open_sorted(ugrid_near *near, int32_t cells)
+{
+    const ugrid *grid = near->grid;
+    if (near->number + cells - 1 < near->own_number) { near->left = 0; near->begin = near->end = 0; return; }
+    near->begin = grid->start[near->number];
+    near->end = grid->start[near->number + cells];
+    if (near->own_number >= 0 && near->begin <= near->above) near->begin = near->above + 1;
+    if (near->end < near->begin) near->end = near->begin;
+    near->cursor = near->begin;
+    near->step = 1;
+    near->left = near->end - near->begin;
+}
+
+UGRID_FN void ugrid_i_open_slots(ugrid_near *near)
+{
+    const ugrid *grid = near->grid;
+    int by_row = grid->desc.slot_layout == UGRID_SLOTS_BY_ROW;
+    int32_t const count = grid->count[near->number];
+    near->cursor = by_row ? near->number * grid->desc.slots : near->number;
+    near->step = by_row ? 1 : grid->cell_count;
+    near->left = count < grid->desc.slots ? count : grid->desc.slots;
+}
+
+/* Makes the entries of the visited cell (or strip of cells) the next to be handed out. */
+UGRID_FN void ugrid_i_open(ugrid_near *near, int32_t cells)
+{
+    const ugrid *grid = near->grid;
+    near->only_ids_above = -1;
+    if (ugrid_i_sorted(grid)) { ugrid_i_open_sorted(near, cells); return; }
+    if (near->own_number >= 0) { /* half walk, LOOSE */
+        if (near->number < near->own_number) { near->left = 0; return; }
+        if (near->number == near->own_number) near->only_ids_above = near->above;
+    } else {
+        near->only_ids_above = near->above; /* TIGHT half walk, or -1 */
+    }
+    if (grid->start) { /* TIGHT: a range of entries */
+        near->cursor = grid->start[near->number];
+        near->step = 1;
+        near->left = grid->start[near->number + 1] - near->cursor;
+    } else if (grid->slot) {
+        ugrid_i_open_slots(near);
+    } else {
+        near->cursor = grid->head[near->number];
+        near->left = near->cursor >= 0;
+    }
+}
+
+/* The next combination of turns: x fastest. 0 when all were made. */
+UGRID_FN int ugrid_i_advance(ugrid_near *near)
+{
+    if (++near->x.turn < near->x.turns) return 1;
+    near->x.turn = 0;
+    if (++near->y.turn < near->y.turns) return 1;
+    near->y.turn = 0;
+    if (++near->z.turn < near->z.turns) return 1;
+    near->done = 1;
+    return 0;
+}
+
+/* Goes to the next cell, or strip of cells, of the walk. 0 at the end. */
+UGRID_FN int ugrid_i_next_cell(ugrid_near *near)
+{
+    const ugrid *grid = near->grid;
+    int32_t cells = 1;
+    near->left = 0;
+    if (near->done || !ugrid_i_advance(near)) return 0; /* done stays done: a walk never starts again */
+    if (near->whole) {
+        near->number = near->x.turn;
+    } else {
+        if (!ugrid_i_turn(near, &near->y, &grid->axis[1], near->modular)) return 1;
+        if (!ugrid_i_turn(near, &near->z, &grid->axis[2], near->modular)) return 1;
+        if (near->strips) cells = ugrid_i_strip(near);
+        else if (!ugrid_i_turn(near, &near->x, &grid->axis[0], near->modular)) return 1;
+        near->number = ugrid_i_number(grid, near->x.cell, near->y.cell, near->z.cell);
+    }
+    ugrid_i_open(near, cells);
+    return 1;
+}
+
+/* Takes one entry from the visited cell. 0 when it has no more. */
+UGRID_FN int ugrid_i_take(ugrid_near *near, int32_t *entry)
+{
+    const ugrid *grid = near->grid;
+    if (near->left <= 0) return 0;
+    if (grid->head) {
+        *entry = near->place = near->cursor;
+        near->cursor = grid->next ? grid->next[*entry] : grid->record[*entry].link;
+        near->left = near->cursor >= 0;
+    } else {
+        *entry = grid->order ? grid->order[near->cursor] : grid->slot[near->cursor];
+        near->place = near->cursor;
+        near->cursor += near->step;
+        near->left--;
+    }
+    return 1;
+}
+
+/* Unbounded: does this entry belong to the visited cell, or only share its bucket? */
+UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *near, int32_t entry)
+{
+    const ugrid *grid = near->grid;
+    ugrid_real p[3];
+    int32_t x, y, z = 0;
+    if (ugrid_i_tight(grid)) {
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, near->id, p);
+        if (!ugrid_i_tight_cell(grid, p, entry % grid->spans, &x, &y, &z)) return 0;
+    } else {
+        ugrid_point(grid, near->place, p);
+        x = ugrid_i_cell_along(grid, 0, p[0]);
+        y = ugrid_i_cell_along(grid, 1, p[1]);
+        if (grid->desc.dim == 3) z = ugrid_i_cell_along(grid, 2, p[2]);
+    }
+    return x == near->x.cell && y == near->y.cell && z == near->z.cell;
+}
+
+/* TIGHT: (bits & bits') == 0, the test of 000 section 1; ours are set where the visited cell is not the first of our box. */
+UGRID_FN int ugrid_i_meets_here(const ugrid_near *near, int32_t entry)
+{
+    int32_t const ours = near->forced_bits | (near->x.cell != near->x.low) | (near->y.cell != near->y.low) << 1
+                       | (near->z.cell != near->z.low) << 2;
+    return (ours & ugrid_i_tight_bits(near->grid, entry % near->grid->spans)) == 0;
+}
+
+/* Is the entry just taken one to report? Sets near->id. */
+UGRID_FN int ugrid_i_accept(ugrid_near *near, int32_t entry)
+{
+    const ugrid *grid = near->grid;
+    near->id = entry;
+    if (ugrid_i_tight(grid)) {
+        near->id = near->place = entry / grid->spans;
+        if (!ugrid_i_meets_here(near, entry)) return 0;
+    } else if (!ugrid_i_sorted(grid)) {
+        near->place = entry;
+    }
+    if (near->id == near->self || near->id <= near->only_ids_above) return 0;
+    return !grid->desc.unbounded || near->whole || ugrid_i_in_visited_cell(near, entry);
+}
+
+/* The next near particle in near->id and near->place; 0 when there are no more. */
+UGRID_FN int ugrid_next(ugrid_near *near)
+{
+    int32_t entry;
+    do {
+        while (ugrid_i_take(near, &entry))
+            if (ugrid_i_accept(near, entry)) return 1;
+    } while (ugrid_i_next_cell(near));
+    return 0;
+}
+
+/* Do walks through this grid consist of whole ranges of places? SORT and COUNT, LOOSE, with a box. */
+UGRID_FN int ugrid_has_ranges(const ugrid *grid)
+{
+    return grid->n > 0 && ugrid_i_sorted(grid) && !grid->desc.unbounded;
+}
+
+/* The same walk by ranges, for callers who want the inner loop themselves: places near->begin .. near->end-1, which may
+   include the particle itself. 0 at the end, and for a grid that has no ranges (ugrid_has_ranges). */
+UGRID_FN int ugrid_next_range(ugrid_near *near)
+{
+    if (!ugrid_has_ranges(near->grid)) return 0;
+    while (ugrid_i_next_cell(near))
+        if (near->left > 0) return 1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>stb_ds: queries that append to an stb_ds array, when stb_ds.h was included before this file
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct ugrid_pair { int32_t i, j; } ugrid_pair;
+
+#ifdef INCLUDE_STB_DS_H
+
+/* One more element at the end of an stb_ds array; the functions behind its macros, because those warn under -Wconversion. */
+static inline void *ugrid_i_arr_more(void *array, size_t bytes)
+{
+    size_t const length = array ? ((stbds_array_header *)array - 1)->length : 0;
+    size_t const capacity = array ? ((stbds_array_header *)array - 1)->capacity : 0;
+    if (length == capacity) array = stbds_arrgrowf(array, bytes, 1, 0);
+    ((stbds_array_header *)array - 1)->length = length + 1;
+    return array;
+}
+
+/* Appends the ids of the particles within radius of p: int32_t *hits = NULL; ... arrlen(hits) ... arrfree(hits). */
+static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius, int32_t **hits)
+{
+    ugrid_near near;
+    if (!grid || !p || !hits) return UGRID_BAD_ARGUMENT;
+    if (!(radius > 0) || !ugrid_i_finite(&radius, 1)) return UGRID_BAD_RADIUS;
+    near = ugrid_near_within(grid, p, radius);
+    while (ugrid_next(&near)) {
+        ugrid_real q[3];
+        ugrid_point(grid, near.place, q);
+        if (ugrid_distance2(grid, p, q) > radius * radius) continue;
+        *hits = (int32_t *)ugrid_i_arr_more(*hits, sizeof **hits);
+        (*hits)[((stbds_array_header *)(void *)*hits - 1)->length - 1] = near.id;
+    }
+    return UGRID_OK;
+}
+
+/* Appends every pair within radius, each once. */
+static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius, ugrid_pair **pairs)
+{
+    int32_t place;
+    if (!grid || !pairs) return UGRID_BAD_ARGUMENT;
+    if (!(radius > 0) || !ugrid_i_finite(&radius, 1)) return UGRID_BAD_RADIUS;
+    for (place = 0; place < grid->n; place++) {
+        ugrid_real p[3], q[3];
+        ugrid_near near = ugrid_near_half(grid, place, radius);
+        ugrid_point(grid, place, p);
+        while (ugrid_next(&near)) {
+            ugrid_pair *last;
+            ugrid_point(grid, near.place, q);
+            if (ugrid_distance2(grid, p, q) > radius * radius) continue;
+            *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
+            last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
+            last->i = near.self;
+            last->j = near.id;
+        }
+    }
+    return UGRID_OK;
+}
+
+#endif /* INCLUDE_STB_DS_H */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files. In a kernel, the walk of a ugrid_device; from the host, a functor for each contact.
+   ------------------------------------------------------------------------------------------------ */
+
+#if defined(UGRID_CUDA) && defined(__CUDACC__)
+
+/* The functions of the walk for what kernels are given. They exist on the device only. */
+static __device__ __forceinline__ ugrid_near ugrid_near_within(const ugrid_device *device, const ugrid_real *p, ugrid_real radius)
+{
+    return ugrid_near_within(&device->grid, p, radius);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_point(const ugrid_device *device, const ugrid_real *p)
+{
+    return ugrid_near_point(&device->grid, p);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device *device, int32_t place, ugrid_real radius)
+{
+    return ugrid_near_place(&device->grid, place, radius);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device, int32_t place, ugrid_real radius)
+{
+    return ugrid_near_half(&device->grid, place, radius);
+}
+
+/* Two particles within the radius of each other. */
+struct ugrid_contact {
+    int32_t i, j;               /* ids */
+    int32_t place_i, place_j;
+    ugrid_real d[3], d2;        /* from i to j, to the nearest image, and its square */
+};
+
+/* Fills in the geometry of a contact; is it within the limit? */
+static __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p, const ugrid_real *q, ugrid_real limit,
+                                                     ugrid_contact &contact)
+{
+    ugrid_offset(&grid, p, q, contact.d);
+    contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
+    return contact.d2 <= limit;
+}
+
+/* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once over all places. */
+template <class F>
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+{
+    ugrid_real p[3], q[3];
+    ugrid_contact contact;
+    ugrid_near near = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+    ugrid_real const limit = radius * radius;
+    ugrid_point(&grid, place, p);
+    contact.place_i = place;
+    contact.i = near.self;
+    if (ugrid_has_ranges(&grid) && grid.record) { /* 16 bytes bring position and id together */
+        while (ugrid_next_range(&near)) {
+            for (int32_t k = near.begin; k < near.end; k++) {
+                const ugrid_record record = grid.record[k];
+                if (k == place || !ugrid_i_touch(grid, p, record.x, limit, contact)) continue;
+                contact.place_j = k;
+                contact.j = record.link;
+                f(contact);
+            }
+        }
+    } else {
+        while (ugrid_next(&near)) {
+            ugrid_point(&grid, near.place, q);
+            if (!ugrid_i_touch(grid, p, q, limit, contact)) continue;
+            contact.place_j = near.place;
+            contact.j = near.id;
+            f(contact);
+        }
+    }
+}
+
+template <class F>
+__global__ void __launch_bounds__(128) ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, F f)
+{
+    int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (place < device.grid.n) ugrid_for_each(device.grid, place, radius, half, f);
+}
+
+template <class T, class F>
+__global__ void __launch_bounds__(128) ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places, F f, T *sums)
+{
+    int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    T sum = T();
+    if (place >= device.grid.n) return;
+    ugrid_for_each(device.grid, place, radius, false, [&](const ugrid_contact &contact) { sum += f(contact); });
+    sums[places ? place : ugrid_id(&device.grid, place)] = sum;
+}
+
+/* The one place where kernels are launched: types checked by the compiler, the error returned. */
+template <class... Parameters, class... Arguments>
+static ugrid_result ugrid_i_launch(struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...), Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    if (threads <= 0) return UGRID_OK;
+    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...) == cudaSuccess ? UGRID_OK : UGRID_CUDA_ERROR;
+}
+
+/* Runs f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle (UGRID_HALF: each pair once). */
+template <class F>
+static ugrid_result ugrid_cuda_each(const ugrid_cuda *gpu, ugrid_real radius, int flags, F f, struct CUstream_st *stream)
+{
+    if (!gpu || (flags & ~UGRID_HALF)) return UGRID_BAD_ARGUMENT;
+    if (!(radius > 0)) return UGRID_BAD_RADIUS;
+    return ugrid_i_launch(stream, gpu->device.grid.n, 128, ugrid_i_each_kernel<F>, gpu->device, radius, (flags & UGRID_HALF) != 0, f);
+}
+
+/* d_sums[i] = sum of f(const ugrid_contact &) over the neighbours of particle i (UGRID_PLACES: of place i), added in the order
+   of the walk. T needs T() and +=. */
+template <class T, class F>
+static ugrid_result ugrid_cuda_sum(const ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums, struct CUstream_st *stream)
+{
+    if (!gpu || (flags & ~UGRID_PLACES) || !d_sums) return UGRID_BAD_ARGUMENT;
+    if (!(radius > 0)) return UGRID_BAD_RADIUS;
+    return ugrid_i_launch(stream, gpu->device.grid.n, 128, ugrid_i_sum_kernel<T, F>, gpu->device, radius, (flags & UGRID_PLACES) != 0, f, d_sums);
+}
+
+#endif /* UGRID_CUDA && __CUDACC__ */
+
+#endif /* UGRID_H */
+
+/* ================================================================================================
+   Implementation
+   ================================================================================================ */
+
+#if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
+#define UGRID_IMPLEMENTATION_DONE
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) || defined(_MSC_VER)
+#define UGRID_I_RESTRICT __restrict
+#else
+#define UGRID_I_RESTRICT
+#endif
+
+#if UGRID_I_REAL_KIND == 1
+#define UGRID_I_REAL_MAX FLT_MAX
+#define UGRID_I_REAL_MIN FLT_MIN
+#define UGRID_I_EPSILON  FLT_EPSILON
+#define UGRID_I_AXIS_CELLS 16777216     /* 2^24: a float counts no further one by one */
+#else
+#define UGRID_I_REAL_MAX DBL_MAX
+#define UGRID_I_REAL_MIN DBL_MIN
+#define UGRID_I_EPSILON  DBL_EPSILON
+#define UGRID_I_AXIS_CELLS 268435456    /* 2^28: within the range of ugrid_i_floor */
+#endif
+
+#define UGRID_I_INT_MAX 2147483646      /* ids, places and cell numbers stay below 2^31 - 1 */
+
+UGRID_API int ugrid_version(void)
+{
+    return 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + UGRID_VERSION_PATCH;
+}
+
+UGRID_API const char *ugrid_result_text(ugrid_result result)
+{
+#define UGRID_I_TEXT(code, text) #code ": " text,
+    static const char *const texts[] = { UGRID_RESULTS(UGRID_I_TEXT) };
+#undef UGRID_I_TEXT
+    return (int)result >= 0 && result < UGRID_RESULT_COUNT ? texts[result] : "unknown ugrid_result";
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory: the arrays live in blocks that only grow
+   ------------------------------------------------------------------------------------------------ */
+
+enum { UGRID_I_START, UGRID_I_ORDER, UGRID_I_INVERSE, UGRID_I_RECORD, UGRID_I_SLOT, UGRID_I_NEXT, UGRID_I_WORK_A, UGRID_I_WORK_B };
+
+static void *ugrid_i_alloc(const ugrid_allocator *allocator, size_t bytes)
+{
+    return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
+}
+
+static void ugrid_i_release(const ugrid_allocator *allocator, ugrid_block *block)
+{
+    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    else free(block->memory);
+    block->memory = NULL;
+    block->bytes = 0;
+}
+
+/* Makes each block at least as large as asked; what was in one that grows is lost. */
+static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS])
+{
+    int b;
+    for (b = 0; b < UGRID_BLOCKS; b++) {
+        ugrid_block *block = &grid->block[b];
+        if (bytes[b] <= block->bytes) continue;
+        ugrid_i_release(&grid->desc.allocator, block);
+        block->memory = ugrid_i_alloc(&grid->desc.allocator, bytes[b]);
+        if (!block->memory) return UGRID_OUT_OF_MEMORY;
+        block->bytes = bytes[b];
+    }
+    return UGRID_OK;
+}
+
+/* count * size in bytes. The counts are below 2^31 and the sizes small: only a 32-bit size_t can overflow. */
+static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
+{
+    if (count < 0 || (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size) return 0;
+    *bytes = (size_t)count * size;
+    return 1;
+}
+
+/* What the arrays of a resolved grid with n particles need. */
+static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS])
+{
+    const ugrid_desc *desc = &grid->desc;
+    int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count;
+    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+    int const loose = desc->placement == UGRID_LOOSE;
+    int fits;
+    memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
+    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t)); /* start, count or head */
+    if (sorts) {
+        size_t const work = desc->method == UGRID_SORT ? sizeof(uint64_t) : sizeof(int32_t);
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, sizeof(int32_t));
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, work);
+        if (desc->method == UGRID_SORT) fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
+        if (loose && desc->inverse) fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
+        if (loose && !desc->no_records) fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    }
+    if (desc->method == UGRID_FIXED) fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
+    if (desc->method == UGRID_LIST) fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
+    if (desc->method == UGRID_LIST_PACKED) fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
+}
+
+/* Points the arrays at their blocks; those that this method does not use become NULL. */
+static void ugrid_i_bind(ugrid *grid, const ugrid_block *block)
+{
+    const ugrid_desc *desc = &grid->desc;
+    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+    int const loose = desc->placement == UGRID_LOOSE;
+    int const lists = desc->method == UGRID_LIST || desc->method == UGRID_LIST_PACKED;
+    int const records = (sorts && loose && !desc->no_records) || desc->method == UGRID_LIST_PACKED;
+    int32_t *const by_cell = (int32_t *)block[UGRID_I_START].memory;
+    grid->start = sorts ? by_cell : NULL;
+    grid->count = desc->method == UGRID_FIXED ? by_cell : NULL;
+    grid->head = lists ? by_cell : NULL;
+    grid->order = sorts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
+    grid->inverse = sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
+    grid->record = records ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
+    grid->slot = desc->method == UGRID_FIXED ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
+    grid->next = desc->method == UGRID_LIST ? (int32_t *)block[UGRID_I_NEXT].memory : NULL;
+}
+
+UGRID_API void ugrid_free(ugrid *grid)
+{
+    int b;
+    if (!grid) return;
+    for (b = 0; b < UGRID_BLOCKS; b++) ugrid_i_release(&grid->desc.allocator, &grid->block[b]);
+    memset(grid, 0, sizeof *grid);
+}
+
+UGRID_API int64_t ugrid_bytes(const ugrid *grid)
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; grid && b < UGRID_BLOCKS; b++) bytes += (int64_t)grid->block[b].bytes;
+    return bytes;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>resolve: from a desc to axes, cells and a method. Nothing is allocated and no point is read.
+   ------------------------------------------------------------------------------------------------ */
+
+static int ugrid_i_box_given(const ugrid_desc *desc)
+{
+    int a;
+    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
+    return 0;
+}
+
+/* An enum of the user may hold any number. */
+static int ugrid_i_options_exist(const ugrid_desc *desc)
+{
+    int const any_periodic = desc->periodic[0] || desc->periodic[1] || (desc->dim == 3 && desc->periodic[2]);
+    if ((int)desc->method < 0 || desc->method > UGRID_LIST_PACKED) return 0;
+    if ((int)desc->placement < 0 || desc->placement > UGRID_TIGHT) return 0;
+    if ((int)desc->walk < 0 || desc->walk > UGRID_HYBRID) return 0;
+    if ((int)desc->cell_order < 0 || desc->cell_order > UGRID_MORTON) return 0;
+    if ((int)desc->slot_layout < 0 || desc->slot_layout > UGRID_SLOTS_BY_ROW) return 0;
+    if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
+    return !(desc->unbounded && any_periodic);
+}
+
+static int ugrid_i_box_valid(const ugrid_desc *desc)
+{
+    int a;
+    for (a = 0; a < desc->dim; a++) {
+        ugrid_real const length = desc->max[a] - desc->min[a];
+        if (!(length > 0) || !ugrid_i_finite(&length, 1)) return 0; /* also when min or max is NaN or infinite */
+    }
+    return 1;
+}
+
+static int ugrid_i_walk_possible(const ugrid_desc *desc)
+{
+    int const strips = desc->walk == UGRID_STRIPS || desc->walk == UGRID_HYBRID;
+    int const sorts = desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE && !desc->unbounded);
+}
+
+/* What can be refused without knowing the points. */
+static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
+{
+    if (desc->dim != 2 && desc->dim != 3) return UGRID_BAD_DIM;
+    if (!ugrid_i_options_exist(desc)) return UGRID_BAD_OPTION;
+    if (!desc->allocator.alloc != !desc->allocator.free) return UGRID_BAD_ALLOCATOR;
+    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return UGRID_BAD_ALLOCATOR;
+    if (!(desc->cell >= 0) || !ugrid_i_finite(&desc->cell, 1)) return UGRID_BAD_CELL;
+    if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
+    if (!(desc->size >= 0) || !ugrid_i_finite(&desc->size, 1)) return UGRID_BAD_SIZE;
+    if (desc->slots < 0) return UGRID_BAD_SLOTS;
+    if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED) return UGRID_BAD_PLACEMENT;
+    if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
+    if (!desc->unbounded && ugrid_i_box_given(desc) && !ugrid_i_box_valid(desc)) return UGRID_BAD_BOX;
+    return UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
+{
+    ugrid_desc given;
+    if (!out) return UGRID_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given = *desc;
+    if (given.dim == 0) given.dim = 3;
+    if (given.slots == 0) given.slots = 32;
+    if (given.max_cells == 0) given.max_cells = 1 << 27;
+    if (given.max_cells > UGRID_I_INT_MAX) given.max_cells = UGRID_I_INT_MAX;
+    if (given.size == 0) given.size = given.cell;
+    *out = given;
+    return ugrid_i_check_desc(&given);
+}
+
+UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells, const char **reason)
+{
+    const char *why;
+    ugrid_method method = UGRID_COUNT;
+    if (desc && desc->unbounded) why = "COUNT: hashed buckets are about as many as the particles, one pass over them is cheap";
+    else if (cells > 64 * ((int64_t)n + 1024)) {
+        method = UGRID_SORT;
+        why = "SORT: far more cells than particles, and a sort does not count through the empty ones";
+    } else why = "COUNT: not many more cells than particles, so counting is one pass over each and beats the sort's several";
+    if (reason) *reason = why;
+    return method;
+}
+
+/* Cells of one axis of the box: floor(length / cell), at least 1; as a double, which holds any such number. */
+static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
+{
+    double cells;
+    if (a >= desc->dim) return 1;
+    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell); /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+    if (cells < 1) return 1;
+    return cells < 1e9 ? (double)(int64_t)cells : cells;
+}
+
+static int ugrid_i_bit_length(uint32_t v)
+{
+    int bits = 0;
+    while (v) { bits++; v >>= 1; }
+    return bits;
+}
+
+/* A power of two, at least v (v <= 2^30). */
+static int32_t ugrid_i_power_of_two(int32_t v)
+{
+    int32_t power = 1;
+    while (power < v) power *= 2;
+    return power;
+}
+
+/* How many cell numbers there are, as a double (it may be astronomic); 0 cells per axis never happens. */
+static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const double cells[3])
+{
+    double most = 1;
+    int a;
+    if (desc->unbounded) return ugrid_i_power_of_two(desc->buckets ? desc->buckets : n < 64 ? 64 : n > 1 << 30 ? 1 << 30 : n);
+    if (desc->cell_order == UGRID_ROWS) return cells[0] * cells[1] * cells[2];
+    for (a = 0; a < desc->dim; a++) while (most < cells[a]) most *= 2;
+    return desc->dim == 2 ? most * most : most * most * most;
+}
+
+static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
+{
+    const ugrid_desc *desc = &grid->desc;
+    ugrid_axis *axis = &grid->axis[a];
+    memset(axis, 0, sizeof *axis);
+    axis->cells = axis->span = 1;
+    axis->half = UGRID_I_REAL_MAX;
+    if (a >= desc->dim) return;
+    axis->min = desc->unbounded ? 0 : desc->min[a];
+    axis->max = desc->unbounded ? 0 : desc->max[a];
+    axis->periodic = desc->periodic[a] != 0;
+    if (desc->unbounded) {
+        axis->per_cell = 1 / desc->cell;
+        return;
+    }
+    axis->cells = (int32_t)cells;
+    axis->last = (ugrid_real)(axis->cells - 1);
+    axis->per_cell = (ugrid_real)axis->cells / (axis->max - axis->min);
+    if (axis->periodic) {
+        ugrid_real const low = axis->min < 0 ? -axis->min : axis->min, high = axis->max < 0 ? -axis->max : axis->max;
+        axis->length = axis->max - axis->min;
+        axis->half = axis->length / 2;
+        axis->margin = 16 * (ugrid_real)UGRID_I_EPSILON * (low > high ? low : high);
+    }
+}
+
+/* TIGHT: how many cells one box can touch along each axis. Size <= cell gives 2; a size that equals the width of a cell
+   only by rounding must not give 3, hence the factor. */
+static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
+{
+    int a;
+    int64_t spans = 1;
+    grid->tight_half = 0;
+    grid->spans = 1;
+    if (!ugrid_i_tight(grid)) return UGRID_OK;
+    grid->tight_half = grid->desc.size / 2;
+    for (a = 0; a < grid->desc.dim; a++) {
+        ugrid_axis *axis = &grid->axis[a];
+        double const cells = (double)grid->desc.size * (double)axis->per_cell * (1 - 1e-6);
+        if (!(cells < 15)) return UGRID_BAD_SIZE;
+        axis->span = (int32_t)cells + 2;
+        if (!grid->desc.unbounded && axis->span > axis->cells) axis->span = axis->cells;
+        spans *= axis->span;
+    }
+    grid->spans = (int32_t)spans;
+    return UGRID_OK;
+}
+
+/* Fills axes, cell_count, spans, and what desc leaves to be chosen. desc has its box and its cell. */
+static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
+{
+    ugrid_desc *desc = &grid->desc;
+    double cells[3], total;
+    int a, too_fine = 0;
+    if (desc->size == 0) desc->size = desc->cell;
+    for (a = 0; a < 3; a++) {
+        cells[a] = desc->unbounded ? 1 : ugrid_i_axis_cells(desc, a);
+        too_fine |= cells[a] > UGRID_I_AXIS_CELLS;
+    }
+    total = ugrid_i_count_cells(desc, n, cells);
+    grid->needed_cells = total < 9e18 ? (int64_t)total : INT64_MAX;
+    if (too_fine || grid->needed_cells > desc->max_cells) return UGRID_TOO_MANY_CELLS;
+    grid->cell_count = (int32_t)grid->needed_cells;
+    for (a = 0; a < 3; a++) ugrid_i_resolve_axis(grid, a, cells[a]);
+    if (ugrid_i_resolve_spans(grid) != UGRID_OK) return UGRID_BAD_SIZE;
+    if ((int64_t)n * grid->spans > UGRID_I_INT_MAX) return UGRID_TOO_MANY_ENTRIES;
+    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX) return UGRID_TOO_MANY_CELLS;
+    grid->reason = "chosen by the caller";
+    if (desc->method == UGRID_AUTO) desc->method = ugrid_choose(desc, n, grid->needed_cells, &grid->reason);
+    if (desc->walk == UGRID_WALK_AUTO) {
+        desc->walk = UGRID_STRIPS;
+        if (!ugrid_i_walk_possible(desc)) desc->walk = UGRID_CELLS;
+    }
+    return UGRID_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>fit: the box and the cell, from the points
+   ------------------------------------------------------------------------------------------------ */
+
+/* The dim-th root of v > 0, by Newton's method: no libm, and any number near the root will do. */
+static double ugrid_i_root(double v, int dim)
+{
+    double root = v > 1 ? v : 1;
+    int turn;
+    for (turn = 0; turn < 2200 && root * (dim > 1 ? root : 1) * (dim > 2 ? root : 1) > v * 1.001; turn++) {
+        double const rest = v / ((dim > 1 ? root : 1) * (dim > 2 ? root : 1));
+        root = ((dim - 1) * root + rest) / dim;
+    }
+    return root;
+}
+
+/* About 2 particles per cell, over the axes along which the box has a length. */
+static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
+{
+    double volume = 2, cell;
+    int a, axes = 0;
+    for (a = 0; a < desc->dim; a++) {
+        double const length = (double)desc->max[a] - (double)desc->min[a];
+        if (!(length > 0)) continue;
+        volume *= length;
+        axes++;
+    }
+    cell = axes && n > 0 ? ugrid_i_root(volume / n, axes) : 1;
+    return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell : 1;
+}
+
+static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
+{
+    int32_t i;
+    int a;
+    for (i = 0; i < n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(pos, stride, desc->dim, i, p);
+        if (!ugrid_i_finite(p, desc->dim)) {
+            if (bad_id) *bad_id = i;
+            return UGRID_NOT_FINITE;
+        }
+        for (a = 0; a < desc->dim; a++) {
+            if (i == 0 || p[a] < desc->min[a]) desc->min[a] = p[a];
+            if (i == 0 || p[a] > desc->max[a]) desc->max[a] = p[a];
+        }
+    }
+    return UGRID_OK;
+}
+
+/* Gives a flat axis the width of a cell, or of what the numbers can tell apart there. */
+static void ugrid_i_fit_flat_axes(ugrid_desc *desc)
+{
+    int a;
+    for (a = 0; a < desc->dim; a++) {
+        ugrid_real const at = desc->max[a] < 0 ? -desc->max[a] : desc->max[a];
+        ugrid_real const step = at * 8 * (ugrid_real)UGRID_I_EPSILON;
+        if (desc->max[a] == desc->min[a]) desc->max[a] += desc->cell > step ? desc->cell : step;
+    }
+}
+
+UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
+{
+    ugrid_result result;
+    int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
+    if (!desc || n < 0 || (n > 0 && !pos) || (stride != 0 && stride < (size_t)dim * sizeof *pos)) return UGRID_BAD_ARGUMENT;
+    if (desc->dim == 0) desc->dim = 3;
+    if (desc->dim != dim) return UGRID_BAD_DIM;
+    if (bad_id) *bad_id = -1;
+    if (stride == 0) stride = (size_t)dim * sizeof *pos;
+    if (!desc->unbounded && !ugrid_i_box_given(desc)) {
+        if (desc->periodic[0] || desc->periodic[1] || (dim == 3 && desc->periodic[2])) return UGRID_BAD_BOX;
+        result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
+        if (result != UGRID_OK) return result;
+        if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
+        ugrid_i_fit_flat_axes(desc);
+    }
+    if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
+    return UGRID_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build
+   ------------------------------------------------------------------------------------------------ */
+
+/* The number of every entry (-1: not used) into numbers[], and how many there are of each into start[]. */
+static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
+{
+    int32_t i, local;
+    memset(grid->start, 0, ((size_t)grid->cell_count + 1) * sizeof *grid->start);
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < grid->spans; local++) {
+            int32_t const number = ugrid_i_entry_number(grid, p, local);
+            numbers[i * grid->spans + local] = number;
+            if (number >= 0) grid->start[number]++;
+        }
+    }
+    return UGRID_OK;
+}
+
+/* Counts become starts: start[c] = entries in the cells before c. Returns their total. */
+static int32_t ugrid_i_prefix_sum(int32_t *start, int32_t cells)
+{
+    int32_t c, sum = 0;
+    for (c = 0; c < cells; c++) {
+        int32_t const count = start[c];
+        start[c] = sum;
+        sum += count;
+    }
+    start[cells] = sum;
+    return sum;
+}
+
+/* The record of a particle: its position, moved into the box on periodic axes, and one number. */
+UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link)
+{
+    ugrid_record record;
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
+    record.x[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
+    record.x[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
+    record.x[2] = ugrid_i_wrap(&grid->axis[2], p[2]);
+    record.link = link;
+    return record;
+}
+
+/* SORT and COUNT: positions in cell order, and the place of each particle, where asked for. */
+static void ugrid_i_reorder(ugrid *grid)
+{
+    int32_t k;
+    if (grid->record) for (k = 0; k < grid->n; k++) grid->record[k] = ugrid_i_record(grid, grid->order[k], grid->order[k]);
+    if (grid->inverse) for (k = 0; k < grid->n; k++) grid->inverse[grid->order[k]] = k;
+}
+
+/* COUNT (000 section 1): count, prefix sum, scatter. Scanning the entries in order keeps ids ascending in each cell. */
+static ugrid_result ugrid_i_build_count(ugrid *grid)
+{
+    int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
+    int32_t e;
+    ugrid_result const result = ugrid_i_number_entries(grid, numbers);
+    if (result != UGRID_OK) return result;
+    grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
+    for (e = 0; e < grid->n * grid->spans; e++)
+        if (numbers[e] >= 0) grid->order[grid->start[numbers[e]]++] = e;
+    /* each start has moved on to its cell's end, which is the next cell's start */
+    memmove(grid->start + 1, grid->start, (size_t)grid->cell_count * sizeof *grid->start);
+    grid->start[0] = 0;
+    ugrid_i_reorder(grid);
+    return UGRID_OK;
+}
+
+/* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`, into out[]. */
+static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys, uint64_t *UGRID_I_RESTRICT out, int32_t m, int shift, int bits)
+{
+    int32_t begin[1 << 11], digit, i, sum = 0;
+    uint64_t const mask = ((uint64_t)1 << bits) - 1;
+    memset(begin, 0, sizeof begin);
+    for (i = 0; i < m; i++) begin[(keys[i] >> shift) & mask]++;
+    for (digit = 0; digit < 1 << bits; digit++) {
+        int32_t const count = begin[digit];
+        begin[digit] = sum;
+        sum += count;
+    }
+    for (i = 0; i < m; i++) out[begin[(keys[i] >> shift) & mask]++] = keys[i];
+}
+
+/* Sorts by the cell number in the upper half of each key, in as few passes of at most 11 bits as it takes. Returns the
+   array that holds the result. */
+static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, int32_t cells)
+{
+    int const bits = ugrid_i_bit_length((uint32_t)(cells - 1));
+    int const passes = (bits + 10) / 11;
+    int pass;
+    for (pass = 0; pass < passes; pass++) {
+        int const from = bits * pass / passes, to = bits * (pass + 1) / passes;
+        uint64_t *const sorted = other;
+        ugrid_i_radix_pass(keys, sorted, m, 32 + from, to - from);
+        other = keys;
+        keys = sorted;
+    }
+    return keys;
+}
+
+/* keys[k] = (cell number, entry) for every entry that is used. Returns how many. */
+static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
+{
+    int32_t i, local;
+    grid->entries = 0;
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < grid->spans; local++) {
+            int32_t const number = ugrid_i_entry_number(grid, p, local);
+            if (number >= 0) keys[grid->entries++] = (uint64_t)number << 32 | (uint32_t)(i * grid->spans + local);
+        }
+    }
+    return UGRID_OK;
+}
+
+/* SORT (000 section 1, 004 section 2.3.1): sort (cell, entry); a cell starts where the number changes. Empty cells in
+   between start there too, so that a range of cells is always start[first] .. start[last + 1]. */
+static ugrid_result ugrid_i_build_sort(ugrid *grid)
+{
+    uint64_t *keys = (uint64_t *)grid->block[UGRID_I_WORK_A].memory;
+    int32_t k, cell = 0;
+    ugrid_result const result = ugrid_i_make_keys(grid, keys);
+    if (result != UGRID_OK) return result;
+    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries, grid->cell_count);
+    for (k = 0; k < grid->entries; k++) {
+        int32_t const number = (int32_t)(keys[k] >> 32);
+        while (cell <= number) grid->start[cell++] = k;
+        grid->order[k] = (int32_t)(keys[k] & 0xFFFFFFFFu);
+    }
+    while (cell <= grid->cell_count) grid->start[cell++] = grid->entries;
+    ugrid_i_reorder(grid);
+    return UGRID_OK;
+}
+
+/* Where slot s of a cell lies. */
+UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
+{
+    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s : s * grid->cell_count + number;
+}
+
+/* FIXED (000 section 1): the counter gives the slot. It counts on when the cell is full, so that the size needed is known. */
+static ugrid_result ugrid_i_build_fixed(ugrid *grid)
+{
+    int32_t i, local;
+    memset(grid->count, 0, (size_t)grid->cell_count * sizeof *grid->count);
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < grid->spans; local++) {
+            int32_t const number = ugrid_i_entry_number(grid, p, local);
+            int32_t s;
+            if (number < 0) continue;
+            s = grid->count[number]++;
+            if (s < grid->desc.slots) grid->slot[ugrid_i_slot(grid, number, s)] = i * grid->spans + local;
+            if (s >= grid->needed_slots) grid->needed_slots = s + 1;
+            grid->entries++;
+        }
+    }
+    return grid->needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
+}
+
+/* LIST and LIST_PACKED (000 section 2): each entry becomes the head of its cell's list, the old head follows it.
+
+       head:  -1  3 -1  1 ...        cell 1: 3 -> 0          cell 3: 1 -> 2
+       next:   .  2 -1  0            next[3] = 0, next[0] = -1, next[1] = 2                                        */
+static ugrid_result ugrid_i_build_list(ugrid *grid)
+{
+    int32_t i, local;
+    memset(grid->head, 0xFF, (size_t)grid->cell_count * sizeof *grid->head); /* all -1 */
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < grid->spans; local++) {
+            int32_t const entry = i * grid->spans + local, number = ugrid_i_entry_number(grid, p, local);
+            if (number < 0) { grid->next[entry] = -1; continue; }
+            if (grid->next) grid->next[entry] = grid->head[number];
+            else grid->record[i] = ugrid_i_record(grid, i, grid->head[number]);
+            grid->head[number] = entry;
+            grid->entries++;
+        }
+    }
+    return UGRID_OK;
+}
+
+static ugrid_result ugrid_i_build_method(ugrid *grid)
+{
+    switch (grid->desc.method) {
+    case UGRID_SORT:        return ugrid_i_build_sort(grid);
+    case UGRID_FIXED:       return ugrid_i_build_fixed(grid);
+    case UGRID_LIST:
+    case UGRID_LIST_PACKED: return ugrid_i_build_list(grid);
+    default:                return ugrid_i_build_count(grid);
+    }
+}
+
+/* Empties the grid and takes over a checked desc. The memory stays, and so must the allocator. */
+static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
+{
+    ugrid_desc given;
+    ugrid_result const result = ugrid_defaults(&given, desc);
+    ugrid_allocator const *had = &grid->desc.allocator;
+    grid->n = grid->entries = grid->needed_slots = 0;
+    grid->needed_cells = 0;
+    grid->bad_id = -1;
+    grid->cuda_error = 0;
+    if (result != UGRID_OK) return result;
+    if (ugrid_bytes(grid) > 0 && (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        return UGRID_BAD_ALLOCATOR;
+    grid->desc = given;
+    return UGRID_OK;
+}
+
+/* Cells, method and memory for n particles. */
+static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n)
+{
+    size_t bytes[UGRID_BLOCKS];
+    ugrid_result result = ugrid_i_resolve(grid, n);
+    if (result == UGRID_OK) result = ugrid_i_sizes(grid, n, bytes);
+    if (result == UGRID_OK) result = ugrid_i_grow(grid, bytes);
+    if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
+    return result;
+}
+
+UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n)
+{
+    ugrid_result result;
+    if (!grid || n < 0) return UGRID_BAD_ARGUMENT;
+    result = ugrid_i_begin(grid, desc);
+    if (result != UGRID_OK) return result;
+    if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
+    if (grid->desc.cell == 0) return UGRID_BAD_CELL;
+    return ugrid_i_prepare(grid, n);
+}
+
+UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
+{
+    ugrid_result result;
+    if (!grid) return UGRID_BAD_ARGUMENT;
+    result = ugrid_i_begin(grid, desc);
+    if (result != UGRID_OK) return result;
+    result = ugrid_fit(&grid->desc, pos, stride, n, &grid->bad_id);
+    if (result == UGRID_OK) result = ugrid_i_prepare(grid, n);
+    if (result != UGRID_OK) return result;
+    grid->pos = pos;
+    grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
+    grid->n = n;
+    result = ugrid_i_build_method(grid);
+    if (result != UGRID_OK) grid->n = grid->entries = 0;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>attributes: gather, scatter, sums per cell
+   ------------------------------------------------------------------------------------------------ */
+
+UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    int32_t k;
+    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    for (k = 0; k < grid->n; k++)
+        memcpy((char *)dst + (size_t)k * bytes, (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+    return UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    int32_t k;
+    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    for (k = 0; k < grid->n; k++)
+        memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes, (const char *)src + (size_t)k * bytes, bytes);
+    return UGRID_OK;
+}
+
+/* Places ascend through the cells, and ids through each cell, so this adds a cell's particles one after another. */
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums)
+{
+    int32_t k, w;
+    if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
+    if (grid->cell_count == 0) return UGRID_NOT_BUILT;
+    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
+    for (k = 0; k < grid->n; k++) {
+        ugrid_real p[3], *sum;
+        const ugrid_real *value = values + (size_t)ugrid_id(grid, k) * (size_t)width;
+        ugrid_point(grid, k, p);
+        sum = sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width;
+        for (w = 0; w < width; w++) sum[w] += value[w];
+    }
+    return UGRID_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>search: every place's neighbours, handed row by row to a sink
+
+   Two ways to the same rows. Where the grid has ranges and records, all places of a cell share one gather:
+
+       cell c:  a b c        The box around a, b, c, widened by the radius, touches a block of cells. Their records are
+                             copied once, coordinate by coordinate, into a small buffer; then each of a, b, c runs one long
+                             branch-free loop over the buffer. (27 cells of 7 particles: 190 copied for 7 * 190 tests.)
+
+   Everywhere else, and where a block has more than UGRID_I_GATHER candidates, each place walks by itself.
+   ------------------------------------------------------------------------------------------------ */
+
+/* Takes some neighbours of the particle at `place`: ids, or places with UGRID_PLACES, or only their number. The pieces of one place follow each
+   other, and places ascend. Non-zero ends the search. */
+typedef struct ugrid_i_sink {
+    int (*take)(void *user, int32_t place, const int32_t *names, int32_t count);
+    void *user;
+} ugrid_i_sink;
+
+typedef struct ugrid_i_search {
+    const ugrid *grid;
+    ugrid_real radius;
+    int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
+    int count_only;     /* the sink gets no names */
+    ugrid_i_sink sink;
+} ugrid_i_search;
+
+/* 1024: a block of 27 cells holds fewer up to 37 particles per cell; 20 KB of stack for float, 36 for double. */
+enum { UGRID_I_GATHER = 1024, UGRID_I_HITS = 256 };
+
+typedef struct ugrid_i_candidates {
+    ugrid_real x[UGRID_I_GATHER], y[UGRID_I_GATHER], z[UGRID_I_GATHER], d2[UGRID_I_GATHER];
+    int32_t name[UGRID_I_GATHER];
+    int32_t hits[UGRID_I_GATHER];
+    int32_t count;
+    int32_t own;        /* where in the buffer the cell's own places begin: from its first, or in a half search its second */
+    int images;         /* a nearest image may be another than the candidate itself */
+} ugrid_i_candidates;
+
+/* Squared distances from p to all candidates. */
+static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
+{
+    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
+    ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
+    ugrid_real const px = p[0], py = p[1], pz = p[2];
+    int32_t const count = set->count;
+    int32_t k;
+    for (k = 0; k < count; k++) d2[k] = ugrid_i_square(x[k] - px, y[k] - py, z[k] - pz);
+}
+
+/* d to the nearest image, for points in the box: at most one step, without a branch. */
+UGRID_FN ugrid_real ugrid_i_nearest(ugrid_real d, ugrid_real half, ugrid_real length)
+{
+    ugrid_real const above = d > half ? length : 0, below = d < -half ? length : 0;
+    return d - above + below;
+}
+
+static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+{
+    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
+    ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
+    ugrid_real const px = p[0], py = p[1], pz = p[2];
+    ugrid_real const hx = grid->axis[0].half, hy = grid->axis[1].half, hz = grid->axis[2].half;
+    ugrid_real const lx = grid->axis[0].length, ly = grid->axis[1].length, lz = grid->axis[2].length;
+    int32_t const count = set->count;
+    int32_t k;
+    for (k = 0; k < count; k++)
+        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, hx, lx), ugrid_i_nearest(y[k] - py, hy, ly),
+                               ugrid_i_nearest(z[k] - pz, hz, lz));
+}
+
+/* Appends the names whose distance is within the limit: every name is written, and the end moves on where it counts, so
+   there is no branch to mispredict. */
+static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2, const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
+                              ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t count)
+{
+    int32_t k;
+    for (k = from; k < to; k++) {
+        hits[count] = name[k];
+        count += d2[k] <= limit;
+    }
+    return count;
+}
+
+/* Can the nearest image of a candidate along this axis be another than itself? Not when the cells of the block follow each
+   other without wrapping and span less than half the box. */
+UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
+{
+    return axis->periodic && (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
+}
+
+/* Copies what lies near the box from .. to, which holds places first .. of one cell. 0: more than fit. */
+static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3], const ugrid_real to[3], int32_t first,
+                           ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    ugrid_near near = ugrid_i_near_box(grid, from, to, search->radius);
+    set->count = 0;
+    set->own = UGRID_I_GATHER;
+    set->images = ugrid_i_sees_images(&grid->axis[0], &near.x) | ugrid_i_sees_images(&grid->axis[1], &near.y)
+                | ugrid_i_sees_images(&grid->axis[2], &near.z);
+    if (search->half) {
+        near.above = first;
+        near.own_number = ugrid_cell_at(grid, grid->record[first].x);
+    }
+    while (ugrid_next_range(&near)) {
+        int32_t k;
+        if (near.end - near.begin > UGRID_I_GATHER - set->count) return 0;
+        if (search->half ? near.begin == first + 1 : near.begin <= first && first < near.end)
+            set->own = set->count + first + search->half - near.begin;
+        for (k = near.begin; k < near.end; k++) {
+            const ugrid_record *record = &grid->record[k];
+            set->x[set->count] = record->x[0];
+            set->y[set->count] = record->x[1];
+            set->z[set->count] = record->x[2];
+            set->name[set->count++] = search->places ? k : record->link;
+        }
+    }
+    return 1;
+}
+
+/* How many of the candidates from .. to-1 are within the limit: one loop without stores, where images play no part. */
+static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3], int32_t from, int32_t to, ugrid_real limit)
+{
+    ugrid_real const px = p[0], py = p[1], pz = p[2];
+    int32_t k, count = 0;
+    for (k = from; k < to; k++) count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
+    return count;
+}
+
+static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to, ugrid_real limit)
+{
+    int32_t k, count = 0;
+    for (k = from; k < to; k++) count += set->d2[k] <= limit;
+    return count;
+}
+
+static void ugrid_i_measure(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+{
+    if (set->images) ugrid_i_distances_periodic(grid, set, p);
+    else ugrid_i_distances(set, p);
+}
+
+/* The candidates before .. after-1 are left out. */
+static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3], int32_t before, int32_t after, ugrid_real limit)
+{
+    if (!set->images)
+        return ugrid_i_count_candidates(set, p, 0, set->count, limit) - ugrid_i_count_candidates(set, p, before, after, limit);
+    ugrid_i_measure(grid, set, p);
+    return ugrid_i_count_distances(set, 0, before, limit) + ugrid_i_count_distances(set, after, set->count, limit);
+}
+
+static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3], int32_t before, int32_t after, ugrid_real limit)
+{
+    int32_t hits;
+    ugrid_i_measure(grid, set, p);
+    hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
+    return ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
+}
+
+/* The row of the j-th place of the cell: all candidates but itself, and in a half search but those before it in the cell. */
+static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *set, int32_t place, int32_t j)
+{
+    const ugrid_real *p = search->grid->record[place].x;
+    ugrid_real const limit = search->radius * search->radius;
+    int32_t const own = set->own < set->count ? set->own : set->count;
+    int32_t const before = search->half ? own : own + j;
+    int32_t const after = search->half || own == set->count ? own + j : own + j + 1;
+    int32_t const hits = search->count_only ? ugrid_i_count_row(search->grid, set, p, before, after, limit)
+                                            : ugrid_i_append_row(search->grid, set, p, before, after, limit);
+    return hits > 0 && search->sink.take(search->sink.user, place, set->hits, hits);
+}
+
+/* The row of one place by its own walk. */
+static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
+{
+    const ugrid *grid = search->grid;
+    ugrid_real const limit = search->radius * search->radius;
+    ugrid_near near = search->half ? ugrid_near_half(grid, place, search->radius) : ugrid_near_place(grid, place, search->radius);
+    ugrid_real p[3], q[3];
+    int32_t names[UGRID_I_HITS], hits = 0;
+    ugrid_point(grid, place, p);
+    while (ugrid_next(&near)) {
+        ugrid_point(grid, near.place, q);
+        if (ugrid_distance2(grid, p, q) > limit) continue;
+        names[hits++] = search->places ? near.place : near.id;
+        if (hits == UGRID_I_HITS) {
+            if (search->sink.take(search->sink.user, place, names, hits)) return 1;
+            hits = 0;
+        }
+    }
+    return hits > 0 && search->sink.take(search->sink.user, place, names, hits);
+}
+
+/* The bounding box of places first .. last-1. */
+static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid_real from[3], ugrid_real to[3])
+{
+    int32_t k;
+    int a;
+    for (a = 0; a < 3; a++) from[a] = to[a] = grid->record[first].x[a];
+    for (k = first + 1; k < last; k++) {
+        for (a = 0; a < 3; a++) {
+            ugrid_real const x = grid->record[k].x[a];
+            if (x < from[a]) from[a] = x;
+            if (x > to[a]) to[a] = x;
+        }
+    }
+}
+
+/* All rows of one cell. */
+static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last, ugrid_i_candidates *set)
+{
+    ugrid_real from[3], to[3];
+    int32_t k;
+    int fits;
+    ugrid_i_bounds(search->grid, first, last, from, to);
+    fits = ugrid_i_collect(search, from, to, first, set);
+    for (k = first; k < last; k++)
+        if (fits ? ugrid_i_block_row(search, set, k, k - first) : ugrid_i_walk_row(search, k)) return 1;
+    return 0;
+}
+
+/* Runs the search over all places. 1 when the sink ended it. */
+static int ugrid_i_search_all(const ugrid_i_search *given)
+{
+    ugrid_i_search search = *given;
+    ugrid view = *given->grid;
+    int32_t k, cell;
+    ugrid_i_candidates set;
+    if (!ugrid_has_ranges(&view) || !view.record) {
+        for (k = 0; k < view.n; k++) if (ugrid_i_walk_row(&search, k)) return 1;
+        return 0;
+    }
+    view.desc.walk = view.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS; /* one order of rows for every walk */
+    search.grid = &view;
+    for (cell = 0; cell < view.cell_count; cell++) {
+        if (view.start[cell] == view.start[cell + 1]) continue;
+        if (ugrid_i_search_cell(&search, view.start[cell], view.start[cell + 1], &set)) return 1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>query: what the searches are used for
+   ------------------------------------------------------------------------------------------------ */
+
+/* The square of the radius decides every test, so it must not vanish or overflow. */
+static int ugrid_i_radius_valid(ugrid_real radius)
+{
+    ugrid_real const square = radius * radius;
+    return radius > 0 && square >= UGRID_I_REAL_MIN && square <= UGRID_I_REAL_MAX;
+}
+
+static ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius, int flags)
+{
+    if (!grid) return UGRID_BAD_ARGUMENT;
+    if (flags & ~(UGRID_HALF | UGRID_PLACES)) return UGRID_BAD_OPTION;
+    return ugrid_i_radius_valid(radius) ? UGRID_OK : UGRID_BAD_RADIUS;
+}
+
+static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
+                       int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
+{
+    ugrid_i_search search;
+    search.grid = grid;
+    search.radius = radius;
+    search.half = (flags & UGRID_HALF) != 0;
+    search.places = (flags & UGRID_PLACES) != 0;
+    search.count_only = count_only;
+    search.sink.take = take;
+    search.sink.user = user;
+    return ugrid_i_search_all(&search);
+}
+
+UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
+                                   int32_t *ids, int32_t capacity, int32_t *found)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_near near;
+    if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    *found = 0;
+    if (result != UGRID_OK) return result;
+    if (!ugrid_i_finite(p, grid->n > 0 ? grid->desc.dim : 0)) return UGRID_NOT_FINITE;
+    near = ugrid_near_within(grid, p, radius);
+    while (ugrid_next(&near)) {
+        ugrid_real q[3];
+        ugrid_point(grid, near.place, q);
+        if (ugrid_distance2(grid, p, q) > radius * radius) continue;
+        if (*found < capacity) ids[*found] = near.id;
+        ++*found;
+    }
+    return *found > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    (void)place;
+    (void)names;
+    *(int64_t *)user += count;
+    return 0;
+}
+
+UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    if (!pairs) return UGRID_BAD_ARGUMENT;
+    *pairs = 0;
+    if (result == UGRID_OK) ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
+    return result;
+}
+
+typedef struct ugrid_i_counter { const ugrid *grid; int32_t *counts; int places; } ugrid_i_counter;
+
+static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_counter const *counter = (ugrid_i_counter const *)user;
+    (void)names;
+    counter->counts[counter->places ? place : ugrid_id(counter->grid, place)] += count;
+    return 0;
+}
+
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags, int32_t *counts)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_i_counter counter;
+    if (result != UGRID_OK) return result;
+    if (grid->n > 0 && !counts) return UGRID_BAD_ARGUMENT;
+    counter.grid = grid;
+    counter.counts = counts;
+    counter.places = flags & UGRID_PLACES;
+    if (grid->n > 0) memset(counts, 0, (size_t)grid->n * sizeof *counts);
+    ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
+    return UGRID_OK;
+}
+
+/* A list in the making. offsets[row + 1] is where row ends, so far. */
+typedef struct ugrid_i_list {
+    const ugrid *grid;
+    int64_t *offsets;
+    int32_t *ids;
+    int64_t capacity, total;
+    int32_t rows;       /* rows begun (by place) */
+} ugrid_i_list;
+
+/* Rows by place come in order: each is appended to the last, and offsets are filled up to it. */
+static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    while (list->rows <= place) list->offsets[list->rows++] = list->total;
+    if (list->total + count <= list->capacity)
+        memcpy(list->ids + list->total, names, (size_t)count * sizeof *names);
+    list->total += count;
+    return 0;
+}
+
+static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    (void)names;
+    list->offsets[ugrid_id(list->grid, place)] += count;
+    return 0;
+}
+
+/* Rows by id: offsets[id] is the row's cursor; at the end it stands where the next row begins. */
+static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
+    if (*cursor + count <= list->capacity)
+        memcpy(list->ids + *cursor, names, (size_t)count * sizeof *names);
+    *cursor += count;
+    return 0;
+}
+
+/* Row lengths become begins; returns their sum. */
+static int64_t ugrid_i_row_begins(int64_t *offsets, int32_t rows)
+{
+    int64_t sum = 0;
+    int32_t row;
+    for (row = 0; row < rows; row++) {
+        int64_t const length = offsets[row];
+        offsets[row] = sum;
+        sum += length;
+    }
+    offsets[rows] = sum;
+    return sum;
+}
+
+/* Cursors that stand at the ends of their rows become begins again. */
+static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
+{
+    memmove(offsets + 1, offsets, (size_t)rows * sizeof *offsets);
+    offsets[0] = 0;
+}
+
+/* A count pass, then a fill pass: rows come in the grid's order, and each knows where it goes. */
+static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
+{
+    int32_t const n = list->grid->n;
+    memset(list->offsets, 0, ((size_t)n + 1) * sizeof *list->offsets);
+    ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
+    list->total = ugrid_i_row_begins(list->offsets, n);
+    if (list->capacity == 0) return;
+    ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
+    ugrid_i_ends_to_begins(list->offsets, n);
+}
+
+UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                       int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_i_list list;
+    if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    *needed = 0;
+    if (result != UGRID_OK) return result;
+    list.grid = grid;
+    list.offsets = offsets;
+    list.ids = ids;
+    list.capacity = capacity;
+    list.total = list.rows = 0;
+    if (flags & UGRID_PLACES) {
+        ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
+        while (list.rows <= grid->n) offsets[list.rows++] = list.total;
+    } else {
+        ugrid_i_list_by_id(&list, radius, flags);
+    }
+    *needed = list.total;
+    return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+/* The row of one query point, written from ids[*total] on while it fits; *total counts all of it. */
+static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius, int32_t *ids, int64_t capacity, int64_t *total)
+{
+    ugrid_near near = ugrid_near_within(grid, p, radius);
+    while (ugrid_next(&near)) {
+        ugrid_real q[3];
+        ugrid_point(grid, near.place, q);
+        if (ugrid_distance2(grid, p, q) > radius * radius) continue;
+        if (*total < capacity) ids[*total] = near.id;
+        ++*total;
+    }
+}
+
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
+                                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    int32_t q;
+    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    *needed = 0;
+    if (result != UGRID_OK) return result;
+    if (grid->desc.dim == 0) return UGRID_NOT_BUILT;
+    if (stride == 0) stride = (size_t)grid->desc.dim * sizeof *points;
+    if (stride < (size_t)grid->desc.dim * sizeof *points) return UGRID_BAD_ARGUMENT;
+    for (q = 0; q < m; q++) {
+        ugrid_real p[3];
+        ugrid_i_load(points, stride, grid->desc.dim, q, p);
+        offsets[q] = *needed;
+        ugrid_i_row_at(grid, p, radius, ids, capacity, needed);
+    }
+    offsets[m] = *needed;
+    return *needed > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+typedef struct ugrid_i_caller { const ugrid *grid; ugrid_pair_fn *fn; void *user; } ugrid_i_caller;
+
+static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_caller const *caller = (ugrid_i_caller const *)user;
+    int32_t const id = ugrid_id(caller->grid, place);
+    int32_t k;
+    for (k = 0; k < count; k++) if (caller->fn(caller->user, id, names[k])) return 1;
+    return 0;
+}
+
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags, ugrid_pair_fn *fn, void *user)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_i_caller caller;
+    if (result != UGRID_OK) return result;
+    if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
+    if (!fn) return UGRID_BAD_ARGUMENT;
+    caller.grid = grid;
+    caller.fn = fn;
+    caller.user = user;
+    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED : UGRID_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>validate
+   ------------------------------------------------------------------------------------------------ */
+
+/* Ticks an entry off: it must exist, be met for the first time, and belong to cell `number`. */
+static int ugrid_i_tick(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
+{
+    ugrid_real p[3];
+    if (entry < 0 || entry >= grid->n * grid->spans || seen[entry]) return 0;
+    seen[entry] = 1;
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_entry_number(grid, p, entry % grid->spans) == number;
+}
+
+/* Ticks off what one cell holds. Returns the number of entries, or -1. */
+static int64_t ugrid_i_tick_cell(const ugrid *grid, unsigned char *seen, int32_t number)
+{
+    int64_t ticked = 0;
+    int32_t k, entry;
+    if (grid->start) {
+        if (grid->start[number] < 0 || grid->start[number + 1] < grid->start[number] || grid->start[number + 1] > grid->entries) return -1;
+        for (k = grid->start[number]; k < grid->start[number + 1]; k++, ticked++)
+            if (!ugrid_i_tick(grid, seen, grid->order[k], number)) return -1;
+    } else if (grid->count) {
+        if (grid->count[number] < 0 || grid->count[number] > grid->desc.slots) return -1;
+        for (k = 0; k < grid->count[number]; k++, ticked++)
+            if (!ugrid_i_tick(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number)) return -1;
+    } else {
+        for (entry = grid->head[number]; entry != -1; ticked++) {
+            if (!ugrid_i_tick(grid, seen, entry, number)) return -1; /* a second visit, too: no list runs in a circle */
+            entry = grid->next ? grid->next[entry] : grid->record[entry].link;
+        }
+    }
+    return ticked;
+}
+
+/* Every place has the record and the inverse of its particle. */
+static int ugrid_i_places_agree(const ugrid *grid)
+{
+    int32_t k, id;
+    int a;
+    for (k = 0; k < grid->n; k++) {
+        id = ugrid_id(grid, k);
+        if (grid->inverse && grid->inverse[id] != k) return 0;
+        if (grid->record) {
+            ugrid_record const expected = ugrid_i_record(grid, id, id);
+            if (ugrid_i_sorted(grid) && grid->record[k].link != id) return 0;
+            for (a = 0; a < 3; a++) if (!(grid->record[k].x[a] == expected.x[a])) return 0;
+        }
+    }
+    return 1;
+}
+
+static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
+{
+    int64_t entries = 0;
+    int32_t number, i, local;
+    for (number = 0; number < grid->cell_count; number++) {
+        int64_t const ticked = ugrid_i_tick_cell(grid, seen, number);
+        if (ticked < 0) return UGRID_INVALID;
+        entries += ticked;
+    }
+    if (entries != grid->entries) return UGRID_INVALID;
+    for (i = 0; i < grid->n; i++) { /* nothing that should be entered is missing */
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        for (local = 0; local < grid->spans; local++)
+            if (ugrid_i_entry_number(grid, p, local) >= 0 && !seen[i * grid->spans + local]) return UGRID_INVALID;
+    }
+    return ugrid_i_places_agree(grid) ? UGRID_OK : UGRID_INVALID;
+}
+
+UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
+{
+    ugrid_result result;
+    ugrid_block seen;
+    if (!grid) return UGRID_BAD_ARGUMENT;
+    if (grid->n == 0) return UGRID_OK;
+    seen.bytes = (size_t)grid->n * (size_t)grid->spans;
+    seen.memory = ugrid_i_alloc(&grid->desc.allocator, seen.bytes);
+    if (!seen.memory) return UGRID_OUT_OF_MEMORY;
+    memset(seen.memory, 0, seen.bytes);
+    result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
+    ugrid_i_release(&grid->desc.allocator, &seen);
+    return result;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#ifdef UGRID_CUDA
+#include "cuda/ugrid.cu"
+#endif
+
+#endif /* UGRID_IMPLEMENTATION */
