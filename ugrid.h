@@ -113,7 +113,7 @@ extern "C" {
     X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
     X(UGRID_BAD_SIZE,         "desc.size must be positive and finite and span at most 16 cells an axis: enlarge desc.cell") \
     X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32)") \
-    X(UGRID_BAD_OPTION,       "an enum or flag of desc or of the call has a value that does not exist, or desc.unbounded meets desc.periodic") \
+    X(UGRID_BAD_OPTION,       "an enum of desc or a flag of the call has a value that does not exist, buckets or max_cells is negative, or unbounded meets periodic") \
     X(UGRID_BAD_WALK,         "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, UGRID_LOOSE and a box: choose another desc.walk") \
     X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
     X(UGRID_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until ugrid_free") \
@@ -189,6 +189,7 @@ typedef struct ugrid_cuda_allocator {
     void *user;
 } ugrid_cuda_allocator;
 
+/* On-off fields: 0 is off, anything else is on. */
 typedef struct ugrid_desc {
     int32_t dim;                     /* numbers per point, 2 or 3 (default: 3) */
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
@@ -332,7 +333,7 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
 
 /* Flags of the searches below. */
 enum {
-    UGRID_HALF   = 1,  /* each pair once: in the row of the partner whose place comes first */
+    UGRID_HALF   = 1,  /* each pair once, in the row of the partner that ugrid_near_half meets it from */
     UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, and the fastest */
 };
 
@@ -345,8 +346,9 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
 /* Neighbour lists, row after row (CSR): row i is ids[offsets[i]] .. ids[offsets[i+1] - 1].
    offsets: [n + 1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there.
-   Order within a row: SORT, COUNT: ascending places of each row of cells, rows from low to high (from low unwrapped
-   where the box repeats); others: that of desc.walk. With UGRID_PLACES the list is made in one pass. */
+   Order within a row: SORT, COUNT with records: the cells of the neighbourhood by z, then y, then x (from the lower side, also
+   where that wraps around), in each the places ascending, whatever desc.walk says; all others: that of desc.walk.
+   With UGRID_PLACES the list is made in one pass. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
 
@@ -453,11 +455,11 @@ UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
     return below - (t < (ugrid_real)below);
 }
 
-/* x moved into the box of a periodic axis; elsewhere, and inside the box, x itself, bit for bit. */
+/* x moved into the box of a periodic axis; elsewhere, inside the box, and when not finite, x itself, bit for bit. */
 UGRID_FN ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
 {
     ugrid_real boxes;
-    if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
+    if (!axis->periodic || (x >= axis->min && x < axis->max) || !(x - x == 0)) return x;
     boxes = (x - axis->min) / axis->length;
     x -= axis->length * (ugrid_real)ugrid_i_floor(boxes);
     return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
@@ -528,12 +530,9 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
     return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[2]) : 0);
 }
 
-UGRID_FN int ugrid_i_finite(const ugrid_real *p, int dim)
-{
-    int a, finite = 1;
-    for (a = 0; a < dim; a++) finite &= (p[a] - p[a] == 0); /* Inf - Inf and NaN - NaN are NaN */
-    return finite;
-}
+UGRID_FN int ugrid_i_finite(ugrid_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+
+UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0; }
 
 /* ------------------------------------------------------------------------------------------------
    >>points: positions and distances
@@ -559,11 +558,27 @@ UGRID_FN int32_t ugrid_id(const ugrid *grid, int32_t place)
     return ugrid_i_sorted(grid) ? grid->order[place] : place;
 }
 
+/* A record in one piece. The GPU's compiler would load it number by number, and the searches are bound by the number of loads. */
+UGRID_FN ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
+{
+#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
+    float4 const words = *reinterpret_cast<const float4 *>(from);
+    ugrid_record record;
+    record.x[0] = words.x;
+    record.x[1] = words.y;
+    record.x[2] = words.z;
+    record.link = __float_as_int(words.w);
+    return record;
+#else
+    return *from;
+#endif
+}
+
 /* The position of the particle at a place: from its record where there is one, else from the caller's array. */
 UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
-        const ugrid_record record = grid->record[place];
+        const ugrid_record record = ugrid_i_fetch_record(&grid->record[place]);
         p[0] = record.x[0];
         p[1] = record.x[1];
         p[2] = record.x[2];
@@ -582,6 +597,13 @@ UGRID_FN ugrid_real ugrid_i_along(const ugrid_axis *axis, ugrid_real a, ugrid_re
         else d -= axis->length * (ugrid_real)ugrid_i_floor(d / axis->length + (ugrid_real)0.5);
     }
     return d;
+}
+
+/* The same for a difference of two points that lie in the box (records do), without a branch. */
+UGRID_FN ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
+{
+    ugrid_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
+    return d - above + below;
 }
 
 /* d = b - a, to the nearest image on periodic axes; d[2] = 0 in 2D. */
@@ -649,11 +671,12 @@ UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t
     return touched < axis->span ? touched : axis->span;
 }
 
-/* A cell coordinate brought into 0 .. cells-1 of a periodic axis; c is less than one box away. */
+/* A cell coordinate brought into 0 .. cells-1 of a periodic axis. */
 UGRID_FN int32_t ugrid_i_into_box(const ugrid_axis *axis, int32_t c)
 {
-    if (!axis->periodic) return c;
-    return c < 0 ? c + axis->cells : c >= axis->cells ? c - axis->cells : c;
+    if (!axis->periodic || (c >= 0 && c < axis->cells)) return c;
+    c %= axis->cells;
+    return c < 0 ? c + axis->cells : c;
 }
 
 /* The cell of entry `local` of a TIGHT particle at p; 0 when the box touches fewer cells than that. */
@@ -759,37 +782,54 @@ UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
     return 2 * (rings < 1 ? 1 : rings) + 1;
 }
 
+/* Cell coordinate of x before it is wrapped or clamped. */
+UGRID_FN int32_t ugrid_i_unbound(const ugrid_axis *axis, ugrid_real x)
+{
+    return ugrid_i_floor((x - axis->min) * axis->per_cell);
+}
+
+/* Cells low .. high, each once and inside the box: all of them where the ring closes, else from low on, which may wrap;
+   clamped to the border cells where nothing repeats. */
+UGRID_FN ugrid_sweep ugrid_i_settle(const ugrid_axis *axis, int32_t low, int32_t high)
+{
+    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    if (axis->periodic) {
+        sweep.width = high - low + 1;
+        if (sweep.width < axis->cells) sweep.low = ugrid_i_into_box(axis, low);
+        else sweep.width = axis->cells;
+    } else {
+        int32_t const last = axis->cells - 1;
+        sweep.low = low < 0 ? 0 : low < last ? low : last;
+        sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
+    }
+    return sweep;
+}
+
 /* The cells from `radius` below `from` to `radius` above `to`. */
 UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *near, int a, ugrid_real from, ugrid_real to, ugrid_real radius)
 {
     const ugrid *grid = near->grid;
     const ugrid_axis *axis = &grid->axis[a];
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
-    int32_t high, labels;
+    int32_t low, high, labels;
     if (a >= grid->desc.dim) return sweep;
-    sweep.low = ugrid_i_floor((from - ugrid_i_reach(grid, axis, from, radius) - axis->min) * axis->per_cell);
-    high = ugrid_i_floor((to + ugrid_i_reach(grid, axis, to, radius) - axis->min) * axis->per_cell);
-    if (axis->periodic) {
-        /* TIGHT: where the cells of our box and those of another could meet in two pieces around the ring, every particle is
-           taken from the first of its cells only; that may lie span-1 cells before ours. */
-        if (axis->span > 1 && high - sweep.low + 1 + axis->span > axis->cells + 1) {
-            near->forced_bits |= 1 << a;
-            sweep.low -= axis->span - 1;
-        }
-        sweep.width = high - sweep.low + 1;
-        if (sweep.width >= axis->cells) { sweep.low = 0; sweep.width = axis->cells; }
-        else if (sweep.low < 0) sweep.low += axis->cells;
+    low = ugrid_i_unbound(axis, from - ugrid_i_reach(grid, axis, from, radius));
+    high = ugrid_i_unbound(axis, to + ugrid_i_reach(grid, axis, to, radius));
+    if (axis->periodic && axis->span > 1 && high - low + axis->span > axis->cells) {
+        /* TIGHT: our cells and those of another box could meet in two pieces around the ring. So every particle is taken from
+           the first of its cells only; that may lie span-1 cells before ours. */
+        near->forced_bits |= 1 << a;
+        low -= axis->span - 1;
+    }
+    if (grid->desc.unbounded) {
+        sweep.low = low;
+        sweep.width = high - low + 1;
     } else {
-        if (!grid->desc.unbounded) {
-            int32_t const last = axis->cells - 1;
-            sweep.low = sweep.low < 0 ? 0 : sweep.low < last ? sweep.low : last;
-            high = high < 0 ? 0 : high < last ? high : last;
-        }
-        sweep.width = high - sweep.low + 1;
+        sweep = ugrid_i_settle(axis, low, high);
     }
     sweep.turns = sweep.width;
     if (near->strips && a == 0) {
-        sweep.turns = axis->periodic && sweep.low + sweep.width > axis->cells ? 2 : 1;
+        sweep.turns = sweep.low + sweep.width > axis->cells ? 2 : 1;
     } else if (near->modular) {
         labels = ugrid_i_labels(axis, radius);
         sweep.turns = labels > sweep.width ? labels : sweep.width;
@@ -846,11 +886,11 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from, 
 UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius)
 {
     ugrid_real at[3];
-    if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(&radius, 1) || !ugrid_i_finite(p, grid->desc.dim))
-        return ugrid_i_near_none(grid);
+    if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(radius)) return ugrid_i_near_none(grid);
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
     at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[2]) : 0;
+    if (!ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
     return ugrid_i_near_box(grid, at, at, radius);
 }
 
@@ -1102,7 +1142,7 @@ static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real 
 {
     ugrid_near near;
     if (!grid || !p || !hits) return UGRID_BAD_ARGUMENT;
-    if (!(radius > 0) || !ugrid_i_finite(&radius, 1)) return UGRID_BAD_RADIUS;
+    if (!(radius > 0) || !ugrid_i_finite(radius)) return UGRID_BAD_RADIUS;
     near = ugrid_near_within(grid, p, radius);
     while (ugrid_next(&near)) {
         ugrid_real q[3];
@@ -1119,7 +1159,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
 {
     int32_t place;
     if (!grid || !pairs) return UGRID_BAD_ARGUMENT;
-    if (!(radius > 0) || !ugrid_i_finite(&radius, 1)) return UGRID_BAD_RADIUS;
+    if (!(radius > 0) || !ugrid_i_finite(radius)) return UGRID_BAD_RADIUS;
     for (place = 0; place < grid->n; place++) {
         ugrid_real p[3], q[3];
         ugrid_near near = ugrid_near_half(grid, place, radius);
@@ -1174,61 +1214,132 @@ struct ugrid_contact {
     ugrid_real d[3], d2;        /* from i to j, to the nearest image, and its square */
 };
 
-/* Fills in the geometry of a contact; is it within the limit? */
-static __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p, const ugrid_real *q, ugrid_real limit,
-                                                     ugrid_contact &contact)
+/* How a kernel reaches the neighbours; chosen on the host, so that each kernel holds one way only. */
+enum ugrid_path {
+    UGRID_PATH_WALK,    /* any grid: entry by entry */
+    UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
+    UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
+    UGRID_PATH_IMAGES,  /* the same where some axis is periodic */
+    UGRID_PATHS
+};
+
+UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
-    ugrid_offset(&grid, p, q, contact.d);
-    contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
-    return contact.d2 <= limit;
+    if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
+    if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
+    return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
 }
 
-/* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once over all places. */
-template <class F>
-__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+/* row(begin, end) for each strip near a record: UGRID_STRIPS without the generality of ugrid_next_range. `above` >= 0: only places
+   above it (a half walk), from own_number's cell on. */
+template <class Row>
+__device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p, ugrid_real radius, int32_t above, Row row)
 {
-    ugrid_real p[3], q[3];
-    ugrid_contact contact;
-    ugrid_near near = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
-    ugrid_real const limit = radius * radius;
-    ugrid_point(&grid, place, p);
-    contact.place_i = place;
-    contact.i = near.self;
-    if (ugrid_has_ranges(&grid) && grid.record) { /* 16 bytes bring position and id together */
-        while (ugrid_next_range(&near)) {
-            for (int32_t k = near.begin; k < near.end; k++) {
-                const ugrid_record record = grid.record[k];
-                if (k == place || !ugrid_i_touch(grid, p, record.x, limit, contact)) continue;
-                contact.place_j = k;
-                contact.j = record.link;
-                f(contact);
+    const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
+    ugrid_real const reach = radius + ugrid_i_widen(radius);
+    bool const flat = grid.desc.dim == 2;
+    ugrid_sweep const x = ugrid_i_settle(&ax, ugrid_i_unbound(&ax, p[0] - (reach + ax.margin)), ugrid_i_unbound(&ax, p[0] + (reach + ax.margin)));
+    ugrid_sweep const y = ugrid_i_settle(&ay, ugrid_i_unbound(&ay, p[1] - (reach + ay.margin)), ugrid_i_unbound(&ay, p[1] + (reach + ay.margin)));
+    ugrid_sweep const z = ugrid_i_settle(&az, flat ? 0 : ugrid_i_unbound(&az, p[2] - (reach + az.margin)), flat ? 0 : ugrid_i_unbound(&az, p[2] + (reach + az.margin)));
+    int32_t const wraps = x.low + x.width - ax.cells;                       /* cells at the beginning of the row, or <= 0 */
+    int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
+    for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
+        int32_t const cell_z = z.low + turn_z < az.cells ? z.low + turn_z : z.low + turn_z - az.cells;
+        for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
+            int32_t const cell_y = y.low + turn_y < ay.cells ? y.low + turn_y : y.low + turn_y - ay.cells;
+            const int32_t *const start = grid.start + (cell_z * ay.cells + cell_y) * ax.cells;
+            int32_t begin = start[x.low], end = start[x.low + straight];
+            row(begin > above ? begin : above + 1, end);
+            if (wraps > 0) {
+                begin = start[0];
+                end = start[wraps];
+                row(begin > above ? begin : above + 1, end);
             }
-        }
-    } else {
-        while (ugrid_next(&near)) {
-            ugrid_point(&grid, near.place, q);
-            if (!ugrid_i_touch(grid, p, q, limit, contact)) continue;
-            contact.place_j = near.place;
-            contact.j = near.id;
-            f(contact);
         }
     }
 }
 
+/* Fills in the geometry of a contact; is it within the limit? */
+template <ugrid_path Path>
+__device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p, const ugrid_real *q, ugrid_real limit, ugrid_contact &contact)
+{
+    if (Path == UGRID_PATH_WALK) {
+        ugrid_offset(&grid, p, q, contact.d);
+    } else {
+        for (int a = 0; a < 3; a++) {
+            contact.d[a] = q[a] - p[a];
+            if (Path != UGRID_PATH_STRIPS) contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
+        }
+    }
+    contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
+    return contact.d2 <= limit;
+}
+
+template <ugrid_path Path, class Row>
+__device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real radius, bool half, Row row)
+{
+    if (Path == UGRID_PATH_RANGES) {
+        ugrid_near near = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        while (ugrid_next_range(&near)) row(near.begin, near.end);
+    } else if (ugrid_i_point_finite(p)) {
+        ugrid_i_each_strip(grid, p, radius, half ? place : -1, row);
+    }
+}
+
+/* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once over all places. */
+template <ugrid_path Path, class F>
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+{
+    ugrid_real p[3], q[3];
+    ugrid_contact contact;
+    ugrid_real const limit = radius * radius;
+    ugrid_point(&grid, place, p);
+    contact.place_i = place;
+    contact.i = ugrid_id(&grid, place);
+    if (Path == UGRID_PATH_WALK) {
+        ugrid_near near = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        while (ugrid_next(&near)) {
+            ugrid_point(&grid, near.place, q);
+            if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
+            contact.place_j = near.place;
+            contact.j = near.id;
+            f(contact);
+        }
+    } else {
+        ugrid_i_each_range<Path>(grid, p, place, radius, half, [&](int32_t begin, int32_t end) {
+            for (int32_t k = begin; k < end; k++) {
+                ugrid_record const record = ugrid_i_fetch_record(&grid.record[k]);
+                if (!ugrid_i_touch<Path>(grid, p, record.x, limit, contact) || k == place) continue;
+                contact.place_j = k;
+                contact.j = record.link;
+                f(contact);
+            }
+        });
+    }
+}
+
+/* The same where the kernel does not know the path beforehand. */
 template <class F>
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+{
+    if (ugrid_has_ranges(&grid) && grid.record) ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
+    else ugrid_for_each<UGRID_PATH_WALK>(grid, place, radius, half, f);
+}
+
+template <ugrid_path Path, class F>
 __global__ void __launch_bounds__(128) ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, F f)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (place < device.grid.n) ugrid_for_each(device.grid, place, radius, half, f);
+    if (place < device.grid.n) ugrid_for_each<Path>(device.grid, place, radius, half, f);
 }
 
-template <class T, class F>
+template <ugrid_path Path, class T, class F>
 __global__ void __launch_bounds__(128) ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places, F f, T *sums)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     T sum = T();
     if (place >= device.grid.n) return;
-    ugrid_for_each(device.grid, place, radius, false, [&](const ugrid_contact &contact) { sum += f(contact); });
+    ugrid_for_each<Path>(device.grid, place, radius, false, [&](const ugrid_contact &contact) { sum += f(contact); });
     sums[places ? place : ugrid_id(&device.grid, place)] = sum;
 }
 
@@ -1250,7 +1361,10 @@ static ugrid_result ugrid_cuda_each(const ugrid_cuda *gpu, ugrid_real radius, in
 {
     if (!gpu || (flags & ~UGRID_HALF)) return UGRID_BAD_ARGUMENT;
     if (!(radius > 0)) return UGRID_BAD_RADIUS;
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, ugrid_i_each_kernel<F>, gpu->device, radius, (flags & UGRID_HALF) != 0, f);
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
+        ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
+        ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
+    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0, f);
 }
 
 /* d_sums[i] = sum of f(const ugrid_contact &) over the neighbours of particle i (UGRID_PLACES: of place i), added in the order
@@ -1260,7 +1374,10 @@ static ugrid_result ugrid_cuda_sum(const ugrid_cuda *gpu, ugrid_real radius, int
 {
     if (!gpu || (flags & ~UGRID_PLACES) || !d_sums) return UGRID_BAD_ARGUMENT;
     if (!(radius > 0)) return UGRID_BAD_RADIUS;
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, ugrid_i_sum_kernel<T, F>, gpu->device, radius, (flags & UGRID_PLACES) != 0, f, d_sums);
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
+        ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
+    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_PLACES) != 0, f, d_sums);
 }
 
 #endif /* UGRID_CUDA && __CUDACC__ */
@@ -1445,7 +1562,7 @@ static int ugrid_i_box_valid(const ugrid_desc *desc)
     int a;
     for (a = 0; a < desc->dim; a++) {
         ugrid_real const length = desc->max[a] - desc->min[a];
-        if (!(length > 0) || !ugrid_i_finite(&length, 1)) return 0; /* also when min or max is NaN or infinite */
+        if (!(length > 0) || !ugrid_i_finite(length)) return 0; /* also when min or max is NaN or infinite */
     }
     return 1;
 }
@@ -1464,9 +1581,9 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (!ugrid_i_options_exist(desc)) return UGRID_BAD_OPTION;
     if (!desc->allocator.alloc != !desc->allocator.free) return UGRID_BAD_ALLOCATOR;
     if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return UGRID_BAD_ALLOCATOR;
-    if (!(desc->cell >= 0) || !ugrid_i_finite(&desc->cell, 1)) return UGRID_BAD_CELL;
+    if (!(desc->cell >= 0) || !ugrid_i_finite(desc->cell)) return UGRID_BAD_CELL;
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
-    if (!(desc->size >= 0) || !ugrid_i_finite(&desc->size, 1)) return UGRID_BAD_SIZE;
+    if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED) return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
@@ -1652,7 +1769,7 @@ static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, siz
     for (i = 0; i < n; i++) {
         ugrid_real p[3];
         ugrid_i_load(pos, stride, desc->dim, i, p);
-        if (!ugrid_i_finite(p, desc->dim)) {
+        if (!ugrid_i_point_finite(p)) {
             if (bad_id) *bad_id = i;
             return UGRID_NOT_FINITE;
         }
@@ -1702,32 +1819,28 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
 /* The number of every entry (-1: not used) into numbers[], and how many there are of each into start[]. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
+    ugrid const view = *grid; /* a copy, which the stores below cannot change: its fields stay in registers */
     int32_t i, local;
-    memset(grid->start, 0, ((size_t)grid->cell_count + 1) * sizeof *grid->start);
-    for (i = 0; i < grid->n; i++) {
+    memset(view.start, 0, ((size_t)view.cell_count + 1) * sizeof *view.start);
+    for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < grid->spans; local++) {
-            int32_t const number = ugrid_i_entry_number(grid, p, local);
-            numbers[i * grid->spans + local] = number;
-            if (number >= 0) grid->start[number]++;
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < view.spans; local++) {
+            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            numbers[i * view.spans + local] = number;
+            if (number >= 0) view.start[number]++;
         }
     }
     return UGRID_OK;
 }
 
-/* Counts become starts: start[c] = entries in the cells before c. Returns their total. */
-static int32_t ugrid_i_prefix_sum(int32_t *start, int32_t cells)
+/* Counts become ends: end[c] = entries in the cells up to and with c. Returns their total. */
+static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
 {
     int32_t c, sum = 0;
-    for (c = 0; c < cells; c++) {
-        int32_t const count = start[c];
-        start[c] = sum;
-        sum += count;
-    }
-    start[cells] = sum;
-    return sum;
+    for (c = 0; c < cells; c++) count[c] = sum += count[c];
+    return count[cells] = sum;
 }
 
 /* The record of a particle: its position, moved into the box on periodic axes, and one number. */
@@ -1743,28 +1856,27 @@ UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link
     return record;
 }
 
-/* SORT and COUNT: positions in cell order, and the place of each particle, where asked for. */
-static void ugrid_i_reorder(ugrid *grid)
+/* SORT and COUNT: what lies at place k. */
+UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
 {
-    int32_t k;
-    if (grid->record) for (k = 0; k < grid->n; k++) grid->record[k] = ugrid_i_record(grid, grid->order[k], grid->order[k]);
-    if (grid->inverse) for (k = 0; k < grid->n; k++) grid->inverse[grid->order[k]] = k;
+    grid->order[k] = entry;
+    if (ugrid_i_tight(grid)) return;
+    if (grid->record) grid->record[k] = ugrid_i_record(grid, entry, entry);
+    if (grid->inverse) grid->inverse[entry] = k;
 }
 
-/* COUNT (000 section 1): count, prefix sum, scatter. Scanning the entries in order keeps ids ascending in each cell. */
+/* COUNT (000 section 1): count, prefix sum, scatter. Scattering the last entry first, each to the end of what is left of its
+   cell, keeps ids ascending, and leaves every end where the cell starts. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
+    ugrid const view = *grid;
     int32_t e;
     ugrid_result const result = ugrid_i_number_entries(grid, numbers);
     if (result != UGRID_OK) return result;
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
-    for (e = 0; e < grid->n * grid->spans; e++)
-        if (numbers[e] >= 0) grid->order[grid->start[numbers[e]]++] = e;
-    /* each start has moved on to its cell's end, which is the next cell's start */
-    memmove(grid->start + 1, grid->start, (size_t)grid->cell_count * sizeof *grid->start);
-    grid->start[0] = 0;
-    ugrid_i_reorder(grid);
+    for (e = view.n * view.spans - 1; e >= 0; e--)
+        if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
     return UGRID_OK;
 }
 
@@ -1803,17 +1915,18 @@ static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, 
 /* keys[k] = (cell number, entry) for every entry that is used. Returns how many. */
 static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
 {
-    int32_t i, local;
-    grid->entries = 0;
-    for (i = 0; i < grid->n; i++) {
+    ugrid const view = *grid;
+    int32_t i, local, entries = 0;
+    for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < grid->spans; local++) {
-            int32_t const number = ugrid_i_entry_number(grid, p, local);
-            if (number >= 0) keys[grid->entries++] = (uint64_t)number << 32 | (uint32_t)(i * grid->spans + local);
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < view.spans; local++) {
+            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            if (number >= 0) keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
     }
+    grid->entries = entries;
     return UGRID_OK;
 }
 
@@ -1822,17 +1935,17 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
 static ugrid_result ugrid_i_build_sort(ugrid *grid)
 {
     uint64_t *keys = (uint64_t *)grid->block[UGRID_I_WORK_A].memory;
+    ugrid const view = *grid;
     int32_t k, cell = 0;
     ugrid_result const result = ugrid_i_make_keys(grid, keys);
     if (result != UGRID_OK) return result;
     keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries, grid->cell_count);
     for (k = 0; k < grid->entries; k++) {
         int32_t const number = (int32_t)(keys[k] >> 32);
-        while (cell <= number) grid->start[cell++] = k;
-        grid->order[k] = (int32_t)(keys[k] & 0xFFFFFFFFu);
+        while (cell <= number) view.start[cell++] = k;
+        ugrid_i_put_at(&view, k, (int32_t)(keys[k] & 0xFFFFFFFFu));
     }
-    while (cell <= grid->cell_count) grid->start[cell++] = grid->entries;
-    ugrid_i_reorder(grid);
+    while (cell <= view.cell_count) view.start[cell++] = grid->entries;
     return UGRID_OK;
 }
 
@@ -1845,18 +1958,19 @@ UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
 /* FIXED (000 section 1): the counter gives the slot. It counts on when the cell is full, so that the size needed is known. */
 static ugrid_result ugrid_i_build_fixed(ugrid *grid)
 {
+    ugrid const view = *grid;
     int32_t i, local;
-    memset(grid->count, 0, (size_t)grid->cell_count * sizeof *grid->count);
-    for (i = 0; i < grid->n; i++) {
+    memset(view.count, 0, (size_t)view.cell_count * sizeof *view.count);
+    for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < grid->spans; local++) {
-            int32_t const number = ugrid_i_entry_number(grid, p, local);
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < view.spans; local++) {
+            int32_t const number = ugrid_i_entry_number(&view, p, local);
             int32_t s;
             if (number < 0) continue;
-            s = grid->count[number]++;
-            if (s < grid->desc.slots) grid->slot[ugrid_i_slot(grid, number, s)] = i * grid->spans + local;
+            s = view.count[number]++;
+            if (s < view.desc.slots) view.slot[ugrid_i_slot(&view, number, s)] = i * view.spans + local;
             if (s >= grid->needed_slots) grid->needed_slots = s + 1;
             grid->entries++;
         }
@@ -1870,18 +1984,19 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
        next:   .  2 -1  0            next[3] = 0, next[0] = -1, next[1] = 2                                        */
 static ugrid_result ugrid_i_build_list(ugrid *grid)
 {
+    ugrid const view = *grid;
     int32_t i, local;
-    memset(grid->head, 0xFF, (size_t)grid->cell_count * sizeof *grid->head); /* all -1 */
-    for (i = 0; i < grid->n; i++) {
+    memset(view.head, 0xFF, (size_t)view.cell_count * sizeof *view.head); /* all -1 */
+    for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_finite(p, grid->desc.dim)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < grid->spans; local++) {
-            int32_t const entry = i * grid->spans + local, number = ugrid_i_entry_number(grid, p, local);
-            if (number < 0) { grid->next[entry] = -1; continue; }
-            if (grid->next) grid->next[entry] = grid->head[number];
-            else grid->record[i] = ugrid_i_record(grid, i, grid->head[number]);
-            grid->head[number] = entry;
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < view.spans; local++) {
+            int32_t const entry = i * view.spans + local, number = ugrid_i_entry_number(&view, p, local);
+            if (number < 0) { view.next[entry] = -1; continue; }
+            if (view.next) view.next[entry] = view.head[number];
+            else view.record[i] = ugrid_i_record(&view, i, view.head[number]);
+            view.head[number] = entry;
             grid->entries++;
         }
     }
@@ -2021,8 +2136,8 @@ typedef struct ugrid_i_search {
     ugrid_i_sink sink;
 } ugrid_i_search;
 
-/* 1024: a block of 27 cells holds fewer up to 37 particles per cell; 20 KB of stack for float, 36 for double. */
-enum { UGRID_I_GATHER = 1024, UGRID_I_HITS = 256 };
+/* 2048: a block of 27 cells holds fewer up to 75 particles per cell; 48 KB of stack for float, 80 for double. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256 };
 
 typedef struct ugrid_i_candidates {
     ugrid_real x[UGRID_I_GATHER], y[UGRID_I_GATHER], z[UGRID_I_GATHER], d2[UGRID_I_GATHER];
@@ -2044,25 +2159,16 @@ static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
     for (k = 0; k < count; k++) d2[k] = ugrid_i_square(x[k] - px, y[k] - py, z[k] - pz);
 }
 
-/* d to the nearest image, for points in the box: at most one step, without a branch. */
-UGRID_FN ugrid_real ugrid_i_nearest(ugrid_real d, ugrid_real half, ugrid_real length)
-{
-    ugrid_real const above = d > half ? length : 0, below = d < -half ? length : 0;
-    return d - above + below;
-}
-
 static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
 {
     ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
     ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
-    ugrid_real const hx = grid->axis[0].half, hy = grid->axis[1].half, hz = grid->axis[2].half;
-    ugrid_real const lx = grid->axis[0].length, ly = grid->axis[1].length, lz = grid->axis[2].length;
+    ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
     int32_t const count = set->count;
     int32_t k;
     for (k = 0; k < count; k++)
-        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, hx, lx), ugrid_i_nearest(y[k] - py, hy, ly),
-                               ugrid_i_nearest(z[k] - pz, hz, lz));
+        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, &ax), ugrid_i_nearest(y[k] - py, &ay), ugrid_i_nearest(z[k] - pz, &az));
 }
 
 /* Appends the names whose distance is within the limit: every name is written, and the end moves on where it counts, so
@@ -2167,7 +2273,7 @@ static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *s
     return hits > 0 && search->sink.take(search->sink.user, place, set->hits, hits);
 }
 
-/* The row of one place by its own walk. */
+/* The row of one place by its own walk, in pieces. */
 static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
 {
     const ugrid *grid = search->grid;
@@ -2276,8 +2382,8 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
     if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *found = 0;
     if (result != UGRID_OK) return result;
-    if (!ugrid_i_finite(p, grid->n > 0 ? grid->desc.dim : 0)) return UGRID_NOT_FINITE;
     near = ugrid_near_within(grid, p, radius);
+    if (near.done) return grid->n > 0 ? UGRID_NOT_FINITE : UGRID_OK;
     while (ugrid_next(&near)) {
         ugrid_real q[3];
         ugrid_point(grid, near.place, q);

@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_extent_kernel(const ugr
     bool any = false;
     for (int32_t i = ugrid_i_thread(); i < n; i += (int32_t)(gridDim.x * blockDim.x)) {
         ugrid_i_load(pos, stride, dim, i, p);
-        if (!ugrid_i_finite(p, dim)) { atomicMin(&extent->bad_id, (unsigned int)i); continue; }
+        if (!ugrid_i_point_finite(p)) { atomicMin(&extent->bad_id, (unsigned int)i); continue; }
         for (int a = 0; a < 3; a++) {
             low[a] = any && low[a] < p[a] ? low[a] : p[a];
             high[a] = any && high[a] > p[a] ? high[a] : p[a];
@@ -226,13 +226,14 @@ __device__ void ugrid_i_report_bad(ugrid_cuda_facts *facts, int32_t i) { atomicM
 __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_facts *facts)
 {
     ugrid_real p[3];
-    int32_t const i = e / grid.spans;
+    bool const loose = !ugrid_i_tight(&grid);
+    int32_t const i = loose ? e : e / grid.spans; /* the division would be a third of the kernel's instructions */
     ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
-    if (!ugrid_i_finite(p, grid.desc.dim)) {
+    if (!ugrid_i_point_finite(p)) {
         ugrid_i_report_bad(facts, i);
-        return ugrid_i_tight(&grid) ? -1 : grid.cell_count;
+        return loose ? grid.cell_count : -1;
     }
-    return ugrid_i_entry_number(&grid, p, e % grid.spans);
+    return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
 }
 
 /* counter[number]++ for each thread of a warp; returns what was there before, as if the threads came one after another.
@@ -273,8 +274,9 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_scatter_kernel(__grid_c
     grid.order[grid.start[numbers[e]] + ranks[e]] = e;
 }
 
-/* SORT and COUNT: positions in cell order, and the place of each particle. Reading scattered positions and writing them in
-   line is 2.3 times faster than the other way round (10M particles, H200). */
+/* SORT and COUNT: what lies at each place, given the order. Gathering records is faster than scattering them along with the
+   order: 16-byte stores to random places take 2.3 times as long as loads from there (10M particles, H200), and at 1M, where all of
+   it fits into the L2 cache, the scatter took 53 us against 21 + 14. */
 __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_reorder_kernel(__grid_constant__ const ugrid_device device)
 {
     const ugrid &grid = device.grid;
@@ -288,7 +290,7 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_reorder_kernel(__grid_c
 ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
-    if (!grid->record && !grid->inverse) return UGRID_OK;
+    if (ugrid_i_tight(grid) || (!grid->record && !grid->inverse)) return UGRID_OK;
     return ugrid_i_launch(stream, grid->n, ugrid_i_block, ugrid_i_reorder_kernel, gpu->device);
 }
 
@@ -387,7 +389,7 @@ ugrid_result ugrid_i_cuda_arrange(ugrid_cuda *gpu, const uint32_t *keys, int32_t
     if (result != UGRID_OK) return result;
     if (slots) return ugrid_i_launch(stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device, keys, entries, start, gpu->d_facts);
     grid->order = entries;
-    return ugrid_i_tight(grid) ? UGRID_OK : ugrid_i_cuda_reorder(gpu, stream);
+    return ugrid_i_cuda_reorder(gpu, stream);
 }
 
 /* Clears the array by cell to `byte`s and the facts to 0. */
@@ -518,7 +520,7 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_sums_kernel(__grid_cons
     if (exists) {
         ugrid_point(&grid, k, p);
         row = places ? k : ugrid_id(&grid, k);
-        if (ugrid_i_finite(p, grid.desc.dim)) number = ugrid_cell_at(&grid, p);
+        if (ugrid_i_point_finite(p)) number = ugrid_cell_at(&grid, p);
     }
     unsigned const peers = aggregate ? __match_any_sync(0xFFFFFFFFu, number) : 1u << threadIdx.x % 32;
     bool const adds = number >= 0 && __ffs((int)peers) - 1 == (int)(threadIdx.x % 32);
@@ -533,34 +535,46 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_sums_kernel(__grid_cons
    >>search
    ------------------------------------------------------------------------------------------------ */
 
-/* How many neighbours the particle at a place has. */
+/* How many neighbours the particle at a place has. By ranges the loop counts the particle itself, too, rather than ask at every
+   candidate whether it is the one; only a particle that is in no cell finds none. */
+template <ugrid_path Path>
 __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
 {
     int32_t count = 0;
-    ugrid_for_each(grid, place, radius, half, [&](const ugrid_contact &) { count++; });
+    if (Path != UGRID_PATH_WALK) {
+        ugrid_contact contact;
+        ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
+        ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
+            for (int32_t k = begin; k < end; k++)
+                count += ugrid_i_touch<Path>(grid, own.x, ugrid_i_fetch_record(&grid.record[k]).x, radius * radius, contact);
+        });
+        return half || count == 0 ? count : count - 1;
+    }
+    ugrid_for_each<Path>(grid, place, radius, half, [&](const ugrid_contact &) { count++; });
     return count;
 }
 
-template <class Count>
+template <ugrid_path Path, class Count>
 __global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places, Count *counts)
 {
     int32_t const place = ugrid_i_thread();
     if (place >= device.grid.n) return;
-    counts[places ? place : ugrid_id(&device.grid, place)] = ugrid_i_count_at(device.grid, place, radius, half);
+    counts[places ? place : ugrid_id(&device.grid, place)] = ugrid_i_count_at<Path>(device.grid, place, radius, half);
 }
 
 /* One atomic per warp (003, warp-aggregated atomics). */
+template <ugrid_path Path>
 __global__ void __launch_bounds__(128) ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, unsigned long long *pairs)
 {
     int32_t const place = ugrid_i_thread();
-    unsigned long long count = place < device.grid.n ? (unsigned long long)ugrid_i_count_at(device.grid, place, radius, true) : 0;
+    unsigned long long count = place < device.grid.n ? (unsigned long long)ugrid_i_count_at<Path>(device.grid, place, radius, true) : 0;
     for (int distance = 16; distance > 0; distance /= 2) count += __shfl_down_sync(0xFFFFFFFFu, count, distance);
     if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(pairs, count);
 }
 
 /* Rows are staged in shared memory, warp by warp: lanes find hits one at a time, each in its own row, and a store of 4 bytes per
-   lane would touch 32 sectors. From the stage each row goes out in one piece. 1280 = 32 rows of 40; what exceeds it goes
-   out directly. */
+   lane would touch 32 sectors. From the stage each row goes out in one piece. 1280 = 32 rows of 40; a warp whose rows
+   exceed it writes directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
 struct ugrid_i_row { int64_t begin; int32_t length, staged; }; /* where it goes, how long, where it lies in the stage */
@@ -576,13 +590,6 @@ __device__ int32_t ugrid_i_warp_prefix(int32_t x)
     return sum - x;
 }
 
-/* One entry of a row: to the stage, or to the list where the stage ends; never beyond the caller's capacity. */
-__device__ void ugrid_i_put(const ugrid_i_row &row, int32_t at, int32_t name, int32_t *stage, int32_t *ids, int64_t capacity)
-{
-    if (row.staged + at < ugrid_i_stage) stage[row.staged + at] = name;
-    else if (row.begin + at < capacity) ids[row.begin + at] = name;
-}
-
 /* Writes the staged rows of a warp to the list, all lanes to one row at a time. */
 __device__ void ugrid_i_flush(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
 {
@@ -590,11 +597,12 @@ __device__ void ugrid_i_flush(const ugrid_i_row &row, const int32_t *stage, int3
     for (int r = 0; r < 32; r++) {
         int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
         int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r), from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
-        for (int32_t at = lane; at < length && from + at < ugrid_i_stage; at += 32)
+        for (int32_t at = lane; at < length; at += 32)
             if (begin + at < capacity) ids[begin + at] = stage[from + at];
     }
 }
 
+template <ugrid_path Path>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
                                                                               const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
@@ -609,14 +617,19 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_kernel(_
         row.length = (int32_t)(offsets[r + 1] - offsets[r]);
     }
     row.staged = ugrid_i_warp_prefix(row.length);
+    bool const staged = __all_sync(0xFFFFFFFFu, row.staged + row.length <= ugrid_i_stage);
+    int32_t *const to = staged ? stage + row.staged : ids + row.begin;
+    int64_t const left = capacity - row.begin;
+    int32_t const room = staged || left > row.length ? row.length : left > 0 ? (int32_t)left : 0;
     if (exists) {
         int32_t at = 0;
-        ugrid_for_each(device.grid, place, radius, half, [&](const ugrid_contact &contact) {
-            ugrid_i_put(row, at++, places ? contact.place_j : contact.j, stage, ids, capacity);
+        ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) {
+            if (at < room) to[at] = places ? contact.place_j : contact.j;
+            at++;
         });
     }
     __syncwarp();
-    ugrid_i_flush(row, stage, ids, capacity);
+    if (staged) ugrid_i_flush(row, stage, ids, capacity);
 }
 
 /* The particles near one query point, to f(id). */
@@ -656,6 +669,25 @@ ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t 
     ugrid_result const result = ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, stream); /* only where rows exceed the n reserved */
     if (result != UGRID_OK) return result;
     return ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+}
+
+template <class Count>
+ugrid_result ugrid_i_launch_counts(const ugrid_cuda *gpu, ugrid_real radius, int flags, Count *counts, cudaStream_t stream)
+{
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, Count *) = {
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
+    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0,
+                          (flags & UGRID_PLACES) != 0, counts);
+}
+
+ugrid_result ugrid_i_launch_fill(const ugrid_cuda *gpu, ugrid_real radius, int flags, const int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
+{
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, const int64_t *, int32_t *, int64_t) = {
+        ugrid_i_fill_kernel<UGRID_PATH_WALK>, ugrid_i_fill_kernel<UGRID_PATH_RANGES>, ugrid_i_fill_kernel<UGRID_PATH_STRIPS>,
+        ugrid_i_fill_kernel<UGRID_PATH_IMAGES>};
+    return ugrid_i_launch(stream, gpu->device.grid.n, 32 * ugrid_i_fill_warps, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+                          (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, offsets, ids, capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
@@ -809,7 +841,11 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
     if (result != UGRID_OK) return result;
     if (!d_pairs) return UGRID_BAD_ARGUMENT;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(d_pairs, 0, sizeof *d_pairs, stream))) return UGRID_CUDA_ERROR;
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, ugrid_i_count_pairs_kernel, gpu->device, radius, reinterpret_cast<unsigned long long *>(d_pairs));
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, unsigned long long *) = {
+        ugrid_i_count_pairs_kernel<UGRID_PATH_WALK>, ugrid_i_count_pairs_kernel<UGRID_PATH_RANGES>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>, ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>};
+    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+                          reinterpret_cast<unsigned long long *>(d_pairs));
 }
 
 UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts, struct CUstream_st *stream)
@@ -817,8 +853,7 @@ UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real ra
     ugrid_result const result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
     if (gpu->device.grid.n > 0 && !d_counts) return UGRID_BAD_ARGUMENT;
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, ugrid_i_count_neighbors_kernel<int32_t>, gpu->device, radius, (flags & UGRID_HALF) != 0,
-                          (flags & UGRID_PLACES) != 0, d_counts);
+    return ugrid_i_launch_counts(gpu, radius, flags, d_counts, stream);
 }
 
 UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets, int32_t *d_ids, int64_t capacity, struct CUstream_st *stream)
@@ -826,12 +861,10 @@ UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, 
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
     if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
-    bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
-    int32_t const n = gpu->device.grid.n;
-    result = ugrid_i_launch(stream, n, 128, ugrid_i_count_neighbors_kernel<int64_t>, gpu->device, radius, half, places, d_offsets);
-    if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, n, stream);
+    result = ugrid_i_launch_counts(gpu, radius, flags, d_offsets, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, gpu->device.grid.n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(stream, n, 32 * ugrid_i_fill_warps, ugrid_i_fill_kernel, gpu->device, radius, half, places, d_offsets, d_ids, capacity);
+    return ugrid_i_launch_fill(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
 }
 
 UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m, ugrid_real radius,
