@@ -346,8 +346,8 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
 /* Neighbour lists, row after row (CSR): row i is ids[offsets[i]] .. ids[offsets[i+1] - 1].
    offsets: [n + 1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there.
-   Order within a row: SORT, COUNT with records: the cells of the neighbourhood by z, then y, then x (from the lower side, also
-   where that wraps around), in each the places ascending, whatever desc.walk says; all others: that of desc.walk.
+   Order within a row: SORT and COUNT, LOOSE, with a box: the cells of the neighbourhood by z, then y, then x (from the lower side,
+   also where that wraps around), in each the places ascending, whatever desc.walk says; all others: that of desc.walk.
    With UGRID_PLACES the list is made in one pass. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
@@ -415,15 +415,15 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu, struct CUstream_st *stream);
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* As ugrid_gather and ugrid_scatter. */
-UGRID_API ugrid_result ugrid_cuda_gather(const ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
+UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
                                          struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_scatter(const ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
+UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
                                           struct CUstream_st *stream);
 
 /* As ugrid_cell_sums, added with atomics in no fixed order; values by particle, or by place with UGRID_PLACES.
    Threads of a warp that share a cell add up among themselves first (003), unless flags has UGRID_PLAIN_ATOMICS. */
 enum { UGRID_PLAIN_ATOMICS = 4 };
-UGRID_API ugrid_result ugrid_cuda_cell_sums(const ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
                                             ugrid_real *d_sums, struct CUstream_st *stream);
 
 /* As the searches above; results stay on the device. d_pairs, d_needed: one int64_t. d_offsets: n + 1. A list that does
@@ -625,6 +625,14 @@ UGRID_FN ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
 #else
     return x * x + y * y + z * z;
 #endif
+}
+
+/* The square of the radius decides every test, so it must be a normal number: neither vanish nor overflow. */
+UGRID_FN int ugrid_i_radius_valid(ugrid_real radius)
+{
+    ugrid_real const square = radius * radius;
+    ugrid_real const least = UGRID_I_REAL_KIND == 1 ? (ugrid_real)1.17549436e-38 : (ugrid_real)2.2250738585072014e-308;
+    return radius > 0 && square >= least && ugrid_i_finite(square);
 }
 
 /* Square of the distance between two points, to the nearest image. This is the test of every search: d2 <= radius * radius. */
@@ -1142,7 +1150,7 @@ static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real 
 {
     ugrid_near near;
     if (!grid || !p || !hits) return UGRID_BAD_ARGUMENT;
-    if (!(radius > 0) || !ugrid_i_finite(radius)) return UGRID_BAD_RADIUS;
+    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     near = ugrid_near_within(grid, p, radius);
     while (ugrid_next(&near)) {
         ugrid_real q[3];
@@ -1159,7 +1167,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
 {
     int32_t place;
     if (!grid || !pairs) return UGRID_BAD_ARGUMENT;
-    if (!(radius > 0) || !ugrid_i_finite(radius)) return UGRID_BAD_RADIUS;
+    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     for (place = 0; place < grid->n; place++) {
         ugrid_real p[3], q[3];
         ugrid_near near = ugrid_near_half(grid, place, radius);
@@ -1343,41 +1351,46 @@ __global__ void __launch_bounds__(128) ugrid_i_sum_kernel(__grid_constant__ cons
     sums[places ? place : ugrid_id(&device.grid, place)] = sum;
 }
 
-/* The one place where kernels are launched: types checked by the compiler, the error returned. */
+/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
 template <class... Parameters, class... Arguments>
-static ugrid_result ugrid_i_launch(struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...), Arguments... arguments)
+static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
+                                   Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     if (threads <= 0) return UGRID_OK;
     config.gridDim = dim3((unsigned)((threads + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
     config.stream = stream;
-    return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...) == cudaSuccess ? UGRID_OK : UGRID_CUDA_ERROR;
+    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (error == cudaSuccess) return UGRID_OK;
+    gpu->device.grid.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    return UGRID_CUDA_ERROR;
 }
 
 /* Runs f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle (UGRID_HALF: each pair once). */
 template <class F>
-static ugrid_result ugrid_cuda_each(const ugrid_cuda *gpu, ugrid_real radius, int flags, F f, struct CUstream_st *stream)
+static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, struct CUstream_st *stream)
 {
     if (!gpu || (flags & ~UGRID_HALF)) return UGRID_BAD_ARGUMENT;
-    if (!(radius > 0)) return UGRID_BAD_RADIUS;
+    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0, f);
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0, f);
 }
 
 /* d_sums[i] = sum of f(const ugrid_contact &) over the neighbours of particle i (UGRID_PLACES: of place i), added in the order
    of the walk. T needs T() and +=. */
 template <class T, class F>
-static ugrid_result ugrid_cuda_sum(const ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums, struct CUstream_st *stream)
+static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums, struct CUstream_st *stream)
 {
     if (!gpu || (flags & ~UGRID_PLACES) || !d_sums) return UGRID_BAD_ARGUMENT;
-    if (!(radius > 0)) return UGRID_BAD_RADIUS;
+    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_PLACES) != 0, f, d_sums);
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_PLACES) != 0, f, d_sums);
 }
 
 #endif /* UGRID_CUDA && __CUDACC__ */
@@ -1781,14 +1794,16 @@ static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, siz
     return UGRID_OK;
 }
 
-/* Gives a flat axis the width of a cell, or of what the numbers can tell apart there. */
-static void ugrid_i_fit_flat_axes(ugrid_desc *desc)
+/* Gives a flat axis the width of a cell, or of what the numbers can tell apart there; a cell that is not given grows to that. */
+static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
 {
     int a;
     for (a = 0; a < desc->dim; a++) {
         ugrid_real const at = desc->max[a] < 0 ? -desc->max[a] : desc->max[a];
         ugrid_real const step = at * 8 * (ugrid_real)UGRID_I_EPSILON;
-        if (desc->max[a] == desc->min[a]) desc->max[a] += desc->cell > step ? desc->cell : step;
+        if (desc->max[a] != desc->min[a]) continue;
+        if (!cell_given && desc->cell < step) desc->cell = step;
+        desc->max[a] += desc->cell > step ? desc->cell : step;
     }
 }
 
@@ -1796,6 +1811,7 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
 {
     ugrid_result result;
     int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
+    int const cell_given = desc && desc->cell != 0;
     if (!desc || n < 0 || (n > 0 && !pos) || (stride != 0 && stride < (size_t)dim * sizeof *pos)) return UGRID_BAD_ARGUMENT;
     if (desc->dim == 0) desc->dim = 3;
     if (desc->dim != dim) return UGRID_BAD_DIM;
@@ -1805,8 +1821,8 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
         if (desc->periodic[0] || desc->periodic[1] || (dim == 3 && desc->periodic[2])) return UGRID_BAD_BOX;
         result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
         if (result != UGRID_OK) return result;
-        if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
-        ugrid_i_fit_flat_axes(desc);
+        if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
+        ugrid_i_fit_flat_axes(desc, cell_given);
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     return UGRID_OK;
@@ -1856,13 +1872,18 @@ UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link
     return record;
 }
 
-/* SORT and COUNT: what lies at place k. */
+/* SORT and COUNT: what lies at place k. The order is read off the records afterwards: one scattered store less. */
 UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
 {
-    grid->order[k] = entry;
-    if (ugrid_i_tight(grid)) return;
     if (grid->record) grid->record[k] = ugrid_i_record(grid, entry, entry);
+    else grid->order[k] = entry;
     if (grid->inverse) grid->inverse[entry] = k;
+}
+
+static void ugrid_i_order_from_records(ugrid *grid)
+{
+    int32_t k;
+    if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
 /* COUNT (000 section 1): count, prefix sum, scatter. Scattering the last entry first, each to the end of what is left of its
@@ -1877,6 +1898,7 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
     for (e = view.n * view.spans - 1; e >= 0; e--)
         if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
+    ugrid_i_order_from_records(grid);
     return UGRID_OK;
 }
 
@@ -1946,6 +1968,7 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
         ugrid_i_put_at(&view, k, (int32_t)(keys[k] & 0xFFFFFFFFu));
     }
     while (cell <= view.cell_count) view.start[cell++] = grid->entries;
+    ugrid_i_order_from_records(grid);
     return UGRID_OK;
 }
 
@@ -2044,13 +2067,20 @@ static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n)
 
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n)
 {
+    ugrid_desc given;
     ugrid_result result;
     if (!grid || n < 0) return UGRID_BAD_ARGUMENT;
     result = ugrid_i_begin(grid, desc);
+    given = grid->desc;
     if (result != UGRID_OK) return result;
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
     if (grid->desc.cell == 0) return UGRID_BAD_CELL;
-    return ugrid_i_prepare(grid, n);
+    if (grid->desc.method == UGRID_AUTO) { /* fewer particles may get the other method: room for both */
+        grid->desc.method = UGRID_SORT;
+        result = ugrid_i_prepare(grid, n);
+        grid->desc = given;
+    }
+    return result == UGRID_OK ? ugrid_i_prepare(grid, n) : result;
 }
 
 UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
@@ -2092,19 +2122,30 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
     return UGRID_OK;
 }
 
-/* Places ascend through the cells, and ids through each cell, so this adds a cell's particles one after another. */
+static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
+{
+    int32_t w;
+    for (w = 0; w < width; w++) sum[w] += value[w];
+}
+
+/* Places ascend through the cells, and ids through each cell; so either loop adds a cell's particles by ascending id. */
 UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums)
 {
-    int32_t k, w;
+    int32_t k, cell;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (grid->cell_count == 0) return UGRID_NOT_BUILT;
     memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
-    for (k = 0; k < grid->n; k++) {
-        ugrid_real p[3], *sum;
-        const ugrid_real *value = values + (size_t)ugrid_id(grid, k) * (size_t)width;
-        ugrid_point(grid, k, p);
-        sum = sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width;
-        for (w = 0; w < width; w++) sum[w] += value[w];
+    if (grid->n == 0) return UGRID_OK;
+    if (ugrid_i_sorted(grid)) {
+        for (cell = 0; cell < grid->cell_count; cell++)
+            for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
+                ugrid_i_add(sums + (size_t)cell * (size_t)width, values + (size_t)grid->order[k] * (size_t)width, width);
+    } else {
+        for (k = 0; k < grid->n; k++) {
+            ugrid_real p[3];
+            ugrid_point(grid, k, p);
+            ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width, values + (size_t)k * (size_t)width, width);
+        }
     }
     return UGRID_OK;
 }
@@ -2329,12 +2370,13 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
     ugrid view = *given->grid;
     int32_t k, cell;
     ugrid_i_candidates set;
+    search.grid = &view;
+    if (ugrid_has_ranges(&view)) /* one order of cells, whatever the walk */
+        view.desc.walk = view.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
     if (!ugrid_has_ranges(&view) || !view.record) {
         for (k = 0; k < view.n; k++) if (ugrid_i_walk_row(&search, k)) return 1;
         return 0;
     }
-    view.desc.walk = view.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS; /* one order of rows for every walk */
-    search.grid = &view;
     for (cell = 0; cell < view.cell_count; cell++) {
         if (view.start[cell] == view.start[cell + 1]) continue;
         if (ugrid_i_search_cell(&search, view.start[cell], view.start[cell + 1], &set)) return 1;
@@ -2345,13 +2387,6 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
 /* ------------------------------------------------------------------------------------------------
    >>query: what the searches are used for
    ------------------------------------------------------------------------------------------------ */
-
-/* The square of the radius decides every test, so it must not vanish or overflow. */
-static int ugrid_i_radius_valid(ugrid_real radius)
-{
-    ugrid_real const square = radius * radius;
-    return radius > 0 && square >= UGRID_I_REAL_MIN && square <= UGRID_I_REAL_MAX;
-}
 
 static ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius, int flags)
 {

@@ -34,14 +34,14 @@ void *ugrid_i_cuda_alloc(const ugrid_cuda_allocator *allocator, size_t bytes, cu
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
     return nullptr;
 }
 
 void ugrid_i_cuda_release(const ugrid_cuda_allocator *allocator, ugrid_block *block, cudaStream_t stream)
 {
     if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
-    else if (block->memory) cudaFreeAsync(block->memory, stream);
+    else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
     block->memory = nullptr;
     block->bytes = 0;
 }
@@ -202,13 +202,14 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_extent_kernel(const ugr
 ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, cudaStream_t stream, ugrid_i_extent *extent)
 {
     constexpr int64_t threads = 64 * 1024; /* each takes many points, so that few atomics remain */
+    ugrid_cuda none = {}; /* there is no grid to keep an error in yet */
     ugrid_block block = {ugrid_i_cuda_alloc(&desc->cuda_allocator, sizeof *extent, stream), sizeof *extent};
     if (!block.memory) return UGRID_OUT_OF_MEMORY;
     ugrid_i_extent *const d_extent = static_cast<ugrid_i_extent *>(block.memory);
     memset(extent, 0xFF, sizeof *extent);
     memset(extent->max, 0, sizeof extent->max);
     bool ok = cudaMemcpyAsync(d_extent, extent, sizeof *extent, cudaMemcpyHostToDevice, stream) == cudaSuccess;
-    ok = ok && ugrid_i_launch(stream, n < threads ? n : threads, ugrid_i_block, ugrid_i_extent_kernel, d_pos, stride, desc->dim, n, d_extent) == UGRID_OK;
+    ok = ok && ugrid_i_launch(&none, stream, n < threads ? n : threads, ugrid_i_block, ugrid_i_extent_kernel, d_pos, stride, desc->dim, n, d_extent) == UGRID_OK;
     ok = ok && cudaMemcpyAsync(extent, d_extent, sizeof *extent, cudaMemcpyDeviceToHost, stream) == cudaSuccess;
     ok = cudaStreamSynchronize(stream) == cudaSuccess && ok;
     ugrid_i_cuda_release(&desc->cuda_allocator, &block, stream);
@@ -291,7 +292,7 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     if (ugrid_i_tight(grid) || (!grid->record && !grid->inverse)) return UGRID_OK;
-    return ugrid_i_launch(stream, grid->n, ugrid_i_block, ugrid_i_reorder_kernel, gpu->device);
+    return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_reorder_kernel, gpu->device);
 }
 
 /* COUNT (000 section 1): count, prefix sum, scatter. The last counter, of what is in no cell, becomes the end of the last cell. */
@@ -302,11 +303,11 @@ ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
     int64_t const entries = (int64_t)grid->n * grid->spans;
     size_t temp = gpu->scratch[UGRID_I_TEMP].bytes;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, gpu->block[UGRID_I_START].bytes, stream))) return UGRID_CUDA_ERROR;
-    ugrid_result result = ugrid_i_launch(stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
+    ugrid_result result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
     if (result != UGRID_OK) return result;
     if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start, (int64_t)grid->cell_count + 1, stream)))
         return UGRID_CUDA_ERROR;
-    result = ugrid_i_launch(stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
+    result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
     return result == UGRID_OK ? ugrid_i_cuda_reorder(gpu, stream) : result;
 }
 
@@ -384,10 +385,10 @@ ugrid_result ugrid_i_cuda_arrange(ugrid_cuda *gpu, const uint32_t *keys, int32_t
     int32_t const m = grid->n * grid->spans;
     bool const slots = grid->desc.method == UGRID_FIXED, lists = grid->head != nullptr;
     int32_t *const start = slots ? ugrid_i_scratch<int32_t>(gpu, UGRID_I_STARTS) : grid->start;
-    if (lists) return ugrid_i_launch(stream, m, ugrid_i_block, ugrid_i_links_kernel, gpu->device, keys, entries);
-    ugrid_result const result = ugrid_i_launch(stream, (int64_t)m + 1, ugrid_i_block, ugrid_i_start_kernel, keys, m, grid->cell_count, start);
+    if (lists) return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_links_kernel, gpu->device, keys, entries);
+    ugrid_result const result = ugrid_i_launch(gpu, stream, (int64_t)m + 1, ugrid_i_block, ugrid_i_start_kernel, keys, m, grid->cell_count, start);
     if (result != UGRID_OK) return result;
-    if (slots) return ugrid_i_launch(stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device, keys, entries, start, gpu->d_facts);
+    if (slots) return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device, keys, entries, start, gpu->d_facts);
     grid->order = entries;
     return ugrid_i_cuda_reorder(gpu, stream);
 }
@@ -408,7 +409,7 @@ ugrid_result ugrid_i_cuda_build_sort(ugrid_cuda *gpu, cudaStream_t stream)
     cub::DoubleBuffer<uint32_t> keys(ugrid_i_scratch<uint32_t>(gpu, UGRID_I_KEYS_A), ugrid_i_scratch<uint32_t>(gpu, UGRID_I_KEYS_B));
     cub::DoubleBuffer<int32_t> entries(static_cast<int32_t *>(gpu->block[UGRID_I_ORDER].memory), ugrid_i_scratch<int32_t>(gpu, UGRID_I_ENTRIES_B));
     ugrid_result result = ugrid_i_clear(gpu, grid->head ? 0xFF : 0, stream);
-    if (result == UGRID_OK) result = ugrid_i_launch(stream, m, ugrid_i_block, ugrid_i_key_kernel, gpu->device, keys.Current(), entries.Current(), gpu->d_facts);
+    if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_key_kernel, gpu->device, keys.Current(), entries.Current(), gpu->d_facts);
     if (result != UGRID_OK) return result;
     if (m > 0 && ugrid_i_failed(gpu, ugrid_i_sort_pairs(gpu->scratch[UGRID_I_TEMP].memory, temp, keys, entries, m, ugrid_i_key_bits(grid), stream))) return UGRID_CUDA_ERROR;
     return ugrid_i_cuda_arrange(gpu, keys.Current(), entries.Current(), stream);
@@ -445,8 +446,8 @@ ugrid_result ugrid_i_cuda_build_entries(ugrid_cuda *gpu, cudaStream_t stream)
     int64_t const entries = (int64_t)grid->n * grid->spans;
     ugrid_result const result = ugrid_i_clear(gpu, grid->head ? 0xFF : 0, stream);
     if (result != UGRID_OK) return result;
-    if (grid->head) return ugrid_i_launch(stream, entries, ugrid_i_block, ugrid_i_list_kernel, gpu->device, gpu->d_facts);
-    return ugrid_i_launch(stream, entries, ugrid_i_block, ugrid_i_fixed_kernel, gpu->device, gpu->d_facts);
+    if (grid->head) return ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_list_kernel, gpu->device, gpu->d_facts);
+    return ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_fixed_kernel, gpu->device, gpu->d_facts);
 }
 
 ugrid_result ugrid_i_cuda_build_method(ugrid_cuda *gpu, cudaStream_t stream)
@@ -473,15 +474,15 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_move_kernel(__grid_cons
 }
 
 template <class Word>
-ugrid_result ugrid_i_move_words(const ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
+ugrid_result ugrid_i_move_words(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
 {
     int32_t const words = (int32_t)(bytes / sizeof(Word));
-    return ugrid_i_launch(stream, (int64_t)gpu->device.grid.n * words, ugrid_i_block, ugrid_i_move_kernel<Word>, gpu->device,
+    return ugrid_i_launch(gpu, stream, (int64_t)gpu->device.grid.n * words, ugrid_i_block, ugrid_i_move_kernel<Word>, gpu->device,
                           static_cast<const Word *>(src), words, static_cast<Word *>(dst), gather);
 }
 
 /* In the widest words that the element and both addresses allow. */
-ugrid_result ugrid_i_move(const ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
+ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
 {
     if (!gpu || bytes == 0 || bytes > INT_MAX || (gpu->device.grid.n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     size_t const all = bytes | reinterpret_cast<size_t>(src) | reinterpret_cast<size_t>(dst);
@@ -672,21 +673,21 @@ ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t 
 }
 
 template <class Count>
-ugrid_result ugrid_i_launch_counts(const ugrid_cuda *gpu, ugrid_real radius, int flags, Count *counts, cudaStream_t stream)
+ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags, Count *counts, cudaStream_t stream)
 {
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, Count *) = {
         ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0,
                           (flags & UGRID_PLACES) != 0, counts);
 }
 
-ugrid_result ugrid_i_launch_fill(const ugrid_cuda *gpu, ugrid_real radius, int flags, const int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
+ugrid_result ugrid_i_launch_fill(ugrid_cuda *gpu, ugrid_real radius, int flags, const int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
 {
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, const int64_t *, int32_t *, int64_t) = {
         ugrid_i_fill_kernel<UGRID_PATH_WALK>, ugrid_i_fill_kernel<UGRID_PATH_RANGES>, ugrid_i_fill_kernel<UGRID_PATH_STRIPS>,
         ugrid_i_fill_kernel<UGRID_PATH_IMAGES>};
-    return ugrid_i_launch(stream, gpu->device.grid.n, 32 * ugrid_i_fill_warps, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 32 * ugrid_i_fill_warps, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, offsets, ids, capacity);
 }
 
@@ -725,6 +726,7 @@ extern "C" {
 UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
 {
     ugrid_i_extent extent;
+    bool const cell_given = desc && desc->cell != 0;
     if (!desc || n < 0 || (n > 0 && !d_pos)) return UGRID_BAD_ARGUMENT;
     if (desc->dim == 0) desc->dim = 3;
     if (desc->dim != 2 && desc->dim != 3) return UGRID_BAD_DIM;
@@ -741,7 +743,7 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
         }
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
-    if (!desc->unbounded) ugrid_i_fit_flat_axes(desc);
+    if (!desc->unbounded) ugrid_i_fit_flat_axes(desc, cell_given);
     return UGRID_OK;
 }
 
@@ -814,24 +816,24 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     return UGRID_OK;
 }
 
-UGRID_API ugrid_result ugrid_cuda_gather(const ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst, struct CUstream_st *stream)
 {
     return ugrid_i_move(gpu, d_src, bytes, d_dst, true, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_scatter(const ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst, struct CUstream_st *stream)
 {
     return ugrid_i_move(gpu, d_src, bytes, d_dst, false, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_cell_sums(const ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags, ugrid_real *d_sums, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags, ugrid_real *d_sums, struct CUstream_st *stream)
 {
     if (!gpu || width < 1 || !d_sums || (gpu->device.grid.n > 0 && !d_values)) return UGRID_BAD_ARGUMENT;
-    if (flags & ~(UGRID_PLACES | UGRID_PLAIN_ATOMICS)) return UGRID_BAD_OPTION;
+    if (flags & ~((int)UGRID_PLACES | (int)UGRID_PLAIN_ATOMICS)) return UGRID_BAD_OPTION;
     const ugrid *grid = &gpu->device.grid;
     if (grid->cell_count == 0) return UGRID_NOT_BUILT;
     if (cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream) != cudaSuccess) return UGRID_CUDA_ERROR;
-    return ugrid_i_launch(stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width, (flags & UGRID_PLACES) != 0,
+    return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width, (flags & UGRID_PLACES) != 0,
                           (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
 }
 
@@ -844,7 +846,7 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, unsigned long long *) = {
         ugrid_i_count_pairs_kernel<UGRID_PATH_WALK>, ugrid_i_count_pairs_kernel<UGRID_PATH_RANGES>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>, ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>};
-    return ugrid_i_launch(stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));
 }
 
@@ -877,10 +879,10 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
     if (stride != 0 && stride < tight) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
-    result = ugrid_i_launch(stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
+    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, d_ids, capacity);
+    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, d_ids, capacity);
 }
 
 } /* extern "C" */

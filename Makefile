@@ -1,0 +1,180 @@
+# nearfield: the front door. `make help` lists what there is.
+#
+# Everything is built under build/; `make clean` removes it. What is missing is installed by
+# tests/deps.sh through apt-get where that is possible, else one sentence says what to install.
+# Variables you may set: CC CFLAGS CXX NVCC CUDA_ARCH JOBS CI STB_CFLAGS STB_LIBS CMOCKA_CFLAGS CMOCKA_LIBS
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test bench bench-cuda cuda deps clean consumers \
+        test-serial test-examples test-vendor test-emu test-cuda \
+        deps-demo deps-test always
+
+JOBS ?= 2
+CFLAGS ?= -O2
+WARN := -Wall -Wextra -Wpedantic
+STB_CFLAGS = $$(pkg-config --cflags stb)
+STB_LIBS = $$(pkg-config --libs stb)
+CMOCKA_CFLAGS = $$(pkg-config --cflags cmocka)
+CMOCKA_LIBS = $$(pkg-config --libs cmocka)
+# Every program is rebuilt when any header changes: there are four, and it is quick.
+SOURCES := $(wildcard *.h cuda/*.cu cuda/*.h tests/*.h tests/cuda/*.h tests/bench/*.h examples/*.h)
+
+help:
+	@echo 'make demo         run the dam break (serial, about 20 seconds) and draw pictures'
+	@echo 'make test         all tests; GPU tests too where there is a GPU'
+	@echo 'make bench        measure the serial part'
+	@echo 'make bench-cuda   measure the CUDA part (needs a GPU)'
+	@echo 'make cuda         build GPU tests, benchmarks and examples into build/cuda,'
+	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
+	@echo 'make deps         install everything that the tests can use, optional compilers too'
+	@echo 'make test-serial test-examples test-vendor test-emu test-cuda consumers'
+	@echo '                  the parts of make test'
+	@echo 'make clean        remove build/'
+
+# ---- what has to be installed -------------------------------------------------------------------
+
+deps:
+	@tests/deps.sh all
+deps-demo:
+	@tests/deps.sh demo
+deps-test:
+	@tests/deps.sh test
+
+# ---- examples: examples/NAME.c becomes build/NAME -----------------------------------------------
+
+EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
+
+# --as-needed: only the examples that draw are tied to libstb.
+$(EXAMPLES): build/%: examples/%.c $(SOURCES) | deps-demo
+	@mkdir -p build
+	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $< -o $@ -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) -lm
+
+demo: build/dam_break
+	@mkdir -p build/demo
+	@build/dam_break --demo
+	@echo 'The pictures are in build/demo'
+
+# ---- tests ----------------------------------------------------------------------------------------
+
+# One group after the other, also after a failure, and one sum at the end.
+test: deps-test
+	@MAKE='$(MAKE)' tests/run_all.sh
+
+# Each tests/test_NAME.c four times: plain, with the sanitizers, with doubles, with both.
+SERIAL := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+SERIAL_PROGRAMS := $(foreach t,$(SERIAL),$(addprefix build/tests/$t,.plain .sanitized .double .double-sanitized))
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+DOUBLE := -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double
+
+build/tests/%.plain: VARIANT := -O2 -g
+build/tests/%.sanitized: VARIANT := $(SANITIZE)
+build/tests/%.double: VARIANT := -O2 -g $(DOUBLE)
+build/tests/%.double-sanitized: VARIANT := $(SANITIZE) $(DOUBLE)
+
+define SERIAL_RULE
+$(foreach variant,plain sanitized double double-sanitized,build/tests/$1.$(variant)): tests/$1.c $(SOURCES) | deps-test
+	@mkdir -p build/tests
+	$$(CC) -std=c99 $$(WARN) $$(VARIANT) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< -o $$@ \
+	    -Wl,--as-needed $$(LDFLAGS) $$(CMOCKA_LIBS) $$(STB_LIBS) -lm
+endef
+$(foreach t,$(SERIAL),$(eval $(call SERIAL_RULE,$t)))
+
+test-serial: $(SERIAL_PROGRAMS)
+	@JOBS=$(JOBS) tests/run_programs.sh $(SERIAL_PROGRAMS)
+
+test-examples: $(EXAMPLES)
+	@echo '$(words $(EXAMPLES)) passed, 0 failed'
+
+# Is each header fit to be copied into another program? And can that check fail?
+test-vendor: deps-test
+	@export JOBS=$(JOBS) NVCC='$(NVCC)'; status=0; \
+	tests/vendor/run.sh --self-check || status=1; tests/vendor/run.sh || status=1; exit $$status
+
+# A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
+consumers: deps-test
+	@NVCC='$(NVCC)' tests/consumers/run.sh
+
+# The kernels, run on the CPU. The file sets EMU_TESTS, the targets that build and run them.
+EMU_TESTS :=
+-include tests/emu/emu.mk
+test-emu: $(EMU_TESTS)
+	@$(if $(strip $(EMU_TESTS)),true,echo 'skipped  kernels on the CPU: no EMU_TESTS'; echo '0 passed, 0 failed, 1 skipped')
+
+# ---- CUDA -------------------------------------------------------------------------------------------
+
+ifndef NVCC
+NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc))
+endif
+GPU := $(shell nvidia-smi -L 2>/dev/null | grep '^GPU')
+
+# No architecture is written down anywhere: the GPU of this machine, or, where none can be seen
+# (`native` would fail there), all that this nvcc knows by major version.
+ifndef CUDA_ARCH
+CUDA_ARCH := $(if $(GPU),native,all-major)
+endif
+CUDA_DIR ?= build/cuda
+NVCCFLAGS ?= -O3 -lineinfo
+# libstdc++ goes in, the shared libraries beside the program ($ORIGIN): the folder can be carried away.
+NVCC_ALL = $(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -Xcompiler -Wall,-Wextra \
+    -Xcompiler -static-libstdc++,-static-libgcc -I. $(CMOCKA_CFLAGS) $(STB_CFLAGS)
+NVCC_LIBS = -Xlinker --as-needed,-rpath,'$$ORIGIN' $(CMOCKA_LIBS) $(STB_LIBS)
+
+CUDA_SOURCES := $(wildcard tests/cuda/test_*.cu tests/bench/bench_*.cu examples/*.cu)
+CUDA_PROGRAMS := $(foreach s,$(CUDA_SOURCES),$(CUDA_DIR)/$(basename $(notdir $s)))
+
+define CUDA_RULE
+$(CUDA_DIR)/$(basename $(notdir $1)): $1 $(SOURCES) $(CUDA_DIR)/arch | deps-test
+	$$(NVCC_ALL) $$< -o $$@ $$(NVCC_LIBS)
+endef
+$(foreach s,$(CUDA_SOURCES),$(eval $(call CUDA_RULE,$s)))
+
+# Changes only when the architecture or the flags do, and then everything is rebuilt.
+$(CUDA_DIR)/arch: always
+	@mkdir -p $(CUDA_DIR)
+	@echo '$(NVCC) $(CUDA_ARCH) $(NVCCFLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_ARCH) $(NVCCFLAGS)' >$@
+
+ifeq ($(NVCC),)
+cuda:
+	@echo 'make cuda: no nvcc found (PATH, /usr/local/cuda*/bin, or set NVCC=...): install the CUDA toolkit'; false
+test-cuda:
+	@echo 'skipped  the CUDA parts: no nvcc'
+	@echo '0 passed, 0 failed, 1 skipped'
+else
+cuda: $(CUDA_PROGRAMS)
+	@cp tests/cuda/run.sh $(CUDA_DIR)/
+	@tests/cuda/carry_libraries.sh $(CUDA_DIR) $(CUDA_PROGRAMS)
+	@echo 'built for -arch=$(CUDA_ARCH) in $(CUDA_DIR): copy the folder to a machine with a GPU, there: sh run.sh'
+ifneq ($(GPU),)
+test-cuda: cuda
+	@sh $(CUDA_DIR)/run.sh
+else
+# Without a GPU: does it all compile? One architecture is enough for that, the oldest.
+test-cuda: deps-test
+	@$(MAKE) --no-print-directory cuda CUDA_DIR=build/cuda-check CUDA_ARCH=$$($(NVCC) --list-gpu-code | head -n 1)
+	@echo 'skipped  running the CUDA programs: no GPU here (they compile; make cuda and tests/cuda/run.sh run them elsewhere)'
+	@echo '$(words $(CUDA_SOURCES)) passed, 0 failed, 1 skipped'
+endif
+endif
+
+# ---- measurements -------------------------------------------------------------------------------
+
+BENCHES := $(patsubst tests/bench/%.c,build/bench/%,$(wildcard tests/bench/bench_*.c))
+
+$(BENCHES): build/bench/%: tests/bench/%.c $(SOURCES) | deps-demo
+	@mkdir -p build/bench
+	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $< -o $@ -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) -lm
+
+bench: $(BENCHES)
+	@for b in $(BENCHES); do echo; $$b || exit; done
+
+bench-cuda: cuda
+ifneq ($(GPU),)
+	@sh $(CUDA_DIR)/run.sh bench
+else
+	@echo 'No GPU here: copy $(CUDA_DIR) to a machine with one, there: sh run.sh bench'
+endif
+
+clean:
+	rm -rf build

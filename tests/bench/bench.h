@@ -1,0 +1,273 @@
+/* bench.h - what the benchmark programs share: options, medians, tables, checks. C99 and C++, everything static.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       bench_start(argc, argv, "program", "build,count");   groups that --only may name
+       double ms = bench_cpu_ms(work, &job);                median of thread-CPU time
+       bench_title("grid build", "plain grid");             a table; its column of ratios is against "plain grid"
+       bench_row(&row);                                     one line of it, and one of the CSV file
+       bench_check(total == known, "count");                a benchmark that computes the wrong thing must fail
+       return bench_end();
+
+   Times are milliseconds. A figure of 0 means "there is none" and prints as "-". */
+
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define BENCH_FN __attribute__((unused)) static
+#else
+#define BENCH_FN static
+#endif
+
+/* ---- options and state ---- */
+
+typedef struct bench_state {
+    const char *program, *groups, *only;
+    const char *base;   /* what the ratio column of the present table compares with, or NULL */
+    FILE *csv;
+    int quick, runs;
+    int32_t n;          /* --n, or 0 */
+    int checks, failures;
+} bench_state;
+
+static bench_state bench;
+
+BENCH_FN void bench_usage(void)
+{
+    printf("usage: %s [--only GROUP,GROUP] [--quick] [--n PARTICLES] [--runs RUNS] [--csv FILE]\ngroups: %s\n", bench.program, bench.groups);
+}
+
+/* Is `name` one of the words of a comma-separated list? */
+BENCH_FN int bench_in_list(const char *list, const char *name, size_t length)
+{
+    while (list && *list) {
+        size_t const word = strcspn(list, ",");
+        if (word == length && memcmp(list, name, length) == 0) return 1;
+        list += word + (list[word] == ',');
+    }
+    return 0;
+}
+
+BENCH_FN int bench_wants(const char *group) { return !bench.only || bench_in_list(bench.only, group, strlen(group)); }
+
+/* A mistyped group would otherwise measure nothing and report success. */
+BENCH_FN int bench_groups_exist(const char *only)
+{
+    while (only && *only) {
+        size_t const word = strcspn(only, ",");
+        if (!bench_in_list(bench.groups, only, word)) return 0;
+        only += word + (only[word] == ',');
+    }
+    return 1;
+}
+
+BENCH_FN int bench_option(const char *name, const char *value)
+{
+    if (strcmp(name, "--only") == 0) bench.only = value;
+    else if (strcmp(name, "--n") == 0) bench.n = (int32_t)strtol(value, NULL, 10);
+    else if (strcmp(name, "--runs") == 0) bench.runs = (int)strtol(value, NULL, 10);
+    else if (strcmp(name, "--csv") == 0) {
+        bench.csv = fopen(value, "w");
+        if (!bench.csv) perror(value);
+        return bench.csv != NULL;
+    } else return 0;
+    return 1;
+}
+
+/* Reads the options; ends the program where they make no sense. */
+BENCH_FN void bench_start(int argc, char **argv, const char *program, const char *groups)
+{
+    int k, fine = 1;
+    bench.program = program;
+    bench.groups = groups;
+    for (k = 1; k < argc && fine; k++) {
+        if (strcmp(argv[k], "--quick") == 0) { bench.quick = 1; continue; }
+        fine = k + 1 < argc && bench_option(argv[k], argv[k + 1]);
+        k++;
+    }
+    if (bench.runs == 0) bench.runs = bench.quick ? 3 : 11;
+    if (!fine || !bench_groups_exist(bench.only) || bench.n < 0 || bench.runs < 1) { bench_usage(); exit(2); }
+    if (bench.csv) fprintf(bench.csv, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms\n");
+}
+
+BENCH_FN void bench_print_date(void)
+{
+    char text[32];
+    time_t const now = time(NULL);
+    strftime(text, sizeof text, "%Y-%m-%d", localtime(&now));
+    printf("date %s\n", text);
+}
+
+/* ---- checks ---- */
+
+BENCH_FN int bench_check(int right, const char *what)
+{
+    bench.checks++;
+    if (!right) {
+        bench.failures++;
+        printf("  WRONG RESULT: %s\n", what);
+    }
+    return right;
+}
+
+BENCH_FN int bench_check_total(int64_t got, int64_t expected, const char *what)
+{
+    if (got != expected) printf("  %lld instead of %lld: ", (long long)got, (long long)expected);
+    return bench_check(got == expected, what);
+}
+
+/* The exit status. Nothing measured is no success. */
+BENCH_FN int bench_end(void)
+{
+    printf("\n%d totals checked, %d wrong\n", bench.checks, bench.failures);
+    if (bench.csv) fclose(bench.csv);
+    return bench.failures > 0 || bench.checks == 0;
+}
+
+BENCH_FN void *bench_alloc(size_t bytes)
+{
+    void *memory = malloc(bytes ? bytes : 1);
+    if (!memory) { printf("out of memory: %zu bytes\n", bytes); exit(1); }
+    return memory;
+}
+
+/* ---- timing on the CPU ---- */
+
+BENCH_FN int bench_compare(const void *a, const void *b)
+{
+    double const x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+BENCH_FN double bench_median(double *samples, int count)
+{
+    qsort(samples, (size_t)count, sizeof *samples, bench_compare);
+    return samples[count / 2];
+}
+
+/* Time that this thread has had a core: what other programs on the machine take is not in it. */
+BENCH_FN double bench_thread_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+}
+
+enum { BENCH_SAMPLES = 101 };
+
+/* Median of --runs runs (more of what takes less than a millisecond) after two that warm up. */
+BENCH_FN double bench_cpu_ms(void (*work)(void *), void *job)
+{
+    double samples[BENCH_SAMPLES], begin;
+    int runs = bench.runs, k;
+    work(job);
+    begin = bench_thread_ms();
+    work(job);
+    if (bench_thread_ms() - begin < 1) runs *= 4;
+    if (runs > BENCH_SAMPLES) runs = BENCH_SAMPLES;
+    for (k = 0; k < runs; k++) {
+        begin = bench_thread_ms();
+        work(job);
+        samples[k] = bench_thread_ms() - begin;
+    }
+    return bench_median(samples, runs);
+}
+
+/* ---- tables ---- */
+
+typedef struct bench_row_s {
+    const char *group, *workload, *method;
+    int64_t n;          /* particles */
+    double ms;          /* measured */
+    double floor_ms;    /* what the ceilings of this run allow */
+    double base_ms;     /* the other method that the table compares with, in this run */
+    double bar_ms;      /* what we want to reach (targets) */
+    double bar_ratio;   /* the same as a ratio to base_ms, as measured there: holds on other machines too */
+    double peer_ms;     /* the fastest other library (targets) */
+    const char *peer;   /* its name */
+} bench_row_s;
+
+/* M items/s. */
+BENCH_FN double bench_rate(int64_t n, double ms) { return ms > 0 ? (double)n / ms * 1e-3 : 0; }
+
+/* `value` in `width` columns with about 3 digits; "-" for 0. */
+BENCH_FN void bench_number(double value, int width)
+{
+    int const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
+    if (value <= 0) printf(" %*s", width, "-");
+    else printf(" %*.*f", width, digits, value);
+}
+
+BENCH_FN void bench_title(const char *title, const char *base)
+{
+    bench.base = base;
+    printf("\n%s\n", title);
+    printf("%-19s %-44s %9s %9s %9s %8s", "workload", "method", "ms", "M/s", "floor ms", "x floor");
+    if (base) printf(" x %-10s %6s", base, "bar x");
+    printf(" %8s  %s\n", "bar ms", "peer (targets) ms");
+}
+
+BENCH_FN void bench_csv(const bench_row_s *row)
+{
+    if (!bench.csv) return;
+    fprintf(bench.csv, "%s,%s,%s,\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g\n", bench.program, row->group, row->workload, row->method,
+            (long long)row->n, row->ms, bench_rate(row->n, row->ms), row->floor_ms, row->bar_ms, row->peer_ms);
+}
+
+BENCH_FN void bench_row(const bench_row_s *row)
+{
+    printf("%-19s %-44s", row->workload, row->method);
+    bench_number(row->ms, 9);
+    bench_number(bench_rate(row->n, row->ms), 9);
+    bench_number(row->floor_ms, 9);
+    bench_number(row->floor_ms > 0 ? row->ms / row->floor_ms : 0, 8);
+    if (bench.base) bench_number(row->base_ms > 0 ? row->ms / row->base_ms : 0, 12);
+    if (bench.base) bench_number(row->bar_ratio, 6);
+    bench_number(row->bar_ms, 8);
+    bench_number(row->peer_ms, 9);
+    printf(" %s\n", row->peer && row->peer_ms > 0 ? row->peer : "");
+    fflush(stdout);
+    bench_csv(row);
+}
+
+/* A matrix: methods down, workloads across. The heading, then per line its name and bench_cell for each column. */
+BENCH_FN void bench_matrix(const char *title, const char *corner)
+{
+    printf("\n%s\n%-34s", title, corner);
+}
+
+BENCH_FN void bench_line(const char *name) { printf("\n%-34s", name); }
+
+/* One measurement as a cell that shows `value`. */
+BENCH_FN void bench_cell(const bench_row_s *row, double value)
+{
+    bench_number(value, 9);
+    fflush(stdout);
+    bench_csv(row);
+}
+
+/* ---- what all lists must obey ---- */
+
+/* Of a list in CSR form: total = its entries; sum = of i and j over its entries (i, j). A full list has twice the
+   sum of the half list, whatever the order. */
+typedef struct bench_facts { int64_t total, sum; } bench_facts;
+
+BENCH_FN bench_facts bench_facts_of(const int64_t *offsets, const int32_t *ids, int32_t n)
+{
+    bench_facts facts = {0, 0};
+    int64_t k;
+    int32_t i;
+    facts.total = offsets[n];
+    for (i = 0; i < n; i++) facts.sum += i * (offsets[i + 1] - offsets[i]);
+    for (k = 0; k < facts.total; k++) facts.sum += ids[k];
+    return facts;
+}
+
+#endif /* BENCH_H */

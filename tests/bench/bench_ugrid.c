@@ -1,0 +1,663 @@
+/* bench_ugrid.c - how fast is ugrid.h on one core of this machine? README.md in this folder explains the tables.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench                                       all of it, about three minutes
+       build/bench/bench_ugrid --only search --quick
+       groups: search insert walks sums                                                                               */
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
+
+#define UGRID_STATIC
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/plain_grid.h"
+#include "tests/workloads.h"
+
+/* Everything that is timed gets one of these. */
+typedef struct job {
+    const float *pos;
+    int32_t n;
+    float radius;
+    int flags;          /* of the search */
+    ugrid_desc desc;
+    ugrid grid;
+    plain_grid plain;
+    int strips;         /* plain grid: 9 strips, else 27 cells */
+    int32_t *counts, *ids;
+    int64_t *offsets, capacity, total;
+    const float *values;
+    float *sums;
+    int32_t width;
+} job;
+
+static const char *const method_names[] = { "AUTO", "COUNT", "SORT", "FIXED", "LIST", "LIST_PACKED" };
+static const char *const walk_names[] = { "AUTO", "CELLS", "STRIPS", "MODULAR", "HYBRID" };
+
+static void must(ugrid_result result)
+{
+    if (result == UGRID_OK) return;
+    printf("%s\n", ugrid_result_text(result));
+    exit(1);
+}
+
+/* ---- floor: what memory allows ---- */
+
+typedef struct copy_job { char *from, *to; size_t bytes; } copy_job;
+
+static void *(*volatile do_copy)(void *, const void *, size_t) = memcpy; /* volatile: or clang sees that nobody reads the copy */
+
+static void work_copy(void *user)
+{
+    copy_job const *copy = (copy_job const *)user;
+    do_copy(copy->to, copy->from, copy->bytes);
+}
+
+/* Bytes per millisecond of a large memcpy, read and written bytes counted. */
+static double copy_speed(void)
+{
+    copy_job copy;
+    double ms;
+    copy.bytes = (size_t)64 << 20;
+    copy.from = (char *)bench_alloc(copy.bytes);
+    copy.to = (char *)bench_alloc(copy.bytes);
+    memset(copy.from, 1, copy.bytes);
+    ms = bench_cpu_ms(work_copy, &copy);
+    free(copy.from);
+    free(copy.to);
+    return 2 * (double)copy.bytes / ms;
+}
+
+static double speed; /* of memcpy; set by main */
+
+/* Positions in, records and ids out, one start per cell. */
+static double floor_build(int32_t n, int32_t cells) { return ((12.0 + 16 + 4) * n + 4.0 * cells) / speed; }
+
+/* Records in, one count per particle out. */
+static double floor_count(int32_t n) { return (16.0 + 4) * n / speed; }
+
+/* Build, records in, offsets and entries out. */
+static double floor_list(int32_t n, int32_t cells, int64_t entries)
+{
+    return floor_build(n, cells) + ((16.0 + 8) * n + 4.0 * (double)entries) / speed;
+}
+
+/* ---- search: the rows of the targets ---- */
+
+typedef struct workload {
+    const char *name;
+    int32_t n;
+    float *pos, radius;
+    float max[3];
+    int64_t pairs;      /* ordered; 0: not known, the plain grid's total counts */
+} workload;
+
+/* Totals: pairs with d2 <= r2 in float, rounded after every operation. (targets.md tests d2 < r2 with fused operations,
+   which gives 42 pairs fewer at 10M, 3 fewer in the dam, and the same at 1M.) */
+static workload uniform(int32_t n)
+{
+    workload w = { "uniform", n, NULL, 0, { 1, 1, 1 }, 0 };
+    if (n == 1000000) { w.name = "uniform-1M"; w.pairs = 29352150; }
+    if (n == 10000000) { w.name = "uniform-10M"; w.pairs = 296942212; }
+    w.pos = (float *)bench_alloc(12 * (size_t)n);
+    w.radius = wl_radius(n, 30);
+    wl_uniform(n, n == 10000000 ? 2 : 1, w.pos);
+    return w;
+}
+
+static workload dam(int32_t n)
+{
+    workload w = { "dam", n, NULL, 0.005577566f, { 0.125f, 1, 1 }, 0 };
+    if (n == 1000000) { w.name = "dam-1M"; w.pairs = 29997360; }
+    else w.radius *= cbrtf(1e6f / (float)n);
+    w.pos = (float *)bench_alloc(12 * (size_t)n);
+    wl_dam(n, 3, w.pos);
+    return w;
+}
+
+static ugrid_desc desc_of(const workload *w, ugrid_method method)
+{
+    ugrid_desc desc;
+    memset(&desc, 0, sizeof desc);
+    memcpy(desc.max, w->max, sizeof desc.max);
+    desc.cell = w->radius;
+    desc.method = method;
+    return desc;
+}
+
+static void work_plain_build(void *user) { job *j = (job *)user; plain_build(&j->plain, j->pos); }
+static void work_plain_count(void *user) { job *j = (job *)user; plain_count(&j->plain, j->strips, j->counts); }
+
+static void work_plain_list(void *user)
+{
+    job *j = (job *)user;
+    plain_build(&j->plain, j->pos);
+    plain_list(&j->plain, j->flags & UGRID_HALF, j->offsets, j->ids);
+}
+
+static void work_plain_csr(void *user)
+{
+    job *j = (job *)user;
+    plain_build(&j->plain, j->pos);
+    plain_csr(&j->plain, j->counts, j->offsets, j->ids);
+}
+
+static void work_build(void *user) { job *j = (job *)user; must(ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n)); }
+static void work_count(void *user) { job *j = (job *)user; must(ugrid_count_neighbors(&j->grid, j->radius, j->flags, j->counts)); }
+static void work_pairs(void *user) { job *j = (job *)user; must(ugrid_count_pairs(&j->grid, j->radius, &j->total)); }
+
+static void work_list(void *user)
+{
+    job *j = (job *)user;
+    int64_t needed;
+    work_build(j);
+    must(ugrid_neighbors(&j->grid, j->radius, j->flags, j->offsets, j->ids, j->capacity, &needed));
+}
+
+static int64_t sum_of(const int32_t *counts, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < n; i++) sum += counts[i];
+    return sum;
+}
+
+/* What targets.md, "One CPU core", has for 1M particles: AMD EPYC Zen 4, -O3 -march=x86-64-v2. */
+typedef struct target { double bar_ms, plain_ms, peer_ms; const char *peer; } target;
+
+#if defined(__clang__) /* targets.md has two bars where the compilers differ */
+#define BAR(gcc, clang) (clang)
+#else
+#define BAR(gcc, clang) (gcc)
+#endif
+
+static const target no_target    = { 0, 0, 0, "" };
+static const target build_target = { 18, 20.7, 86, "CompactNSearch, sorted input" };
+static const target count_target = { BAR(85, 68), 101, 1110, "nanoflann, sorted input" };
+static const target list_target  = { BAR(280, 150), 391, 1328, "nanoflann, sorted input" };
+static const target half_target  = { 170, 252, 683, "LAMMPS, sorted input" };
+static const target csr_target   = { 450, 725, 1328, "nanoflann, sorted input" };
+static const target dam_target   = { BAR(290, 190), 371, 978, "nanoflann, sorted input" };
+
+static void show(const workload *w, const char *method, double ms, double floor_ms, double base_ms, const target *aim)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    row.group = "search";
+    row.workload = w->name;
+    row.method = method;
+    row.n = w->n;
+    row.ms = ms;
+    row.floor_ms = floor_ms;
+    row.base_ms = base_ms;
+    if (w->n == 1000000 && aim->bar_ms > 0) {
+        row.bar_ms = aim->bar_ms;
+        row.bar_ratio = aim->bar_ms / aim->plain_ms;
+        row.peer_ms = aim->peer_ms;
+        row.peer = aim->peer;
+    }
+    bench_row(&row);
+}
+
+static void bench_builds(const workload *w, job *j)
+{
+    double const base = bench_cpu_ms(work_plain_build, j);
+    double const floor_ms = floor_build(w->n, j->plain.cell_count);
+    ugrid_method method;
+    show(w, "build: plain grid", base, floor_ms, base, &no_target);
+    for (method = UGRID_COUNT; method <= UGRID_SORT; method = (ugrid_method)(method + 1)) {
+        char name[64];
+        double ms;
+        j->desc.method = method;
+        ms = bench_cpu_ms(work_build, j);
+        snprintf(name, sizeof name, "build: %s, positions reordered", method_names[method]);
+        show(w, name, ms, floor_ms, base, &build_target);
+        bench_check(ugrid_validate(&j->grid) == UGRID_OK, name);
+    }
+    j->desc.method = UGRID_AUTO;
+}
+
+static void bench_counts(const workload *w, job *j, int64_t total)
+{
+    double const floor_ms = floor_count(w->n);
+    double base, ms;
+    j->strips = 0;
+    ms = bench_cpu_ms(work_plain_count, j);
+    j->strips = 1;
+    base = bench_cpu_ms(work_plain_count, j);
+    show(w, "count: plain grid, 27 cells", ms, floor_ms, base, &no_target);
+    show(w, "count: plain grid, 9 strips", base, floor_ms, base, &no_target);
+    work_build(j);
+    j->flags = UGRID_PLACES;
+    ms = bench_cpu_ms(work_count, j);
+    show(w, "count: ugrid_count_neighbors", ms, floor_ms, base, &count_target);
+    bench_check_total(sum_of(j->counts, w->n), total, "count");
+    ms = bench_cpu_ms(work_pairs, j);
+    show(w, "count: ugrid_count_pairs, each once", ms, floor_ms, base, &no_target);
+    bench_check_total(2 * j->total, total, "pairs");
+}
+
+/* One kind of list, plain and ours, against each other. */
+static void bench_list(const workload *w, job *j, const char *name, int flags, int64_t total, const target *aim)
+{
+    char text[64];
+    double base, ms;
+    int64_t const entries = flags & UGRID_HALF ? total / 2 : total;
+    double const floor_ms = floor_list(w->n, j->plain.cell_count, entries);
+    bench_facts expected, got;
+    j->flags = flags;
+    base = bench_cpu_ms(flags & UGRID_PLACES ? work_plain_list : work_plain_csr, j);
+    expected = bench_facts_of(j->offsets, j->ids, w->n);
+    snprintf(text, sizeof text, "%s: plain grid", name);
+    show(w, text, base, floor_ms, base, &no_target);
+    ms = bench_cpu_ms(work_list, j);
+    got = bench_facts_of(j->offsets, j->ids, w->n);
+    snprintf(text, sizeof text, "%s: ugrid (%s)", name, method_names[j->grid.desc.method]);
+    show(w, text, ms, floor_ms, base, aim);
+    bench_check_total(got.total, entries, text);
+    bench_check(got.total == expected.total && got.sum == expected.sum, text);
+}
+
+static job search_job(const workload *w)
+{
+    job j;
+    memset(&j, 0, sizeof j);
+    j.pos = w->pos;
+    j.n = w->n;
+    j.radius = w->radius;
+    j.desc = desc_of(w, UGRID_AUTO);
+    j.plain = plain_make(w->max, w->radius, w->n);
+    j.counts = (int32_t *)bench_alloc((size_t)w->n * sizeof *j.counts);
+    j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *j.offsets);
+    return j;
+}
+
+static void free_job(job *j)
+{
+    plain_free(&j->plain);
+    ugrid_free(&j->grid);
+    free(j->counts);
+    free(j->offsets);
+    free(j->ids);
+}
+
+/* The plain grid's total, which the known one confirms. */
+static int64_t reference_total(const workload *w, job *j)
+{
+    int64_t total;
+    plain_build(&j->plain, w->pos);
+    plain_count(&j->plain, 1, j->counts);
+    total = sum_of(j->counts, w->n);
+    if (w->pairs) bench_check_total(total, w->pairs, "the workload is not the one described");
+    j->capacity = total;
+    j->ids = (int32_t *)bench_alloc((size_t)total * sizeof *j->ids);
+    return total;
+}
+
+static void bench_search(int32_t n)
+{
+    workload w = uniform(n);
+    job j = search_job(&w);
+    int64_t total = reference_total(&w, &j);
+    bench_title("search: neighbours within the radius (about 29 each); bars and peers: on the AMD Zen 4 of targets.md", "plain grid");
+    bench_builds(&w, &j);
+    bench_counts(&w, &j, total);
+    bench_list(&w, &j, "build + full list, cell order", UGRID_PLACES, total, &list_target);
+    bench_list(&w, &j, "build + half list, cell order", UGRID_PLACES | UGRID_HALF, total, &half_target);
+    bench_list(&w, &j, "build + CSR by input index", 0, total, &csr_target);
+    free_job(&j);
+    free(w.pos);
+
+    w = dam(n);
+    j = search_job(&w);
+    total = reference_total(&w, &j);
+    bench_list(&w, &j, "build + full list, cell order", UGRID_PLACES, total, &dam_target);
+    free_job(&j);
+    free(w.pos);
+}
+
+/* ---- insert: source 000, Figure 3 ---- */
+
+typedef struct way { const char *name; ugrid_method method; ugrid_placement placement; ugrid_slot_layout layout; int no_records; } way;
+
+static const way ways[] = {
+    { "COUNT",                  UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0 },
+    { "COUNT, ids only",        UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1 },
+    { "SORT",                   UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0 },
+    { "SORT, ids only",         UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1 },
+    { "FIXED, slots by column", UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0 },
+    { "FIXED, slots by row",    UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0 },
+    { "LIST, loose",            UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0 },
+    { "LIST, tight (8 cells)",  UGRID_LIST,        UGRID_TIGHT, UGRID_SLOTS_BY_COLUMN, 0 },
+    { "LIST_PACKED",            UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0 }
+};
+
+static const int32_t sizes[] = { 2000, 8000, 32000, 128000, 512000, 1000000, 10000000 };
+
+/* The unit cube in `cells` cells per axis. */
+static ugrid_desc cube_desc(const way *how, int32_t cells)
+{
+    ugrid_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.max[0] = desc.max[1] = desc.max[2] = (float)cells; /* cells of edge 1: exact */
+    desc.cell = 1;
+    desc.method = how->method;
+    desc.placement = how->placement;
+    desc.slot_layout = how->layout;
+    desc.no_records = how->no_records;
+    return desc;
+}
+
+/* FIXED is told the slots it needs, as a program would find them out: by failing once. */
+static void fit_slots(job *j)
+{
+    if (j->desc.method != UGRID_FIXED) return;
+    j->desc.slots = 1;
+    if (ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n) == UGRID_CELL_FULL) j->desc.slots = j->grid.needed_slots;
+}
+
+static void insert_cell(job *j, const way *how)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    j->desc = cube_desc(how, 64);
+    fit_slots(j);
+    row.group = "insert";
+    row.workload = "left-half";
+    row.method = how->name;
+    row.n = j->n;
+    row.ms = bench_cpu_ms(work_build, j);
+    bench_cell(&row, bench_rate(row.n, row.ms));
+    bench_check(ugrid_validate(&j->grid) == UGRID_OK, how->name);
+    ugrid_free(&j->grid);
+}
+
+static void bench_insert(int32_t most)
+{
+    size_t const count = sizeof sizes / sizeof *sizes;
+    float *pos = (float *)bench_alloc(12 * (size_t)most);
+    size_t s, k;
+    int32_t i;
+    job j;
+    memset(&j, 0, sizeof j);
+    wl_uniform(most, 5, pos);
+    for (i = 0; i < most; i++) { /* the left half of 64 x 64 x 64 cells, as the wave of source 000 begins */
+        pos[3 * i] *= 32;
+        pos[3 * i + 1] *= 64;
+        pos[3 * i + 2] *= 64;
+    }
+    bench_matrix("insert: M particles/s by number of particles; 64 x 64 x 64 cells, left half filled, shuffled (000, Figure 3)", "method");
+    for (s = 0; s < count && sizes[s] <= most; s++) printf(" %9d", (int)sizes[s]);
+    for (k = 0; k < sizeof ways / sizeof *ways; k++) {
+        bench_line(ways[k].name);
+        for (s = 0; s < count && sizes[s] <= most; s++) {
+            j.pos = pos;
+            j.n = sizes[s];
+            insert_cell(&j, &ways[k]);
+        }
+    }
+    printf("\n");
+    free(pos);
+}
+
+/* ---- walks: source 001 ---- */
+
+static void work_walk(void *user)
+{
+    job *j = (job *)user;
+    const ugrid *grid = &j->grid;
+    float const limit = j->radius * j->radius;
+    int32_t place;
+    j->total = 0;
+    for (place = 0; place < grid->n; place++) {
+        ugrid_near near = ugrid_near_place(grid, place, j->radius);
+        ugrid_real p[3], q[3];
+        ugrid_point(grid, place, p);
+        while (ugrid_next(&near)) {
+            ugrid_point(grid, near.place, q);
+            j->total += ugrid_distance2(grid, p, q) <= limit;
+        }
+    }
+}
+
+/* The same, with the inner loop in the caller's hands. */
+static void work_ranges(void *user)
+{
+    job *j = (job *)user;
+    const ugrid *grid = &j->grid;
+    float const limit = j->radius * j->radius;
+    int32_t place, k;
+    j->total = -(int64_t)grid->n; /* each finds itself */
+    for (place = 0; place < grid->n; place++) {
+        ugrid_near near = ugrid_near_place(grid, place, j->radius);
+        const float *p = grid->record[place].x;
+        while (ugrid_next_range(&near)) {
+            for (k = near.begin; k < near.end; k++) {
+                const float *q = grid->record[k].x;
+                float const x = q[0] - p[0], y = q[1] - p[1], z = q[2] - p[2];
+                j->total += x * x + y * y + z * z <= limit;
+            }
+        }
+    }
+}
+
+static void work_ready_made(void *user) { job *j = (job *)user; work_pairs(j); j->total *= 2; }
+
+static double walk_ms(job *j, int dim, ugrid_method method, ugrid_walk walk, void (*work)(void *))
+{
+    memset(&j->desc, 0, sizeof j->desc);
+    j->desc.dim = dim;
+    j->desc.max[0] = j->desc.max[1] = j->desc.max[2] = 1;
+    j->desc.cell = j->radius;
+    j->desc.method = method;
+    j->desc.walk = walk;
+    must(ugrid_build(&j->grid, &j->desc, j->pos, 3 * sizeof *j->pos, j->n));
+    return bench_cpu_ms(work, j);
+}
+
+enum { COLUMNS = 6, LINES = 7 };
+static const int neighborhoods[COLUMNS] = { 10, 20, 46, 100, 200, 300 };
+
+typedef struct walk_line { const char *name; ugrid_method method; ugrid_walk walk; void (*work)(void *); } walk_line;
+
+/* The first four compete for "best". */
+static const walk_line walk_lines[LINES] = {
+    { "SORT, CELLS, ugrid_next",          UGRID_SORT, UGRID_CELLS,   work_walk },
+    { "SORT, STRIPS, ugrid_next",         UGRID_SORT, UGRID_STRIPS,  work_walk },
+    { "SORT, MODULAR, ugrid_next",        UGRID_SORT, UGRID_MODULAR, work_walk },
+    { "SORT, HYBRID, ugrid_next",         UGRID_SORT, UGRID_HYBRID,  work_walk },
+    { "LIST, CELLS, ugrid_next",          UGRID_LIST, UGRID_CELLS,   work_walk },
+    { "SORT, STRIPS, ugrid_next_range",   UGRID_SORT, UGRID_STRIPS,  work_ranges },
+    { "SORT, ugrid_count_pairs (half)",   UGRID_SORT, UGRID_STRIPS,  work_ready_made }
+};
+
+static float radius_for(int dim, int32_t n, int neighbors)
+{
+    return dim == 3 ? wl_radius(n, neighbors) : (float)sqrt(neighbors / (3.14159265358979 * n));
+}
+
+/* One cell of the table; the total must be that of the first line. */
+static double walk_cell(job *j, int dim, int neighbors, const walk_line *line, int64_t *total)
+{
+    bench_row_s row;
+    char workload_name[32];
+    memset(&row, 0, sizeof row);
+    snprintf(workload_name, sizeof workload_name, "%dD-%d", dim, neighbors);
+    j->radius = radius_for(dim, j->n, neighbors);
+    row.group = "walks";
+    row.workload = workload_name;
+    row.method = line->name;
+    row.n = j->n;
+    row.ms = walk_ms(j, dim, line->method, line->walk, line->work);
+    bench_cell(&row, row.ms);
+    if (line == walk_lines) *total = j->total;
+    else bench_check_total(j->total, *total, line->name);
+    return row.ms;
+}
+
+static void walk_table(job *j, int dim)
+{
+    int64_t totals[COLUMNS];
+    double best[COLUMNS];
+    ugrid_walk winner[COLUMNS];
+    int k, l;
+    for (l = 0; l < LINES; l++) {
+        bench_line(walk_lines[l].name);
+        for (k = 0; k < COLUMNS; k++) {
+            double const ms = walk_cell(j, dim, neighborhoods[k], &walk_lines[l], &totals[k]);
+            if (l < 4 && (l == 0 || ms < best[k])) { best[k] = ms; winner[k] = walk_lines[l].walk; }
+        }
+        if (l != 3) continue;
+        bench_line("best of these four");
+        for (k = 0; k < COLUMNS; k++) printf(" %9s", walk_names[winner[k]]);
+    }
+    printf("\n");
+}
+
+static void bench_walks(int dim, int32_t n)
+{
+    float *pos = (float *)bench_alloc(12 * (size_t)n);
+    char title[128];
+    int k;
+    job j;
+    memset(&j, 0, sizeof j);
+    if (dim == 2) wl_square(n, 6, pos);
+    else wl_uniform(n, 6, pos);
+    j.pos = pos;
+    j.n = n;
+    snprintf(title, sizeof title, "walks: ms to visit the neighbours of each of %d particles in %dD (001)", (int)n, dim);
+    bench_matrix(title, "neighbours within the radius");
+    for (k = 0; k < COLUMNS; k++) printf(" %9d", neighborhoods[k]);
+    walk_table(&j, dim);
+    ugrid_free(&j.grid);
+    free(pos);
+}
+
+/* ---- sums: attributes per cell ---- */
+
+static void work_sums(void *user) { job *j = (job *)user; must(ugrid_cell_sums(&j->grid, j->values, j->width, j->sums)); }
+
+/* No grid at all: the cell of each particle, and an addition there. */
+static void work_plain_sums(void *user)
+{
+    job *j = (job *)user;
+    int32_t const cells = j->grid.axis[0].cells, width = j->width;
+    int32_t i, w;
+    memset(j->sums, 0, (size_t)j->grid.cell_count * (size_t)width * sizeof *j->sums);
+    for (i = 0; i < j->n; i++) {
+        const float *p = j->pos + 3 * (size_t)i;
+        int32_t const cell = ((int32_t)p[2] * cells + (int32_t)p[1]) * cells + (int32_t)p[0];
+        for (w = 0; w < width; w++) j->sums[(size_t)cell * (size_t)width + (size_t)w] += j->values[(size_t)i * (size_t)width + (size_t)w];
+    }
+}
+
+static double sum_of_sums(const job *j)
+{
+    size_t const count = (size_t)j->grid.cell_count * (size_t)j->width;
+    double sum = 0;
+    size_t k;
+    for (k = 0; k < count; k++) sum += (double)j->sums[k];
+    return sum;
+}
+
+static void sums_rows(job *j, const char *order, double expected)
+{
+    static const char *const names[3] = { "no grid: sums[cell] += value", "ugrid_cell_sums, SORT", "ugrid_cell_sums, LIST" };
+    double base = 0;
+    int k;
+    for (k = 0; k < 3; k++) {
+        char name[64];
+        bench_row_s row;
+        memset(&row, 0, sizeof row);
+        j->desc = cube_desc(&ways[k < 2 ? 2 : 6], 64);
+        must(ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n));
+        snprintf(name, sizeof name, "%s, %d per particle", names[k], (int)j->width);
+        row.group = "sums";
+        row.workload = order;
+        row.method = name;
+        row.n = j->n;
+        row.ms = bench_cpu_ms(k ? work_sums : work_plain_sums, j);
+        row.floor_ms = ((12.0 + 4 * j->width) * j->n + 4.0 * j->width * j->grid.cell_count) / speed;
+        if (k == 0) base = row.ms;
+        row.base_ms = base;
+        bench_row(&row);
+        bench_check(sum_of_sums(j) == expected, name); /* small integers: exact in any order */
+    }
+}
+
+/* One value per particle, then three. */
+static void sums_widths(job *j, const char *order)
+{
+    for (j->width = 1; j->width <= 3; j->width += 2) {
+        double expected = 0;
+        size_t k;
+        for (k = 0; k < (size_t)j->n * (size_t)j->width; k++) expected += (double)j->values[k];
+        sums_rows(j, order, expected);
+    }
+}
+
+static void scale(float *pos, int32_t n, float by)
+{
+    size_t k;
+    for (k = 0; k < 3 * (size_t)n; k++) pos[k] *= by;
+}
+
+static void bench_sums(int32_t n)
+{
+    float *pos = (float *)bench_alloc(12 * (size_t)n), *values = (float *)bench_alloc(12 * (size_t)n);
+    size_t k;
+    job j;
+    memset(&j, 0, sizeof j);
+    wl_uniform(n, 1, pos);
+    for (k = 0; k < 3 * (size_t)n; k++) values[k] = (float)(k % 8);
+    j.pos = pos;
+    j.n = n;
+    j.values = values;
+    j.sums = (float *)bench_alloc(12 * (size_t)64 * 64 * 64);
+    bench_title("sums: an attribute summed per cell, 64 x 64 x 64 cells (003)", "no grid");
+    scale(pos, n, 64); /* exact: a power of two */
+    sums_widths(&j, "shuffled");
+    scale(pos, n, 1.0f / 64);
+    if (!wl_sort_morton(n, pos, NULL)) exit(1);
+    scale(pos, n, 64);
+    sums_widths(&j, "sorted");
+    ugrid_free(&j.grid);
+    free(j.sums);
+    free(values);
+    free(pos);
+}
+
+/* ---- all of it ---- */
+
+static const char *instructions(void)
+{
+#if defined(__AVX2__)
+    return "AVX2";
+#elif defined(__SSE4_1__)
+    return "SSE4.1";
+#else
+    return "baseline";
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    int32_t n;
+    bench_start(argc, argv, "bench_ugrid", "search,insert,walks,sums");
+    n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
+    speed = copy_speed();
+    printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler %s, %s instructions; ",
+           ugrid_version(), bench.runs, __VERSION__, instructions());
+    bench_print_date();
+    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
+    if (bench_wants("search")) bench_search(n);
+    if (bench_wants("insert")) bench_insert(bench.quick ? 128000 : bench.n ? n : 10000000);
+    if (bench_wants("walks")) {
+        bench_walks(2, bench.quick ? 20000 : 40000);
+        bench_walks(3, bench.quick ? 20000 : 40000);
+    }
+    if (bench_wants("sums")) bench_sums(n);
+    return bench_end();
+}

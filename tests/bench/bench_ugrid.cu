@@ -1,0 +1,1043 @@
+/* bench_ugrid.cu - how fast is cuda/ugrid.cu on this GPU? README.md in this folder explains the tables.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench-cuda                                       all of it, under a minute on an H200
+       build/cuda/bench_ugrid --only build,csr --quick --csv build.csv
+       groups: ceilings build count csr insert walks sums
+
+   GPU time: each run is queued behind a kernel that spins until all of it is in the queue, between two events. So neither
+   the CPU nor the way to the GPU is in it, as in a program that keeps the GPU busy. */
+
+#define UGRID_STATIC
+#define UGRID_IMPLEMENTATION
+#define UGRID_CUDA
+#include "ugrid.h"
+#include "tests/bench/bench.h"
+#include "tests/workloads.h"
+
+#include <cub/cub.cuh>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace {
+
+/* ---- CUDA, with every error the end -------------------------------------------------------------- */
+
+constexpr int block_size = 256;
+cudaStream_t stream;
+
+void must(cudaError_t error)
+{
+    if (error == cudaSuccess) return;
+    std::printf("CUDA: %s\n", cudaGetErrorString(error));
+    std::exit(1);
+}
+
+void must(ugrid_result result)
+{
+    if (result == UGRID_OK) return;
+    std::printf("%s\n", ugrid_result_text(result));
+    std::exit(1);
+}
+
+/* One thread for each of `threads` items. */
+template <class... Parameters, class... Arguments>
+void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>((threads + block_size - 1) / block_size));
+    config.blockDim = dim3(block_size);
+    config.stream = stream;
+    must(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
+}
+
+__device__ int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+/* Device memory for `count` elements; freed at the end of its scope. */
+template <class T>
+struct device_array {
+    T *data = nullptr;
+    std::size_t count = 0;
+
+    explicit device_array(std::size_t n) : count(n) { must(cudaMalloc(reinterpret_cast<void **>(&data), (n ? n : 1) * sizeof(T))); }
+    device_array(device_array &&other) : data(other.data), count(other.count) { other.data = nullptr; }
+    device_array(const device_array &) = delete;
+    device_array &operator=(const device_array &) = delete;
+    ~device_array() { if (data) must(cudaFree(data)); }
+
+    void upload(const T *from) { must(cudaMemcpyAsync(data, from, count * sizeof(T), cudaMemcpyHostToDevice, stream)); }
+    std::vector<T> download() const
+    {
+        std::vector<T> to(count);
+        must(cudaMemcpyAsync(to.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
+        must(cudaStreamSynchronize(stream));
+        return to;
+    }
+};
+
+/* A grid that is freed at the end of its scope. */
+struct gpu_grid {
+    ugrid_cuda gpu = {};
+    ~gpu_grid() { ugrid_cuda_free(&gpu, stream); }
+    void build(const ugrid_desc &desc, const float *d_pos, std::size_t stride, int32_t n) { must(ugrid_cuda_build(&gpu, &desc, d_pos, stride, n, stream)); }
+};
+
+/* ---- timing --------------------------------------------------------------------------------------- */
+
+double wall_ms()
+{
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/* Each turn waits for the one before; nobody knows the result, so it cannot be left out. */
+__global__ void spin_kernel(int64_t turns, unsigned *sink)
+{
+    unsigned x = 1;
+    for (int64_t k = 0; k < turns; k++) x = x * 1664525u + 1013904223u;
+    if (threadIdx.x == 0) *sink = x;
+}
+
+__global__ void empty_kernel() {}
+
+cudaEvent_t event_begin, event_end;
+unsigned *d_sink;
+double turns_per_ms = 1000;
+
+void spin(double ms) { launch(1, spin_kernel, static_cast<int64_t>(ms * turns_per_ms), d_sink); }
+
+/* One run, queued behind `wait` ms of spinning. */
+template <class Work>
+double sample_ms(Work work, double wait)
+{
+    float ms = 0;
+    spin(wait);
+    must(cudaEventRecord(event_begin, stream));
+    work();
+    must(cudaEventRecord(event_end, stream));
+    must(cudaEventSynchronize(event_end));
+    must(cudaEventElapsedTime(&ms, event_begin, event_end));
+    return static_cast<double>(ms);
+}
+
+/* Median of --runs runs, of twice as many below a millisecond, after two that warm up and tell how long queueing takes. */
+template <class Work>
+double gpu_ms(Work work)
+{
+    std::vector<double> samples;
+    work();
+    must(cudaStreamSynchronize(stream));
+    double const begin = wall_ms();
+    work();
+    double const queueing = wall_ms() - begin;
+    must(cudaStreamSynchronize(stream));
+    double const wait = 0.05 + 2 * (queueing < 5 ? queueing : 5);
+    int const runs = sample_ms(work, wait) < 1 ? 2 * bench.runs : bench.runs;
+    for (int k = 0; k < runs; k++) samples.push_back(sample_ms(work, wait));
+    return bench_median(samples.data(), runs);
+}
+
+/* Wakes the GPU up and finds out how long a turn of the spin kernel takes. */
+void start_gpu()
+{
+    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    must(cudaEventCreate(&event_begin));
+    must(cudaEventCreate(&event_end));
+    must(cudaMalloc(reinterpret_cast<void **>(&d_sink), sizeof *d_sink));
+    for (int k = 0; k < 3; k++) {
+        double const ms = sample_ms([] { spin(100); }, 0); /* 100 ms as known so far: 100,000 turns at first */
+        turns_per_ms *= 100 / (ms > 0.001 ? ms : 0.001);
+    }
+}
+
+void stop_gpu()
+{
+    must(cudaFree(d_sink));
+    must(cudaEventDestroy(event_begin));
+    must(cudaEventDestroy(event_end));
+    must(cudaStreamDestroy(stream));
+}
+
+void print_gpu()
+{
+    cudaDeviceProp properties;
+    int device, driver, runtime;
+    must(cudaGetDevice(&device));
+    must(cudaGetDeviceProperties(&properties, device));
+    must(cudaDriverGetVersion(&driver));
+    must(cudaRuntimeGetVersion(&runtime));
+    std::printf("ugrid.h %d on %s (%d SM, sm_%d%d); driver for CUDA %d.%d, runtime %d.%d; ", ugrid_version(), properties.name, properties.multiProcessorCount,
+                properties.major, properties.minor, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    bench_print_date();
+    if (FILE *version = std::fopen("/proc/driver/nvidia/version", "r")) { /* Linux; elsewhere nvidia-smi says it */
+        char line[256];
+        if (std::fgets(line, sizeof line, version)) std::printf("%s", line);
+        std::fclose(version);
+    }
+    std::printf("GPU time, median of %d runs (%d below 1 ms) after warm-up\n", bench.runs, 2 * bench.runs);
+}
+
+/* ---- sums and hashes on the device ----------------------------------------------------------------- */
+
+/* A number without visible pattern from its index (MurmurHash3's finalizer). */
+__device__ uint32_t hash(uint32_t k)
+{
+    k ^= k >> 16;
+    k *= 0x85EBCA6Bu;
+    k ^= k >> 13;
+    k *= 0xC2B2AE35u;
+    return k ^ k >> 16;
+}
+
+__global__ void hash_kernel(uint32_t *keys, int32_t *values, int32_t n, uint32_t below)
+{
+    int64_t const k = thread_index();
+    if (k >= n) return;
+    keys[k] = static_cast<uint32_t>(static_cast<uint64_t>(hash(static_cast<uint32_t>(k))) * below >> 32);
+    values[k] = static_cast<int32_t>(k);
+}
+
+__device__ void add_to(unsigned long long *sum, unsigned long long x)
+{
+    for (int distance = 16; distance > 0; distance /= 2) x += __shfl_down_sync(0xFFFFFFFFu, x, distance);
+    if (threadIdx.x % 32 == 0) atomicAdd(sum, x);
+}
+
+__global__ void sum_kernel(const int32_t *values, int32_t n, unsigned long long *sum)
+{
+    int64_t const k = thread_index();
+    add_to(sum, k < n ? static_cast<unsigned long long>(values[k]) : 0);
+}
+
+/* What kernels add up, brought to the host. */
+template <class Work>
+int64_t device_sum(Work work)
+{
+    device_array<unsigned long long> sum(1);
+    must(cudaMemsetAsync(sum.data, 0, sizeof *sum.data, stream));
+    work(sum.data);
+    return static_cast<int64_t>(sum.download()[0]);
+}
+
+int64_t sum_of(const device_array<int32_t> &values)
+{
+    return device_sum([&](unsigned long long *sum) { launch(static_cast<int64_t>(values.count), sum_kernel, values.data, static_cast<int32_t>(values.count), sum); });
+}
+
+/* ---- point sets ------------------------------------------------------------------------------------ */
+
+struct points {
+    std::string name;
+    int32_t n;
+    float radius;
+    float max[3];
+    int64_t pairs;  /* ordered; 0: not known */
+    device_array<float> pos;
+};
+
+ugrid_desc desc_of(const points &p, ugrid_method method)
+{
+    ugrid_desc desc = {};
+    std::memcpy(desc.max, p.max, sizeof desc.max);
+    desc.cell = p.radius;
+    desc.method = method;
+    return desc;
+}
+
+/* Totals: pairs with d2 <= r2 in float, rounded after every operation. (targets.md tests d2 < r2 with fused operations: 44
+   ordered pairs fewer at 10M, 6 fewer in the dam, the same at 1M.) */
+int64_t known_pairs(const std::string &kind, int32_t n)
+{
+    if (kind == "uniform" && n == 1000000) return 29352150;
+    if (kind == "uniform" && n == 10000000) return 296942212;
+    if (kind == "dam" && n == 1000000) return 29997360;
+    return 0;
+}
+
+std::string size_name(int32_t n)
+{
+    if (n % 1000000 == 0) return std::to_string(n / 1000000) + "M";
+    return n % 1000 == 0 ? std::to_string(n / 1000) + "k" : std::to_string(n);
+}
+
+points from_host(const std::string &kind, const char *order, const std::vector<float> &pos, float radius, float width)
+{
+    int32_t const n = static_cast<int32_t>(pos.size() / 3);
+    points p = {kind + "-" + size_name(n) + order, n, radius, {width, 1, 1}, known_pairs(kind, n), device_array<float>(pos.size())};
+    p.pos.upload(pos.data());
+    return p;
+}
+
+/* Moves every coordinate by up to `most`, where that does not lead out of 0 .. max. */
+__global__ void shake_kernel(float *pos, int64_t count, float most, float max)
+{
+    int64_t const k = thread_index();
+    if (k >= count) return;
+    float const u = static_cast<float>(hash(static_cast<uint32_t>(k)) >> 8) * (1.0f / 16777216.0f);
+    float const x = pos[k] + most * (2 * u - 1);
+    if (x >= 0 && x < max) pos[k] = x;
+}
+
+/* "Frame-coherent": positions in the order of the grid that desc describes, then moved by up to 0.2 of a cell. */
+device_array<float> coherent(const device_array<float> &pos, const ugrid_desc &desc, int32_t n)
+{
+    gpu_grid grid;
+    device_array<float> moved(3 * static_cast<std::size_t>(n));
+    grid.build(desc, pos.data, 0, n);
+    must(ugrid_cuda_gather(&grid.gpu, pos.data, 12, moved.data, stream));
+    launch(static_cast<int64_t>(moved.count), shake_kernel, moved.data, static_cast<int64_t>(moved.count), 0.2f * desc.cell, desc.max[1]);
+    return moved;
+}
+
+/* uniform-N in three orders; the last has other pairs than the first two. */
+std::vector<points> uniform_sets(int32_t n)
+{
+    std::vector<points> sets;
+    std::vector<float> pos(3 * static_cast<std::size_t>(n));
+    wl_uniform(n, n == 10000000 ? 2 : 1, pos.data());
+    sets.push_back(from_host("uniform", "", pos, wl_radius(n, 30), 1));
+    if (!wl_sort_morton(n, pos.data(), nullptr)) { std::printf("out of memory\n"); std::exit(1); }
+    sets.push_back(from_host("uniform", "-sorted", pos, wl_radius(n, 30), 1));
+    points const &first = sets[0];
+    sets.push_back({"uniform-" + size_name(n) + "-coherent", n, first.radius, {1, 1, 1}, 0, coherent(first.pos, desc_of(first, UGRID_SORT), n)});
+    must(cudaStreamSynchronize(stream));
+    return sets;
+}
+
+points dam_set(int32_t n)
+{
+    std::vector<float> pos(3 * static_cast<std::size_t>(n));
+    float const radius = n == 1000000 ? 0.005577566f : 0.005577566f * cbrtf(1e6f / static_cast<float>(n));
+    wl_dam(n, 3, pos.data());
+    return from_host("dam", "", pos, radius, 0.125f);
+}
+
+/* ---- ceilings: what this GPU can do, measured in this run ------------------------------------------- */
+
+double copy_speed; /* bytes per ms, read and written bytes counted */
+double test_speed; /* distance tests per ms */
+
+__global__ void copy_kernel(const float4 *from, float4 *to, int64_t count)
+{
+    int64_t const k = thread_index();
+    if (k < count) to[k] = from[k];
+}
+
+constexpr int tile_size = block_size, tiles = 16, own_points = 4;
+
+/* Every thread tests four points against tiles in shared memory: what the arithmetic of a search costs without the search. */
+__global__ void __launch_bounds__(block_size) test_kernel(float r2, unsigned *found)
+{
+    __shared__ float4 tile[tile_size];
+    float const x = static_cast<float>(threadIdx.x), y = static_cast<float>(blockIdx.x);
+    unsigned count = 0;
+    tile[threadIdx.x] = make_float4(x * 0.5f, y * 0.25f, x, 0);
+    __syncthreads();
+    for (int t = 0; t < tiles; t++) {
+        float const z = static_cast<float>(t);
+        #pragma unroll 8
+        for (int k = 0; k < tile_size; k++) {
+            float4 const q = tile[k];
+            for (int own = 0; own < own_points; own++) {
+                float const shift = static_cast<float>(own), dx = q.x - (x + shift), dy = q.y - (y - shift), dz = q.z - (z + shift);
+                count += dx * dx + dy * dy + dz * dz <= r2;
+            }
+        }
+    }
+    if (count == 0xFFFFFFFFu) *found = count;
+}
+
+void measure_speeds()
+{
+    std::size_t const count = (static_cast<std::size_t>(bench.quick ? 64 : 512) << 20) / sizeof(float4);
+    int64_t const threads = 132 * 64 * block_size;
+    device_array<float4> from(count), to(count);
+    must(cudaMemsetAsync(from.data, 0, count * sizeof(float4), stream));
+    double const by_kernel = gpu_ms([&] { launch(static_cast<int64_t>(count), copy_kernel, from.data, to.data, static_cast<int64_t>(count)); });
+    double const by_engine = gpu_ms([&] { must(cudaMemcpyAsync(to.data, from.data, count * sizeof(float4), cudaMemcpyDeviceToDevice, stream)); });
+    copy_speed = 2.0 * sizeof(float4) * static_cast<double>(count) / (by_kernel < by_engine ? by_kernel : by_engine);
+    test_speed = static_cast<double>(threads) * tile_size * tiles * own_points / gpu_ms([&] { launch(threads, test_kernel, 100.0f, d_sink); });
+    std::printf("ceilings of this run: copy %.2f TB/s read and written (targets: 4.28), %.2f T distance tests/s (targets: about 4.9)\n",
+                copy_speed * 1e-9, test_speed * 1e-9);
+}
+
+void ceiling_row(const std::string &workload, const char *method, int64_t n, double ms, double targets)
+{
+    bench_row_s row = {};
+    row.group = "ceilings";
+    row.workload = workload.c_str();
+    row.method = method;
+    row.n = n;
+    row.ms = ms;
+    row.peer_ms = targets;
+    row.peer = targets > 0 ? "the H200 of targets" : "";
+    bench_row(&row);
+}
+
+/* The figure of the targets at 1M or 10M; 0 elsewhere. */
+double pick(int32_t n, double at_1m, double at_10m) { return n == 1000000 ? at_1m : n == 10000000 ? at_10m : 0; }
+
+/* A stable sort of (key, value) pairs: keys below 2^bits. */
+struct sorter {
+    device_array<uint32_t> keys, sorted_keys;
+    device_array<int32_t> values, sorted_values;
+    device_array<char> temp;
+    std::size_t temp_bytes = 0;
+
+    explicit sorter(int32_t n) : keys(size_t(n)), sorted_keys(size_t(n)), values(size_t(n)), sorted_values(size_t(n)), temp(bytes_for(n)), temp_bytes(temp.count)
+    {
+        launch(n, hash_kernel, keys.data, values.data, n, 0xFFFFFFFFu);
+    }
+    static std::size_t bytes_for(int32_t n)
+    {
+        std::size_t bytes = 0;
+        must(cub::DeviceRadixSort::SortPairs(nullptr, bytes, static_cast<uint32_t *>(nullptr), static_cast<uint32_t *>(nullptr),
+                                             static_cast<int32_t *>(nullptr), static_cast<int32_t *>(nullptr), n, 0, 32, stream));
+        return bytes;
+    }
+    void sort(int bits)
+    {
+        must(cub::DeviceRadixSort::SortPairs(temp.data, temp_bytes, keys.data, sorted_keys.data, values.data, sorted_values.data,
+                                             static_cast<int>(keys.count), 0, bits, stream));
+    }
+};
+
+__global__ void gather_kernel(const float4 *from, const int32_t *order, float4 *to, int32_t n)
+{
+    int64_t const k = thread_index();
+    if (k < n) to[k] = from[order[k]];
+}
+
+double gather_ms(const int32_t *d_order, int32_t n)
+{
+    device_array<float4> from(static_cast<std::size_t>(n)), to(static_cast<std::size_t>(n));
+    must(cudaMemsetAsync(from.data, 0, from.count * sizeof(float4), stream));
+    return gpu_ms([&] { launch(n, gather_kernel, from.data, d_order, to.data, n); });
+}
+
+__global__ void rank_kernel(const uint32_t *cells, uint32_t *counts, uint32_t *ranks, int32_t n)
+{
+    int64_t const k = thread_index();
+    if (k < n) ranks[k] = atomicAdd(&counts[cells[k]], 1u);
+}
+
+/* atomicAdd that returns the rank, in random cells. */
+double rank_ms(int32_t n, uint32_t cells)
+{
+    device_array<uint32_t> keys(static_cast<std::size_t>(n)), ranks(static_cast<std::size_t>(n)), counts(cells);
+    device_array<int32_t> values(static_cast<std::size_t>(n));
+    must(cudaMemsetAsync(counts.data, 0, cells * sizeof(uint32_t), stream));
+    launch(n, hash_kernel, keys.data, values.data, n, cells);
+    return gpu_ms([&] { launch(n, rank_kernel, keys.data, counts.data, ranks.data, n); });
+}
+
+double scan_ms(int64_t cells)
+{
+    device_array<int32_t> counts(static_cast<std::size_t>(cells)), starts(static_cast<std::size_t>(cells));
+    std::size_t bytes = 0;
+    must(cudaMemsetAsync(counts.data, 0, counts.count * sizeof(int32_t), stream));
+    must(cub::DeviceScan::ExclusiveSum(nullptr, bytes, counts.data, starts.data, cells, stream));
+    device_array<char> temp(bytes);
+    return gpu_ms([&] { must(cub::DeviceScan::ExclusiveSum(temp.data, bytes, counts.data, starts.data, cells, stream)); });
+}
+
+/* Per kernel, of 100 queued. */
+double empty_ms()
+{
+    return gpu_ms([] { for (int k = 0; k < 100; k++) launch(1, empty_kernel); }) / 100;
+}
+
+void bench_ceilings(const std::vector<points> &sets)
+{
+    static const struct { int32_t edge; double scan, rank; } grids[] = {{64, 0.0076, 0.146}, {128, 0.0115, 0.146}, {256, 0.051, 0.362}};
+    bench_title("ceilings: the parts that a grid is made of", nullptr);
+    ceiling_row("-", "a queued empty kernel", 1, empty_ms(), 0.00145);
+    for (points const &p : sets) {
+        if (p.name.find("coherent") != std::string::npos) {
+            gpu_grid grid;
+            grid.build(desc_of(p, UGRID_SORT), p.pos.data, 0, p.n);
+            ceiling_row(size_name(p.n), "gather float4, frame-coherent order", p.n, gather_ms(grid.gpu.device.grid.order, p.n), pick(p.n, 0.009, 0.097));
+        } else if (p.name.find("sorted") == std::string::npos) {
+            int const bits = p.n == 10000000 ? 21 : 18; /* of 111^3 and of 51^3 cells */
+            sorter pairs(p.n);
+            ceiling_row(size_name(p.n), "cub sort u32,u32, 30 bits", p.n, gpu_ms([&] { pairs.sort(30); }), pick(p.n, 0.082, 0.365));
+            ceiling_row(size_name(p.n), bits == 18 ? "cub sort u32,u32, 18 bits" : "cub sort u32,u32, 21 bits", p.n, gpu_ms([&] { pairs.sort(bits); }), pick(p.n, 0.063, 0.28));
+            pairs.sort(32); /* by random keys: a random permutation */
+            ceiling_row(size_name(p.n), "gather float4, random order", p.n, gather_ms(pairs.sorted_values.data, p.n), pick(p.n, 0.0125, 0.268));
+        }
+    }
+    for (auto const &g : grids) {
+        int64_t const cells = static_cast<int64_t>(g.edge) * g.edge * g.edge;
+        std::string const name = std::to_string(g.edge) + "^3 cells";
+        int32_t const n = sets.back().n;
+        ceiling_row(name, "cub exclusive scan over the cells", cells, scan_ms(cells), g.scan);
+        ceiling_row(name, ("atomicAdd with rank, " + size_name(n)).c_str(), n, rank_ms(n, static_cast<uint32_t>(cells)), pick(n, 0, g.rank));
+    }
+}
+
+/* ---- ways to build -------------------------------------------------------------------------------- */
+
+struct way {
+    const char *name;
+    ugrid_method method;
+    ugrid_placement placement;
+    ugrid_slot_layout layout;
+    int32_t no_records, deterministic;
+};
+
+const way build_ways[] = {
+    {"COUNT",                      UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"COUNT, deterministic",       UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1},
+    {"SORT (deterministic)",       UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"COUNT, ids only",            UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
+    {"SORT, ids only",             UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
+    {"FIXED, slots by column",     UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"FIXED, slots by row",        UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0, 0},
+    {"FIXED, deterministic",       UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1},
+    {"LIST",                       UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"LIST, deterministic",        UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1},
+    {"LIST_PACKED",                UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"LIST_PACKED, deterministic", UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1}
+};
+
+const way insert_ways[] = {
+    {"COUNT",                  UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"COUNT, ids only",        UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
+    {"SORT",                   UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"SORT, ids only",         UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
+    {"FIXED, slots by column", UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"FIXED, slots by row",    UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0, 0},
+    {"LIST, loose",            UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"LIST, tight (8 cells)",  UGRID_LIST,        UGRID_TIGHT, UGRID_SLOTS_BY_COLUMN, 0, 0},
+    {"LIST_PACKED",            UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0}
+};
+
+ugrid_desc choose(ugrid_desc desc, const way &how)
+{
+    desc.method = how.method;
+    desc.placement = how.placement;
+    desc.slot_layout = how.layout;
+    desc.no_records = how.no_records;
+    desc.deterministic = how.deterministic;
+    return desc;
+}
+
+/* FIXED is told the slots it needs, as a program would find them out: by failing once. */
+void fit_slots(gpu_grid &grid, ugrid_desc &desc, const float *d_pos, int32_t n)
+{
+    if (desc.method != UGRID_FIXED) return;
+    desc.slots = 1;
+    grid.build(desc, d_pos, 0, n);
+    if (ugrid_cuda_check(&grid.gpu, stream) == UGRID_CELL_FULL) desc.slots = grid.gpu.device.grid.needed_slots;
+}
+
+/* Ordered pairs. */
+int64_t pairs_of(gpu_grid &grid, float radius)
+{
+    device_array<int64_t> pairs(1);
+    must(ugrid_cuda_count_pairs(&grid.gpu, radius, pairs.data, stream));
+    return 2 * pairs.download()[0];
+}
+
+/* ---- build ---------------------------------------------------------------------------------------- */
+
+/* Positions in; out: records (16 bytes), ids or links (4 bytes; LIST_PACKED has them in the record), one number per cell. */
+double build_floor(const ugrid_desc &desc, int32_t n, int32_t cells)
+{
+    bool const sorts = desc.method == UGRID_COUNT || desc.method == UGRID_SORT, packed = desc.method == UGRID_LIST_PACKED;
+    double const per_particle = 12 + ((sorts && !desc.no_records) || packed ? 16 : 0) + (packed ? 0 : 4);
+    return (per_particle * n + 4.0 * cells) / copy_speed;
+}
+
+/* targets.md: "grid build with reordered positions" for the methods that reorder, "ids only" for those that do not;
+   peers HOOMD's UniformGrid and Warp's HashGrid. A deterministic variant of an unordered method has no bar. */
+void build_targets(bench_row_s &row, const ugrid_desc &desc, const std::string &name)
+{
+    bool const reorders = (desc.method == UGRID_COUNT || desc.method == UGRID_SORT) && !desc.no_records;
+    int32_t const n = static_cast<int32_t>(row.n);
+    if (desc.deterministic || desc.method == UGRID_LIST_PACKED || name.find("coherent") != std::string::npos) return;
+    if (name.find("sorted") != std::string::npos) {
+        if (!reorders) return;
+        row.bar_ms = pick(n, 0, 0.25);
+        row.peer_ms = pick(n, 0, 0.556);
+    } else {
+        row.bar_ms = reorders ? pick(n, 0.055, 0.45) : pick(n, 0.05, 0.30);
+        row.peer_ms = reorders ? pick(n, 0.124, 0.723) : pick(n, 0.093, 0.441);
+    }
+    if (row.peer_ms > 0) row.peer = reorders ? "HOOMD UniformGrid" : "Warp HashGrid";
+}
+
+void build_rows(const points &p)
+{
+    int64_t expected = p.pairs;
+    for (way const &how : build_ways) {
+        gpu_grid grid;
+        bench_row_s row = {};
+        ugrid_desc desc = choose(desc_of(p, how.method), how);
+        fit_slots(grid, desc, p.pos.data, p.n);
+        row.group = "build";
+        row.workload = p.name.c_str();
+        row.method = how.name;
+        row.n = p.n;
+        row.ms = gpu_ms([&] { grid.build(desc, p.pos.data, 0, p.n); });
+        row.floor_ms = build_floor(desc, p.n, grid.gpu.device.grid.cell_count);
+        build_targets(row, desc, p.name);
+        bench_row(&row);
+        int64_t const pairs = pairs_of(grid, p.radius);
+        if (expected == 0) expected = pairs; /* moved points: the methods must agree */
+        bench_check_total(pairs, expected, how.name);
+    }
+}
+
+/* ---- count and csr -------------------------------------------------------------------------------- */
+
+__global__ void candidates_kernel(__grid_constant__ const ugrid_device device, float radius, unsigned long long *sum)
+{
+    int64_t const place = thread_index();
+    unsigned long long candidates = 0;
+    if (place < device.grid.n) {
+        ugrid_near near = ugrid_near_place(&device, static_cast<int32_t>(place), radius);
+        while (ugrid_next_range(&near)) candidates += static_cast<unsigned long long>(near.end - near.begin);
+    }
+    add_to(sum, candidates);
+}
+
+/* Tests that a search of all 27 cells makes. */
+double candidates_of(const gpu_grid &grid, float radius)
+{
+    return static_cast<double>(device_sum([&](unsigned long long *sum) { launch(grid.gpu.device.grid.n, candidates_kernel, grid.gpu.device, radius, sum); }));
+}
+
+/* The slower of what must be tested and what must move. */
+double search_floor(double tests, double bytes)
+{
+    double const testing = tests / test_speed, moving = bytes / copy_speed;
+    return testing > moving ? testing : moving;
+}
+
+bench_row_s search_row(const char *group, const points &p, const char *method, double ms, double floor_ms)
+{
+    bench_row_s row = {};
+    row.group = group;
+    row.workload = p.name.c_str();
+    row.method = method;
+    row.n = p.n;
+    row.ms = ms;
+    row.floor_ms = floor_ms;
+    return row;
+}
+
+/* targets.md, "count neighbours within r"; peer UniformGrid. */
+void count_rows(const points &p)
+{
+    gpu_grid grid;
+    device_array<int32_t> counts(static_cast<std::size_t>(p.n));
+    device_array<int64_t> pairs(1);
+    bool const dam = p.max[0] < 1;
+    grid.build(desc_of(p, UGRID_COUNT), p.pos.data, 0, p.n);
+    double const tests = candidates_of(grid, p.radius);
+    for (int flags : {static_cast<int>(UGRID_PLACES), 0}) {
+        const char *const name = flags ? "ugrid_cuda_count_neighbors, by place" : "ugrid_cuda_count_neighbors, by id";
+        double const ms = gpu_ms([&] { must(ugrid_cuda_count_neighbors(&grid.gpu, p.radius, flags, counts.data, stream)); });
+        bench_row_s row = search_row("count", p, name, ms, search_floor(tests, 20.0 * p.n));
+        row.bar_ms = pick(p.n, 0.12, 1.1);
+        row.peer_ms = dam ? pick(p.n, 0.287, 0) : pick(p.n, 0.312, 2.92);
+        row.peer = "UniformGrid";
+        bench_row(&row);
+        bench_check_total(sum_of(counts), p.pairs ? p.pairs : pairs_of(grid, p.radius), name);
+    }
+    double const ms = gpu_ms([&] { must(ugrid_cuda_count_pairs(&grid.gpu, p.radius, pairs.data, stream)); });
+    bench_row_s const row = search_row("count", p, "ugrid_cuda_count_pairs, each once", ms, search_floor(tests / 2, 16.0 * p.n));
+    bench_row(&row);
+    if (p.pairs) bench_check_total(2 * pairs.download()[0], p.pairs, "pairs");
+}
+
+/* rows = sum of i over the entries (i, j) of a list, ids = sum of j. In a full list they are equal; a half list has
+   rows + ids as large as each of them. */
+struct list_facts { int64_t total, rows, ids; };
+
+__global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int32_t n, bool columns, unsigned long long *sum)
+{
+    int64_t const i = thread_index();
+    unsigned long long x = 0;
+    if (i < n && !columns) x = static_cast<unsigned long long>(i * (offsets[i + 1] - offsets[i]));
+    if (i < n && columns) for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) x += static_cast<unsigned long long>(ids[k]);
+    add_to(sum, x);
+}
+
+list_facts facts_of(const device_array<int64_t> &offsets, const device_array<int32_t> &ids, int32_t n)
+{
+    list_facts facts;
+    auto const sum = [&](bool columns) { return device_sum([&](unsigned long long *to) { launch(n, facts_kernel, offsets.data, ids.data, n, columns, to); }); };
+    must(cudaMemcpyAsync(&facts.total, offsets.data + n, sizeof facts.total, cudaMemcpyDeviceToHost, stream));
+    must(cudaStreamSynchronize(stream));
+    if (facts.total > static_cast<int64_t>(ids.count)) { bench_check(0, "the list is longer than it can be"); std::exit(1); }
+    facts.rows = sum(false);
+    facts.ids = sum(true);
+    return facts;
+}
+
+struct csr_case { const char *name; int flags; bool build; };
+
+const csr_case csr_cases[] = {
+    {"full list, rows and entries by id",    0,                         false},
+    {"half list, rows and entries by id",    UGRID_HALF,                false},
+    {"full list, by place",                  UGRID_PLACES,              false},
+    {"half list, by place",                  UGRID_PLACES | UGRID_HALF, false},
+    {"build + full list, by id",             0,                         true}
+};
+
+/* targets.md, "CSR neighbour list"; peer UniformGrid. Half lists and lists with the build have no bar. */
+void csr_rows(const points &p)
+{
+    gpu_grid grid;
+    ugrid_desc const desc = desc_of(p, UGRID_COUNT);
+    list_facts full = {};
+    bool const dam = p.max[0] < 1;
+    grid.build(desc, p.pos.data, 0, p.n);
+    int64_t const total = p.pairs ? p.pairs : pairs_of(grid, p.radius);
+    double const tests = candidates_of(grid, p.radius);
+    device_array<int64_t> offsets(static_cast<std::size_t>(p.n) + 1);
+    device_array<int32_t> ids(static_cast<std::size_t>(total));
+    for (csr_case const &c : csr_cases) {
+        bool const half = c.flags & UGRID_HALF;
+        double const ms = gpu_ms([&] {
+            if (c.build) grid.build(desc, p.pos.data, 0, p.n);
+            must(ugrid_cuda_neighbors(&grid.gpu, p.radius, c.flags, offsets.data, ids.data, static_cast<int64_t>(ids.count), stream));
+        });
+        double const floor_ms = search_floor(half ? tests / 2 : tests, 24.0 * p.n + 4.0 * static_cast<double>(half ? total / 2 : total));
+        bench_row_s row = search_row("csr", p, c.name, ms, floor_ms + (c.build ? build_floor(desc, p.n, grid.gpu.device.grid.cell_count) : 0));
+        if (!half && !c.build) {
+            row.bar_ms = pick(p.n, 0.30, 3.0);
+            row.peer_ms = dam ? pick(p.n, 1.00, 0) : pick(p.n, 1.01, 10.3);
+            row.peer = "UniformGrid";
+        }
+        bench_row(&row);
+        list_facts const facts = facts_of(offsets, ids, p.n);
+        bench_check_total(facts.total, half ? total / 2 : total, c.name);
+        bench_check(half ? facts.rows + facts.ids == full.rows : facts.rows == facts.ids, c.name);
+        if (!half) full = facts;
+    }
+}
+
+/* ---- insert: source 000, Figure 3 ------------------------------------------------------------------ */
+
+const int32_t insert_sizes[] = {2000, 8000, 32000, 128000, 512000, 1000000, 2000000, 10000000};
+
+ugrid_desc cube_desc(float edge)
+{
+    ugrid_desc desc = {};
+    desc.max[0] = desc.max[1] = desc.max[2] = edge;
+    desc.cell = edge / 64;
+    return desc;
+}
+
+/* One cell of the matrix. A tight list and a loose one must find the same pairs; a small radius keeps that quick. */
+void insert_cell(const char *order, const device_array<float> &pos, int32_t n, const way &how, int64_t &expected)
+{
+    float const radius = 0.1f;
+    gpu_grid grid;
+    bench_row_s row = {};
+    ugrid_desc desc = choose(cube_desc(64), how);
+    fit_slots(grid, desc, pos.data, n);
+    row.group = "insert";
+    row.workload = order;
+    row.method = how.name;
+    row.n = n;
+    row.ms = gpu_ms([&] { grid.build(desc, pos.data, 0, n); });
+    bench_cell(&row, bench_rate(n, row.ms));
+    int64_t const pairs = pairs_of(grid, radius);
+    if (expected < 0) expected = pairs;
+    bench_check_total(pairs, expected, how.name);
+}
+
+void insert_matrix(const char *order, const std::vector<device_array<float>> &sets)
+{
+    std::vector<int64_t> expected(sets.size(), -1);
+    std::string const title = std::string("insert: M particles/s by number of particles; 64^3 cells, left half filled, ") + order + " (000, Figure 3)";
+    bench_matrix(title.c_str(), "method");
+    for (std::size_t s = 0; s < sets.size(); s++) std::printf(" %9d", static_cast<int>(insert_sizes[s]));
+    for (way const &how : insert_ways) {
+        bench_line(how.name);
+        for (std::size_t s = 0; s < sets.size(); s++) insert_cell(order, sets[s], insert_sizes[s], how, expected[s]);
+    }
+    std::printf("\n");
+}
+
+void bench_insert(int32_t most)
+{
+    std::vector<device_array<float>> shuffled, ordered;
+    std::vector<float> pos(3 * static_cast<std::size_t>(most));
+    wl_uniform(most, 5, pos.data());
+    for (std::size_t k = 0; k < pos.size(); k++) pos[k] *= k % 3 == 0 ? 32 : 64; /* the left half of 64 x 64 x 64 cells of edge 1 */
+    for (int32_t n : insert_sizes) {
+        if (n > most) break;
+        shuffled.emplace_back(3 * static_cast<std::size_t>(n));
+        shuffled.back().upload(pos.data());
+        ugrid_desc desc = cube_desc(64);
+        desc.method = UGRID_SORT;
+        ordered.push_back(coherent(shuffled.back(), desc, n));
+    }
+    must(cudaStreamSynchronize(stream));
+    insert_matrix("shuffled", shuffled);
+    insert_matrix("frame-coherent", ordered);
+    std::printf("000 on a GTX 660: lists up to 2 x FIXED and 7 x SORT for a whole step, insertion up to 17 x SORT; 2000 M/s at 1M\n");
+}
+
+/* ---- walks: source 001 ----------------------------------------------------------------------------- */
+
+/* Counts the neighbours of each place, as a user's kernel would: one particle after another. */
+__global__ void __launch_bounds__(block_size) next_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
+{
+    int64_t const thread = thread_index();
+    if (thread >= device.grid.n) return;
+    int32_t const place = static_cast<int32_t>(thread);
+    ugrid_near near = ugrid_near_place(&device, place, radius);
+    float p[3], q[3];
+    int32_t count = 0;
+    ugrid_point(&device.grid, place, p);
+    while (ugrid_next(&near)) {
+        ugrid_point(&device.grid, near.place, q);
+        count += ugrid_distance2(&device.grid, p, q) <= radius * radius;
+    }
+    counts[place] = count;
+}
+
+/* The same by ranges: the inner loop is the user's, as in 001. */
+__global__ void __launch_bounds__(block_size) range_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
+{
+    int64_t const thread = thread_index();
+    if (thread >= device.grid.n) return;
+    int32_t const place = static_cast<int32_t>(thread);
+    ugrid_near near = ugrid_near_place(&device, place, radius);
+    float p[3];
+    int32_t count = -1; /* not itself */
+    ugrid_point(&device.grid, place, p);
+    while (ugrid_next_range(&near))
+        for (int32_t k = near.begin; k < near.end; k++) count += ugrid_distance2(&device.grid, p, device.grid.record[k].x) <= radius * radius;
+    counts[place] = count;
+}
+
+constexpr int columns = 6, competitors = 4;
+const int neighborhoods[columns] = {10, 20, 46, 100, 200, 300};
+
+enum walk_loop { by_range, by_next, ready_made };
+
+struct walk_line { const char *name; ugrid_walk walk; walk_loop loop; };
+
+/* The first four compete for "best". */
+const walk_line walk_lines[] = {
+    {"CELLS, ugrid_next_range",    UGRID_CELLS,   by_range},
+    {"STRIPS, ugrid_next_range",   UGRID_STRIPS,  by_range},
+    {"MODULAR, ugrid_next_range",  UGRID_MODULAR, by_range},
+    {"HYBRID, ugrid_next_range",   UGRID_HYBRID,  by_range},
+    {"CELLS, ugrid_next",          UGRID_CELLS,   by_next},
+    {"STRIPS, ugrid_next",         UGRID_STRIPS,  by_next},
+    {"ugrid_cuda_count_neighbors", UGRID_STRIPS,  ready_made}
+};
+
+float radius_for(int dim, int32_t n, int neighbors)
+{
+    return dim == 3 ? wl_radius(n, neighbors) : static_cast<float>(std::sqrt(neighbors / (3.14159265358979 * n)));
+}
+
+double walk_ms(const device_array<float> &pos, int dim, float radius, const walk_line &line, device_array<int32_t> &counts)
+{
+    int32_t const n = static_cast<int32_t>(counts.count);
+    gpu_grid grid;
+    ugrid_desc desc = {};
+    desc.dim = dim;
+    desc.max[0] = desc.max[1] = desc.max[2] = 1;
+    desc.cell = radius;
+    desc.method = UGRID_SORT;
+    desc.walk = line.walk;
+    grid.build(desc, pos.data, 12, n);
+    if (line.loop == by_range) return gpu_ms([&] { launch(n, range_kernel, grid.gpu.device, radius, counts.data); });
+    if (line.loop == by_next) return gpu_ms([&] { launch(n, next_kernel, grid.gpu.device, radius, counts.data); });
+    return gpu_ms([&] { must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream)); });
+}
+
+/* One cell of the table; its total must be that of the first line. */
+double walk_cell(const device_array<float> &pos, int dim, int32_t n, int neighbors, const walk_line &line, int64_t &total)
+{
+    device_array<int32_t> counts(static_cast<std::size_t>(n));
+    bench_row_s row = {};
+    std::string const name = std::to_string(dim) + "D-" + std::to_string(neighbors);
+    row.group = "walks";
+    row.workload = name.c_str();
+    row.method = line.name;
+    row.n = n;
+    row.ms = walk_ms(pos, dim, radius_for(dim, n, neighbors), line, counts);
+    bench_cell(&row, row.ms);
+    int64_t const got = sum_of(counts);
+    if (total < 0) total = got;
+    bench_check_total(got, total, line.name);
+    return row.ms;
+}
+
+void best_lines(double const ms[competitors][columns])
+{
+    int best[columns];
+    for (int k = 0; k < columns; k++) {
+        best[k] = 0;
+        for (int l = 1; l < competitors; l++) if (ms[l][k] < ms[best[k]][k]) best[k] = l;
+    }
+    bench_line("best of these four");
+    for (int k = 0; k < columns; k++) std::printf(" %9.*s", static_cast<int>(std::strcspn(walk_lines[best[k]].name, ",")), walk_lines[best[k]].name);
+    bench_line("  times faster than CELLS");
+    for (int k = 0; k < columns; k++) bench_number(ms[0][k] / ms[best[k]][k], 9);
+}
+
+void walk_table(int dim, int32_t n)
+{
+    int64_t totals[columns] = {-1, -1, -1, -1, -1, -1};
+    double ms[competitors][columns] = {};
+    std::vector<float> host(3 * static_cast<std::size_t>(n));
+    device_array<float> pos(host.size());
+    if (dim == 2) wl_square(n, 6, host.data());
+    else wl_uniform(n, 6, host.data());
+    pos.upload(host.data());
+    std::string const title = "walks: ms to visit the neighbours of each of " + size_name(n) + " particles in " + std::to_string(dim) + "D (001)";
+    bench_matrix(title.c_str(), "neighbours within the radius");
+    for (int k : neighborhoods) std::printf(" %9d", k);
+    int l = 0;
+    for (walk_line const &line : walk_lines) {
+        bench_line(line.name);
+        for (int k = 0; k < columns; k++) {
+            double const cell = walk_cell(pos, dim, n, neighborhoods[k], line, totals[k]);
+            if (l < competitors) ms[l][k] = cell;
+        }
+        if (++l == competitors) best_lines(ms);
+    }
+    std::printf("\n");
+}
+
+void bench_walks()
+{
+    for (int dim : {2, 3})
+        for (int32_t n : {40000, 100000, 300000, 1000000})
+            if (!bench.quick || n == 100000) walk_table(dim, n);
+    std::printf("001 on a Titan X Pascal: 2D MODULAR up to 2.5 x CELLS (300k agents, 46 neighbours); 3D HYBRID 1.25 to 4 x, up to 5 x (40k agents, 47)\n");
+}
+
+/* ---- sums: source 003 ------------------------------------------------------------------------------ */
+
+/* Small integers that depend on the position alone: sums are exact in any order, for any order of the particles. */
+UGRID_FN float value_at(const float *p, int32_t w) { return static_cast<float>(static_cast<int32_t>(8 * p[0]) + w); }
+
+__global__ void values_kernel(const float *pos, int32_t n, int32_t width, float *values)
+{
+    int64_t const k = thread_index();
+    if (k < static_cast<int64_t>(n) * width) values[k] = value_at(pos + 3 * (k / width), static_cast<int32_t>(k % width));
+}
+
+std::vector<float> expected_sums(int32_t n, int32_t width)
+{
+    std::vector<float> pos(3 * static_cast<std::size_t>(n)), sums(static_cast<std::size_t>(64 * 64 * 64 * width), 0.0f);
+    wl_uniform(n, n == 10000000 ? 2 : 1, pos.data());
+    for (int32_t i = 0; i < n; i++) {
+        const float *p = &pos[3 * static_cast<std::size_t>(i)];
+        std::size_t const cell = static_cast<std::size_t>((static_cast<int>(64 * p[2]) * 64 + static_cast<int>(64 * p[1])) * 64 + static_cast<int>(64 * p[0]));
+        for (int32_t w = 0; w < width; w++) sums[cell * static_cast<std::size_t>(width) + static_cast<std::size_t>(w)] += value_at(p, w);
+    }
+    return sums;
+}
+
+struct sums_case { const char *name; ugrid_method method; bool by_place; };
+
+/* Plain atomics, then aggregated ones, over the same grid and values. */
+void sums_rows(const points &p, int32_t width, const sums_case &c, const std::vector<float> &expected)
+{
+    gpu_grid grid;
+    std::size_t const count = static_cast<std::size_t>(p.n) * static_cast<std::size_t>(width), bytes = static_cast<std::size_t>(width) * sizeof(float);
+    device_array<float> by_id(count), values(count), sums(expected.size());
+    ugrid_desc desc = cube_desc(1);
+    desc.method = c.method;
+    grid.build(desc, p.pos.data, 0, p.n);
+    launch(static_cast<int64_t>(count), values_kernel, p.pos.data, p.n, width, by_id.data);
+    must(ugrid_cuda_gather(&grid.gpu, by_id.data, bytes, values.data, stream));
+    const float *const d_values = c.by_place ? values.data : by_id.data;
+    double plain = 0;
+    for (int flags : {static_cast<int>(UGRID_PLAIN_ATOMICS), 0}) {
+        std::string const name = std::string(flags ? "plain, " : "aggregated, ") + c.name + ", width " + std::to_string(width);
+        int const all = flags | (c.by_place ? static_cast<int>(UGRID_PLACES) : 0);
+        double const ms = gpu_ms([&] { must(ugrid_cuda_cell_sums(&grid.gpu, d_values, width, all, sums.data, stream)); });
+        if (flags) plain = ms;
+        double const position = c.method == UGRID_SORT ? 16 : 12;
+        bench_row_s row = search_row("sums", p, name.c_str(), ms, ((position + 4 * width) * p.n + 4.0 * static_cast<double>(expected.size())) / copy_speed);
+        row.base_ms = plain;
+        bench_row(&row);
+        bench_check(sums.download() == expected, name.c_str());
+    }
+}
+
+void bench_sums(const std::vector<points> &sets)
+{
+    static const sums_case cases[] = {
+        {"LIST: caller's order",     UGRID_LIST, false},
+        {"SORT: values by id",       UGRID_SORT, false},
+        {"SORT: values by place",    UGRID_SORT, true}
+    };
+    bench_title("sums: an attribute summed per cell, 64^3 cells: an atomic per particle against one per warp and cell (003)", "plain");
+    for (int32_t width : {1, 4}) {
+        std::vector<float> expected;
+        int32_t known = 0;
+        for (points const &p : sets) {
+            if (p.name.find("coherent") != std::string::npos) continue;
+            if (known != p.n) expected = expected_sums(p.n, width);
+            known = p.n;
+            for (sums_case const &c : cases) sums_rows(p, width, c, expected);
+        }
+    }
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------- */
+
+std::vector<points> all_sets()
+{
+    std::vector<points> sets;
+    std::vector<int32_t> sizes = {1000000, 10000000};
+    if (bench.quick) sizes = {1000000};
+    if (bench.n) sizes = {bench.n};
+    for (int32_t n : sizes)
+        for (points &p : uniform_sets(n)) sets.push_back(std::move(p));
+    return sets;
+}
+
+void bench_searches(const std::vector<points> &sets)
+{
+    points const dam = dam_set(bench.n ? bench.n : 1000000);
+    for (const char *group : {"count", "csr"}) {
+        bool const counts = std::strcmp(group, "count") == 0;
+        if (!bench_wants(group)) continue;
+        bench_title(counts ? "count: neighbours within the radius, about 29 each, grid built" : "csr: neighbour lists, grid built", nullptr);
+        for (points const &p : sets)
+            if (p.name.find("coherent") == std::string::npos) counts ? count_rows(p) : csr_rows(p);
+        counts ? count_rows(dam) : csr_rows(dam);
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    bench_start(argc, argv, "bench_ugrid_cuda", "ceilings,build,count,csr,insert,walks,sums");
+    double const begin = wall_ms();
+    start_gpu();
+    print_gpu();
+    measure_speeds();
+    {
+        std::vector<points> const sets = all_sets();
+        if (bench_wants("ceilings")) bench_ceilings(sets);
+        if (bench_wants("build")) bench_title("build: from positions to a grid that can be searched, cells as wide as the radius", nullptr);
+        if (bench_wants("build")) for (points const &p : sets) build_rows(p);
+        bench_searches(sets);
+        if (bench_wants("insert")) bench_insert(bench.n ? bench.n : bench.quick ? 512000 : 10000000);
+        if (bench_wants("walks")) bench_walks();
+        if (bench_wants("sums")) bench_sums(sets);
+    }
+    stop_gpu();
+    std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
+    return bench_end();
+}

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Runs what `make cuda` built, on a machine with a GPU. This file lies beside the programs.
+#
+#   sh run.sh             the tests
+#   sh run.sh sanitize    the tests under compute-sanitizer: memcheck, racecheck, initcheck, synccheck
+#   sh run.sh bench       the benchmarks (further words go to each of them)
+#   sh run.sh demo        the examples, each with --demo
+#
+# The tests may do less work when TEST_SMALL is set, as it is under the sanitizer.
+set -u
+cd "$(dirname "$0")" || exit 1
+passed=0 failed=0 skipped=0
+
+have() { command -v "$1" >/dev/null 2>&1; }
+sum() { sed -n "s/^\[  $1 *\] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'; }
+
+# run NAME COMMAND...: the sums are cmocka's; a crash is a failure; 77 means "cannot be tested here".
+run() {
+    name=$1; shift
+    log=$name.log
+    "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    p=$(sum PASSED) f=$(sum FAILED) k=$(sum SKIPPED)
+    if [ $status -eq 77 ]; then k=1; elif [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+    if [ $((p + f + k)) -eq 0 ]; then p=1; fi        # a program without cmocka that ended well
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
+    if [ "$f" -eq 0 ]; then echo "ok       $name: $p passed, $k skipped"; return; fi
+    echo "FAILED   $name: $f of $((p + f)) (exit status $status; log: $(pwd)/$log)"
+    grep -v '^\[ RUN  \|^\[  *OK ' "$log" | tail -n 60 | sed 's/^/    | /'
+}
+
+find_sanitizer() {
+    for s in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda-*/bin/compute-sanitizer; do
+        if [ -x "$s" ]; then echo "$s"; return; fi
+    done
+}
+
+tests() { for t in ./test_*; do [ -f "$t" ] && [ -x "$t" ] && echo "${t#./}"; done; }
+
+run_tests() { for t in $(tests); do run "$t" "./$t"; done; }
+
+run_sanitized() {
+    sanitizer=$(find_sanitizer)
+    if [ ! "$sanitizer" ]; then echo "no compute-sanitizer found: install the CUDA toolkit, or put it into PATH"; exit 1; fi
+    export TEST_SMALL=1
+    for t in $(tests); do
+        for tool in memcheck racecheck initcheck synccheck; do
+            more=; [ $tool = memcheck ] && more="--leak-check full"
+            # shellcheck disable=SC2086
+            run "$t.$tool" "$sanitizer" --tool $tool $more --error-exitcode 9 "./$t"
+        done
+    done
+}
+
+have nvidia-smi && nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+mode=${1:-tests}; [ $# -gt 0 ] && shift
+case $mode in
+tests)    run_tests ;;
+sanitize) run_sanitized ;;
+bench)    for b in ./bench_*; do if [ -x "$b" ]; then echo; "$b" "$@" || exit; fi; done; exit 0 ;;
+demo)
+    for e in ./*; do
+        case $e in ./test_*|./bench_*|*.sh|*.log|*.so*) continue ;; esac
+        if [ -f "$e" ] && [ -x "$e" ]; then echo "$e --demo"; "$e" --demo "$@" || exit; fi
+    done
+    exit 0 ;;
+*) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Looks for what is needed, and installs what is missing (apt-get, as root or through sudo without a
+# password). Silent when all is there.
+#
+#   tests/deps.sh demo    what the examples need
+#   tests/deps.sh test    what the tests need; with CI=true also what they can use
+#   tests/deps.sh all     both
+#
+# Missing and not installable: for what is needed one sentence and exit status 1; what is optional
+# (further compilers) is left out, and its tests say "skipped".
+set -u
+log=build/deps.log
+
+have() { command -v "$1" >/dev/null 2>&1; }
+module() { pkg-config --exists "$1" 2>/dev/null; }
+
+needed() {
+    echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || echo gcc libc6-dev
+    have pkg-config || echo pkg-config
+    [ "${STB_CFLAGS:-}" ] || module stb || echo libstb-dev
+    [ "$1" = demo ] || [ "${CMOCKA_LIBS:-}" ] || module cmocka || echo libcmocka-dev
+}
+
+optional() {
+    have g++ || echo g++
+    have clang && have clang++ || echo clang
+    have tcc || echo tcc
+    have x86_64-w64-mingw32-gcc || echo gcc-mingw-w64-x86-64
+    have cmake || echo cmake
+    have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
+    links_32_bit || echo gcc-multilib g++-multilib
+}
+
+links_32_bit() {
+    [ "$(uname -m)" = x86_64 ] || return 0      # elsewhere there is no -m32
+    echo 'int main(void) { return 0; }' | gcc -m32 -x c - -o build/hello 2>/dev/null &&
+    { ! have g++ || echo '#include <vector>
+int main() { return 0; }' | g++ -m32 -x c++ - -o build/hello 2>/dev/null; }
+}
+
+# clang's sanitizers are a package of their own, named after clang's version.
+clang_runtime() {
+    have clang || return 0
+    echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o build/hello 2>/dev/null ||
+        echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+can_install() { have apt-get && as_root true 2>/dev/null </dev/null; }
+
+install() {
+    echo "installing $* (what apt-get says is in $log)"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 \
+        install -y --no-install-recommends "$@" >>$log 2>&1 </dev/null
+}
+
+update_once() {
+    [ "${updated:-}" ] || as_root apt-get -o DPkg::Lock::Timeout=120 update >>$log 2>&1 </dev/null
+    updated=yes
+}
+
+install_needed() {
+    missing=$(needed "$1" | tr '\n' ' ')
+    [ "$missing" ] || return 0
+    # shellcheck disable=SC2086
+    if can_install; then update_once; install $missing; fi
+    [ "$(needed "$1")" ] || return 0
+    echo "Please install $(needed "$1" | tr '\n' ' ')(names of Debian's packages: apt-get install them as root), then try again." >&2
+    exit 1
+}
+
+# All at once, else one by one: a package that this Debian does not have must not keep the others away.
+install_optional() {
+    # shellcheck disable=SC2046
+    {
+        missing=$(optional | tr '\n' ' ')
+        [ "$missing" ] && can_install && { update_once
+            install $missing || for package in $missing; do install "$package"; done; }
+        runtime=$(clang_runtime)
+        [ "$runtime" ] && can_install && { update_once; install "$runtime"; }
+    }
+    still=$(optional; clang_runtime)
+    [ -z "$still" ] || echo "left out, so their tests are skipped: $(echo "$still" | tr '\n' ' ')"
+}
+
+cd "$(dirname "$0")/.." && mkdir -p build || exit 1
+case ${1:-} in
+demo) install_needed demo ;;
+test) install_needed test; if [ "${CI:-}" = true ]; then install_optional; fi ;;
+all)  install_needed test; install_optional ;;
+*)    sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+exit 0

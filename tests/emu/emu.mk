@@ -1,0 +1,74 @@
+# emu.mk - builds and runs what is tested on the emulator; included by the Makefile.
+# SPDX-License-Identifier: MIT
+#
+# By hand, from the root of the repository (PROGRAM.cu is any CUDA program; README.md says more):
+#
+#   clang++-14 -std=c++17 -O2 -g -fno-builtin -Itests/emu/include -Itests/emu -c tests/emu/emu.cc -o emu.o
+#   clang++-14 -x c++ -std=c++17 -D__CUDACC__ -Itests/emu/include -Itests/emu -I. -include cuda_runtime.h \
+#       -O1 -g -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all \
+#       PROGRAM.cu -x none emu.o -o PROGRAM
+#
+# Targets: test-emu, and its parts
+#   emu-selftest   does the emulator compute what CUDA says? In all modes and orders.
+#   emu-bugs       does it find every planted bug in the mode that has to, and nothing else?
+#   emu-programs   tests/cuda/test_*.cu in all modes; then: was every kernel of cuda/ executed?
+# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are three builds of
+# each program, .asan .tsan .msan; with only g++ there is .asan alone; without either all is skipped.
+
+EMU := tests/emu
+EMU_OUT := build/emu
+EMU_CLANG := $(firstword $(shell command -v clang++-14 clang++ 2>/dev/null))
+EMU_TSAN_LIBRARY := $(if $(EMU_CLANG),$(wildcard $(shell $(EMU_CLANG) -print-resource-dir)/lib/*/libclang_rt.tsan*.a))
+EMU_GXX := $(shell command -v g++ 2>/dev/null)
+EMU_CXX := $(if $(EMU_TSAN_LIBRARY),$(EMU_CLANG),$(EMU_GXX))
+EMU_MODES := $(if $(EMU_TSAN_LIBRARY),asan tsan msan,$(if $(EMU_GXX),asan))
+
+EMU_FLAGS := -std=c++17 -g -Wall -Wextra -fno-omit-frame-pointer -I$(EMU)/include -I$(EMU) -I.
+# As nvcc: the macro, and the header before everything else. A product is not rounded twice on the way.
+EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off -fno-sanitize-recover=all
+# Nobody may turn the emulator's own loops into memset: that is a function of the sanitizers.
+EMU_OBJECT := -O2 -fno-builtin $(if $(EMU_TSAN_LIBRARY),,-fno-tree-loop-distribute-patterns)
+
+EMU_SANITIZE_asan := -fsanitize=address,undefined $(if $(EMU_TSAN_LIBRARY),,-fsanitize-sections=.emu_shared)
+EMU_SANITIZE_tsan := -fsanitize=thread
+# MSan sees no library code: with this macro std::string is compiled along.
+EMU_SANITIZE_msan := -fsanitize=memory -D_GLIBCXX_ASSERTIONS
+EMU_OBJECT_asan := $(EMU_OUT)/emu.o
+EMU_OBJECT_tsan := $(EMU_OUT)/emu.o
+EMU_OBJECT_msan := $(EMU_OUT)/emu.msan.o
+
+EMU_HEADERS := $(EMU)/emu.h $(EMU)/test_support.h $(EMU)/include/cuda_runtime.h $(EMU)/include/cub/cub.cuh
+EMU_PROGRAMS := $(patsubst tests/cuda/%.cu,%,$(wildcard tests/cuda/test_*.cu))
+emu_builds = $(foreach mode,$(EMU_MODES),$(addsuffix .$(mode),$(addprefix $(EMU_OUT)/,$1)))
+
+$(EMU_OUT)/emu.o: $(EMU)/emu.cc $(EMU_HEADERS)
+	@mkdir -p $(EMU_OUT)
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_OBJECT) -c $< -o $@
+
+$(EMU_OUT)/emu.msan.o: $(EMU)/emu.cc $(EMU_HEADERS)
+	@mkdir -p $(EMU_OUT)
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_OBJECT) -fsanitize=memory -c $< -o $@
+
+# $1 = mode: the emulator's own programs, and those of tests/cuda.
+define EMU_RULES
+$(EMU_OUT)/%.$1: $(EMU)/%.cu $(EMU_HEADERS) $(EMU_OBJECT_$1)
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_$1) $$< -x none $(EMU_OBJECT_$1) -o $$@
+
+$(EMU_OUT)/%.$1: tests/cuda/%.cu $(SOURCES) $(EMU_HEADERS) $(EMU_OBJECT_$1)
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_$1) $(CMOCKA_CFLAGS) $(STB_CFLAGS) $$< \
+	    -x none $(EMU_OBJECT_$1) -o $$@ -Wl,--as-needed $(CMOCKA_LIBS) $(STB_LIBS)
+endef
+$(foreach mode,$(EMU_MODES),$(eval $(call EMU_RULES,$(mode))))
+
+.PHONY: emu-all emu-selftest emu-bugs emu-programs
+emu-selftest: $(call emu_builds,selftest)
+	@$(EMU)/run.sh $(EMU_OUT) selftest
+emu-bugs: $(call emu_builds,bugs)
+	@$(EMU)/run.sh $(EMU_OUT) bugs
+emu-programs: $(call emu_builds,$(EMU_PROGRAMS))
+	@$(EMU)/run.sh $(EMU_OUT) programs $(EMU_PROGRAMS)
+
+# What the Makefile runs: everything, with one sum at the end.
+EMU_TESTS := emu-all
+emu-all: $(call emu_builds,selftest bugs $(EMU_PROGRAMS))
+	@$(EMU)/run.sh $(EMU_OUT) selftest bugs programs $(EMU_PROGRAMS)
