@@ -262,7 +262,7 @@ typedef struct ugrid {
     size_t stride;          /* their distance in bytes */
 
     int32_t bad_id;         /* UGRID_NOT_FINITE: the first such particle, else -1 */
-    int32_t needed_slots;   /* FIXED: entries in the fullest cell */
+    int32_t needed_slots;   /* FIXED: entries in the fullest cell (CUDA: 0 where all fit) */
     int64_t needed_cells;   /* cells that box and cell ask for */
     int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
 
@@ -376,7 +376,7 @@ typedef struct ugrid_device { ugrid grid; } ugrid_device;
 /* Facts that only the device knows until ugrid_cuda_check fetches them. All zero: nothing to report. */
 typedef struct ugrid_cuda_facts {
     int32_t first_bad;      /* INT32_MAX - (first particle with a NaN or infinite position), 0 = none */
-    int32_t needed_slots;   /* FIXED: entries in the fullest cell; more than desc.slots are not stored */
+    int32_t needed_slots;   /* FIXED: entries in the fullest cell, where it has more than desc.slots; only those are stored */
 } ugrid_cuda_facts;
 
 enum { UGRID_CUDA_SCRATCH = 5 };
@@ -444,6 +444,19 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
    >>cells: from a position to a cell number. One text for the serial code and the kernels.
    ------------------------------------------------------------------------------------------------ */
 
+/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits.
+   (A CPU compiler that fuses too, as gcc does for ARM and for -march=native, needs -ffp-contract=off for the same bits.) */
+UGRID_FN ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
+{
+#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
+    return __fmul_rn(a, b);
+#elif defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
 /* floor(t) as an integer, kept within +-2^29 (NaN: -2^29). The casts cannot overflow, and no libm is called. */
 UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
 {
@@ -461,7 +474,7 @@ UGRID_FN ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
     ugrid_real boxes;
     if (!axis->periodic || (x >= axis->min && x < axis->max) || !(x - x == 0)) return x;
     boxes = (x - axis->min) / axis->length;
-    x -= axis->length * (ugrid_real)ugrid_i_floor(boxes);
+    x -= ugrid_i_times(axis->length, (ugrid_real)ugrid_i_floor(boxes));
     return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
 }
 
@@ -587,14 +600,13 @@ UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
     }
 }
 
-/* b - a along one axis, to the nearest image where the axis is periodic. Points in the box need at most one step, which
-   is exact in any floating-point contraction: one of its factors is 1. */
+/* b - a along one axis, to the nearest image where the axis is periodic. Points in the box need at most one step. */
 UGRID_FN ugrid_real ugrid_i_along(const ugrid_axis *axis, ugrid_real a, ugrid_real b)
 {
     ugrid_real d = b - a;
     if (d > axis->half || d < -axis->half) {
         if (d < axis->length && d > -axis->length) d = d > 0 ? d - axis->length : d + axis->length;
-        else d -= axis->length * (ugrid_real)ugrid_i_floor(d / axis->length + (ugrid_real)0.5);
+        else d -= ugrid_i_times(axis->length, (ugrid_real)ugrid_i_floor(d / axis->length + (ugrid_real)0.5));
     }
     return d;
 }
@@ -614,17 +626,10 @@ UGRID_FN void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_r
     d[2] = grid->desc.dim == 3 ? ugrid_i_along(&grid->axis[2], a[2], b[2]) : 0;
 }
 
-/* x*x + y*y + z*z, rounded after every operation: the GPU would otherwise fuse them and find other pairs at the rim.
-   (A CPU compiler that fuses too, as gcc does for ARM and -march=native, needs -ffp-contract=off for the same bits.) */
+/* x*x + y*y + z*z, rounded after every operation, so that both sides find the same pairs at the rim. */
 UGRID_FN ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
 {
-#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
-    return __fadd_rn(__fadd_rn(__fmul_rn(x, x), __fmul_rn(y, y)), __fmul_rn(z, z));
-#elif defined(__CUDA_ARCH__)
-    return __dadd_rn(__dadd_rn(__dmul_rn(x, x), __dmul_rn(y, y)), __dmul_rn(z, z));
-#else
-    return x * x + y * y + z * z;
-#endif
+    return ugrid_i_times(x, x) + ugrid_i_times(y, y) + ugrid_i_times(z, z);
 }
 
 /* The square of the radius decides every test, so it must be a normal number: neither vanish nor overflow. */

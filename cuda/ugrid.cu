@@ -263,16 +263,17 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_count_kernel(__grid_con
     int32_t const number = e < entries ? ugrid_i_number_of(grid, e, facts) : -1;
     int32_t const rank = ugrid_i_count_run(grid.start, number, number >= 0);
     if (e >= entries) return;
-    numbers[e] = number;
-    ranks[e] = rank;
+    __stcs(&numbers[e], number); /* read once, in line: not worth a place in the cache */
+    __stcs(&ranks[e], rank);
 }
 
 __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_scatter_kernel(__grid_constant__ const ugrid_device device, const int32_t *numbers, const int32_t *ranks)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
-    if (e >= grid.n * grid.spans || numbers[e] < 0) return;
-    grid.order[grid.start[numbers[e]] + ranks[e]] = e;
+    if (e >= grid.n * grid.spans) return;
+    int32_t const number = __ldcs(&numbers[e]), rank = __ldcs(&ranks[e]);
+    if (number >= 0) grid.order[grid.start[number] + rank] = e;
 }
 
 /* SORT and COUNT: what lies at each place, given the order. Gathering records is faster than scattering them along with the
@@ -361,7 +362,7 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_slots_kernel(__grid_con
     if (s < grid.desc.slots) grid.slot[ugrid_i_slot(&grid, number, s)] = entries[k];
     if (s != 0) return;
     grid.count[number] = count;
-    atomicMax(&facts->needed_slots, count);
+    if (count > grid.desc.slots) atomicMax(&facts->needed_slots, count);
 }
 
 /* LIST and LIST_PACKED from sorted entries: each is followed by the one before it, the last of a cell is the head. */
@@ -423,9 +424,9 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_fixed_kernel(__grid_con
     int32_t number = e < entries ? ugrid_i_number_of(grid, e, facts) : -1;
     if (number == grid.cell_count) number = -1;
     int32_t const s = ugrid_i_count_run(grid.count, number, number >= 0);
-    bool const used = number >= 0;
-    if (used && s < grid.desc.slots) grid.slot[ugrid_i_slot(&grid, number, s)] = e;
-    if (used && s >= facts->needed_slots) atomicMax(&facts->needed_slots, s + 1);
+    if (number < 0) return;
+    if (s < grid.desc.slots) grid.slot[ugrid_i_slot(&grid, number, s)] = e;
+    else atomicMax(&facts->needed_slots, s + 1);
 }
 
 /* LIST and LIST_PACKED (000 section 2): one atomicExch makes the entry the head, and returns the one that follows it. */

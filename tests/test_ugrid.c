@@ -957,7 +957,7 @@ static void product(int dim)
         for (b = 0; b < COUNT_OF(boxes); b++)
             for (in = 0; in < COUNT_OF(inputs); in++) {
                 if (counter++ % share()) continue;
-                make_scene(&s, dim, bounds, &boxes[b], &inputs[in], 12);
+                make_scene(&s, dim, bounds, &boxes[b], &inputs[in], 10);
                 run_scene(&s, configs, &g);
                 forget(&s);
             }
@@ -1011,39 +1011,47 @@ static void test_cells_per_axis(void **state)
     describe = NULL;
 }
 
-/* More candidates than the buffers of the searches hold (1024): 1030 particles on one spot, and in three clouds. */
-static void test_crowds(void **state)
+static int gathers(const config *c) { return sorting(c) && !c->placement && !c->no_records; }
+
+/* n particles on one spot, or in three clouds. Which configurations: those that gather, or the others; every manyth. */
+static void crowd(int which_input, int bounds, int32_t n, int gathering, int every)
 {
-    static const int which[] = {1, 3};
     config *configs = all_configs();
     ugrid g = {0};
     scene s;
-    int in, bounds;
-    ptrdiff_t c;
+    ptrdiff_t c, counter = bounds;
+    make_scene(&s, 3, bounds, &boxes[4], &inputs[which_input], n);
+    current_radius = 1;
+    for (c = 0; c < arrlen(configs); c++) {
+        if (gathers(&configs[c]) != gathering || counter++ % every) continue;
+        current_scene = &s;
+        current_config = &configs[c];
+        build(&g, &s, &configs[c]);
+        CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
+        check_near_half(&g, &s, 1);
+        check_list(&g, &s, 1, 0);
+        check_list(&g, &s, 1, UGRID_PLACES | UGRID_HALF);
+        check_counts(&g, &s, 1, UGRID_PLACES | UGRID_HALF);
+        check_pairs(&g, &s, 1);
+        check_neighbors_at(&g, &s, 1);
+    }
+    forget(&s);
+    ugrid_free(&g);
+    arrfree(configs);
+}
+
+/* More candidates than the buffers of the searches hold. */
+static void test_crowds(void **state)
+{
+    int bounds;
     (void)state;
     dice = wl_seed(12);
     describe = describe_case;
-    for (in = 0; in < COUNT_OF(which); in++)
-        for (bounds = 0; bounds < 8; bounds += 5) {
-            make_scene(&s, 3, bounds, &boxes[4], &inputs[which[in]], 1030);
-            current_radius = 1;
-            for (c = 0; c < arrlen(configs); c++) {
-                if ((c + bounds) % (8 * share())) continue;
-                current_scene = &s;
-                current_config = &configs[c];
-                build(&g, &s, &configs[c]);
-                CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
-                check_near_half(&g, &s, 1);
-                check_list(&g, &s, 1, 0);
-                check_list(&g, &s, 1, UGRID_PLACES | UGRID_HALF);
-                check_counts(&g, &s, 1, UGRID_PLACES | UGRID_HALF);
-                check_pairs(&g, &s, 1);
-                check_neighbors_at(&g, &s, 1);
-            }
-            forget(&s);
-        }
-    ugrid_free(&g);
-    arrfree(configs);
+    for (bounds = 0; bounds < 8; bounds += 5) {
+        crowd(3, bounds, UGRID_I_GATHER + 6, 1, 6 * share());
+        crowd(1, bounds, UGRID_I_HITS + 100, 0, 3 * share());
+        crowd(3, bounds, 2 * UGRID_I_HITS + 1, 0, 3 * share());
+    }
     describe = NULL;
 }
 

@@ -445,7 +445,7 @@ static void check_neighbors_at(Grids &g, const std::vector<real> &points, const 
 }
 
 /* Small whole numbers: sums of them have no rounding, in whatever order they are added. */
-static void check_sums(const Grids &g, int width)
+static void check_sums(Grids &g, int width)
 {
     std::vector<real> values((size_t)g.copy.n * (size_t)width), want((size_t)g.copy.cell_count * (size_t)width), by_place(values.size());
     for (size_t k = 0; k < values.size(); k++) values[k] = (real)(k * 7 % 101) - 50;
@@ -460,7 +460,7 @@ static void check_sums(const Grids &g, int width)
 }
 
 /* Elements of an odd size, of whole words, of 16 bytes, and at an odd address. */
-static void check_moves(const Grids &g)
+static void check_moves(Grids &g)
 {
     static const struct { size_t bytes, shift; } elements[] = {{1, 0}, {3, 0}, {4, 0}, {12, 0}, {16, 0}, {32, 0}, {16, 1}, {8, 4}};
     for (auto e : elements) {

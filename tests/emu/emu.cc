@@ -455,13 +455,12 @@ void prepare(Fiber &fiber) {
 void change_stack(Fiber &from, Fiber &to) { emu_change_stack(&from.stack_pointer, to.stack_pointer); }
 #endif
 
-/* After every change of stack; `fake` is where AddressSanitizer left our data. */
+/* After every change of stack. The first one comes from main, whose bounds only AddressSanitizer knows. */
 void arrived(Fiber &fiber) {
     if (!__sanitizer_finish_switch_fiber) return;
     const void *bottom;
     size_t size;
     __sanitizer_finish_switch_fiber(fiber.fake_stack, &bottom, &size);
-    if (!scheduler_fiber.size && !fiber.bottom) return;
     if (!scheduler_fiber.size) scheduler_fiber.bottom = (char *)const_cast<void *>(bottom), scheduler_fiber.size = size;
 }
 
@@ -543,7 +542,7 @@ struct Clocks {
 struct Block {
     uint3 index = {0, 0, 0};
     size_t number = 0;
-    int slot = 0, size = 0, exited = 0, at_barrier = 0;
+    int size = 0, exited = 0, at_barrier = 0;
     std::vector<Thread> threads;
     std::vector<int> order; /* in which the threads start */
     int started = 0;
@@ -1122,9 +1121,8 @@ void start_block(Block &block, size_t number) {
     last_progress = 0;
 }
 
-void prepare_slot(Block &block, int slot) {
+void prepare_slot(Block &block) {
     const dim3 &size = launch_now->block;
-    block.slot = slot;
     block.size = (int)(size.x * size.y * size.z);
     block.shared.resize(options.blocks > 1 ? shared_size + launch_now->dynamic_bytes : 0);
     for (int i = 0; i < block.size; ++i) {
@@ -1150,7 +1148,7 @@ size_t blocks_in_flight(size_t all) {
 
 void prepare_grid(size_t in_flight) {
     while (slots.size() < in_flight) slots.emplace_back();
-    for (size_t i = 0; i < in_flight; ++i) prepare_slot(slots[i], (int)i);
+    for (size_t i = 0; i < in_flight; ++i) prepare_slot(slots[i]);
     size_t room = max_block_threads;
     while (room < in_flight * max_block_threads) room *= 2;
     released.reserve(room);

@@ -540,7 +540,6 @@ enum : unsigned int { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEvent
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 typedef void (*cudaHostFn_t)(void *user);
-typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *user);
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
