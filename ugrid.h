@@ -1,7 +1,119 @@
 /* ugrid.h - v0.1.0 - uniform grids for particles in 2D and 3D: five builds, four walks, C99 and CUDA.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* @@DOC@@ */
+/*
+   >>use
+
+   In one C or C++ file:             #define UGRID_IMPLEMENTATION
+                                     #include "ugrid.h"
+   everywhere else:                  #include "ugrid.h"
+   on the GPU, in one .cu file:      #define UGRID_IMPLEMENTATION
+                                     #define UGRID_CUDA
+                                     #include "ugrid.h"                      (needs cuda/ugrid.cu beside it)
+   and in every file that calls it:  #define UGRID_CUDA before the include   (C files too: they need no CUDA header)
+
+   Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
+
+   >>example: compiles as it stands
+
+       #define UGRID_IMPLEMENTATION
+       #include "ugrid.h"
+       #include <stdio.h>
+
+       int main(void)
+       {
+           float pos[] = {0.10f, 0.10f, 0.10f,   0.12f, 0.10f, 0.10f,   0.90f, 0.90f, 0.90f};
+           ugrid grid = {0};
+           ugrid_desc desc = {0};
+           int64_t pairs;
+           int32_t i;
+           ugrid_result r;
+           desc.max[0] = desc.max[1] = desc.max[2] = 1;      // the box 0 .. 1
+           desc.cell = 0.05f;                                // as a rule the largest radius you search with
+           r = ugrid_build(&grid, &desc, pos, 0, 3);
+           if (r != UGRID_OK) { puts(ugrid_result_text(r)); return 1; }
+           for (i = 0; i < 3; i++) {
+               ugrid_near near = ugrid_near_point(&grid, pos + 3 * i);
+               while (ugrid_next(&near))                     // candidates: test the distance yourself
+                   if (near.id != i && ugrid_distance2(&grid, pos + 3 * i, pos + 3 * near.id) <= 0.05f * 0.05f)
+                       printf("%d is near %d\n", near.id, i);
+           }
+           ugrid_count_pairs(&grid, 0.05f, &pairs);          // searches ready-made, and faster: ugrid_neighbors, ...
+           ugrid_free(&grid);
+           return pairs == 1 ? 0 : 1;
+       }
+
+   >>options
+
+       name                  default   where              meaning
+       UGRID_IMPLEMENTATION  -         one file           makes the functions
+       UGRID_CUDA            -         all files, or none adds the GPU functions
+       UGRID_STATIC          -         each file          functions are static: each file has its own
+       UGRID_API             extern    all files          linkage of the functions, for example a dllexport
+       UGRID_REAL            float     all files          float or double; a program that mixes them does not link
+
+   >>rules
+
+   Memory   Only ugrid_build, ugrid_reserve and ugrid_validate (and ugrid_cuda_... as told there) allocate, by desc.allocator.
+            Memory grows and is kept; after ugrid_reserve(n), builds up to n allocate nothing. Searches need about 50 KB of
+            stack (80 KB for double). Bytes for n particles and c cells, float, LOOSE:
+               COUNT 24 n + 4 c      SORT 36 n + 4 c     (records 16, order 4, work 4 or 16; no_records: 16 less; inverse: 4 more)
+               LIST 4 n + 4 c        LIST_PACKED 16 n + 4 c        FIXED 4 c + 4 c slots        TIGHT: entries are 8 n (2D: 4 n)
+   Threads  No global state. Any number of threads may search one grid; one at a time may build it.
+   Errors   Every function that can fail returns a ugrid_result; ugrid_result_text names the field to change. Nothing is printed,
+            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
+   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the radius is within.
+   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is an index in the grid's own
+            order: SORT and COUNT put particle order[k] at place k; FIXED, LIST and TIGHT keep your order, there k is the id.
+   Bits     The serial code and CUDA give the same cells, order, records, lists and counts, bit for bit, where an order is defined:
+            UGRID_SORT, or desc.deterministic. Sums of attributes on the GPU have no fixed order.
+
+   >>method: which one
+
+       SORT, COUNT    particles end up in cell order, so a row of cells is one range of memory: the fastest searches. COUNT costs one pass
+                      over particles and cells; SORT is the one that gives the same order on a GPU every time.
+       LIST           the fastest build, 4 bytes per particle, and slow searches: for few queries, or particles that move a lot.
+       LIST_PACKED    LIST with position and link in one 16-byte record.
+       FIXED          no prefix sum, and memory per cell: for lattices and fluids of known density.
+       TIGHT          instead of 27 cells per search 8, for 8 entries per particle; pairs are still met once. (Barbieri found it slower for
+                      spheres as wide as a cell, and so does our benchmark.)
+
+   >>how it works
+
+   A cell is a box of edge `cell`; a particle is entered in the cell of its centre (LOOSE). Whoever is within a radius of a point lies
+   in a cell that the cube around it touches: 9 cells in 2D and 27 in 3D if the cell is as wide as the radius, more otherwise. The
+   cells come in rows along x. In particles sorted by cell number a row is one range, so 27 cells are 9 strips:
+
+        row y+1    . . . [ a  b   c ] . . .      start[ number(x-1, y+1) ] .. start[ number(x+1, y+1) + 1 ]
+        row y      . . . [ d  *   e ] . . .      one range each, whatever the cells between hold
+        row y-1    . . . [    f   g ] . . .
+
+   Half walks meet each pair once: only places above the own one, so that whole rows are skipped unread (Kureck, section 3.2).
+
+   Sources  Barbieri: D. Barbieri, V. Cardellini, S. Filippone, Fast Uniform Grid Construction on GPGPUs Using Atomic Operations.
+            Chisholm: R. Chisholm, P. Richmond, S. Maddock, Optimising Scattered Memory Access of Uniform Spatial Partitioning.
+            Kureck:   H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation,
+                      master's thesis, TU Graz 2016.
+            Blog:     NVIDIA developer blog: Voting and Shuffling to Optimize Atomic Operations; Warp-Aggregated Atomics.
+            Green:    S. Green, CUDA Particles, NVIDIA 2008.    Teschner: M. Teschner et al., Optimized Spatial Hashing, 2003.
+
+   >>limits
+
+   n and entries up to 2^31 - 2; cells up to max_cells, 2^27 by default and 2^31 - 2 at most; 2^24 cells along one axis (2^28 for double);
+   Morton: 1024 cells an axis in 3D, 32768 in 2D; TIGHT: a box spans at most 16 cells an axis. Fewer than 3 cells on a periodic axis
+   are fine: each particle is met once, and its nearest image counts. Positions outside the box: clamped axes count them to the border
+   cells, periodic ones wrap them. NaN and infinite positions are refused with the index of the first (CUDA: left out, and reported by
+   ugrid_cuda_check). Denormal radii are refused.
+
+   >>not here
+
+   Triclinic boxes; several sizes of cells (lbvh.h is for particles of very different sizes); lists that live across time steps and
+   contact history (nlist.h); file formats, threads, timers.
+
+   >>changes
+
+   0.1.0  first version
+*/
 
 #ifndef UGRID_H
 #define UGRID_H
@@ -140,20 +252,20 @@ typedef UGRID_REAL ugrid_real;
 /* How the particles are put into the cells. */
 typedef enum ugrid_method {
     UGRID_AUTO = 0,     /* chosen from n and the number of cells; grid.desc.method and grid.reason say which and why */
-    UGRID_COUNT,        /* count per cell, prefix sum, scatter (000 section 1) */
-    UGRID_SORT,         /* radix sort of (cell, id), starts by comparing neighbours (000 section 1; 004 section 2.3.1) */
-    UGRID_FIXED,        /* a counter and desc.slots places per cell (000 section 1) */
-    UGRID_LIST,         /* linked lists: head per cell, next per entry (000 section 2) */
-    UGRID_LIST_PACKED   /* the same, next beside the position in one record (000 section 2) */
+    UGRID_COUNT,        /* count per cell, prefix sum, scatter (Barbieri section 1) */
+    UGRID_SORT,         /* radix sort of (cell, id), starts by comparing neighbours (Barbieri section 1; Kureck section 2.3.1) */
+    UGRID_FIXED,        /* a counter and desc.slots places per cell (Barbieri section 1) */
+    UGRID_LIST,         /* linked lists: head per cell, next per entry (Barbieri section 2) */
+    UGRID_LIST_PACKED   /* the same, next beside the position in one record (Barbieri section 2) */
 } ugrid_method;
 
-/* In which cells a particle is entered (000 section 1). */
+/* In which cells a particle is entered (Barbieri section 1). */
 typedef enum ugrid_placement {
     UGRID_LOOSE = 0,    /* once, in the cell of its centre */
     UGRID_TIGHT         /* in every cell that its box, of edge desc.size, touches */
 } ugrid_placement;
 
-/* In which order the cells near a point are visited (001). */
+/* In which order the cells near a point are visited (Chisholm). */
 typedef enum ugrid_walk {
     UGRID_WALK_AUTO = 0,/* strips where the grid allows them, else cells */
     UGRID_CELLS,        /* one by one: 9 in 2D, 27 in 3D */
@@ -321,7 +433,7 @@ UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t b
 UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst);
 
 /* sums[c * width + w] = sum of values[i * width + w] over the particles i whose centre lies in cell c: particle-in-cell
-   averaging (003). values: n * width numbers by particle; sums: cell_count * width numbers, overwritten. Added in
+   averaging (Blog). values: n * width numbers by particle; sums: cell_count * width numbers, overwritten. Added in
    ascending order of ids. The cell of a point: ugrid_cell_at. */
 UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums);
 
@@ -421,7 +533,7 @@ UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, si
                                           struct CUstream_st *stream);
 
 /* As ugrid_cell_sums, added with atomics in no fixed order; values by particle, or by place with UGRID_PLACES.
-   Threads of a warp that share a cell add up among themselves first (003), unless flags has UGRID_PLAIN_ATOMICS. */
+   Threads of a warp that share a cell add up among themselves first (Blog), unless flags has UGRID_PLAIN_ATOMICS. */
 enum { UGRID_PLAIN_ATOMICS = 4 };
 UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
                                             ugrid_real *d_sums, struct CUstream_st *stream);
@@ -528,7 +640,7 @@ UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
     return (int32_t)(h & (uint32_t)(buckets - 1));
 }
 
-/* The number of a cell (004 equation for `hash`; 000 section 1 for the curve). */
+/* The number of a cell (Kureck equation for `hash`; Barbieri section 1 for the curve). */
 UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t z)
 {
     if (grid->desc.unbounded) return ugrid_i_hash(x, y, z, grid->cell_count);
@@ -655,7 +767,7 @@ UGRID_FN ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, cons
    TIGHT: an entry in each cell that the box touches. Along one axis the box begins in cell `low` and touches up to
    `span` cells; entry e = i * spans + local, local = (lz * span_y + ly) * span_x + lx, l = 0 .. span-1 counted from low:
 
-          low      low+1                       With span 2, (lx, ly, lz) are the three mask bits of 000 section 1:
+          low      low+1                       With span 2, (lx, ly, lz) are the three mask bits of Barbieri section 1:
        +--------+--------+                     bit = 1 where the box also touches the cell before.
        |    +---|--+     |   lx = 0 and 1
        |    |   |  |     |   local = 0: bits 000      A pair of boxes meets in a block of cells. Its first cell is the
@@ -732,7 +844,7 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
    within `radius`, and some that are further away. On a periodic axis with few cells each cell is still visited once,
    so each particle is met once, whatever the radius (its nearest image is the one that counts).
 
-   The order of the cells is desc.walk (001):
+   The order of the cells is desc.walk (Chisholm):
 
        CELLS                STRIPS                MODULAR (labels mod 3)   HYBRID
        6 7 8                3 3 3                 label   0 1 2 0 1        strips along x,
@@ -924,7 +1036,7 @@ UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_rea
     return near;
 }
 
-/* Half of them: over all places, each pair of near particles is met exactly once (004 section 3.2). Of a pair, the one
+/* Half of them: over all places, each pair of near particles is met exactly once (Kureck section 3.2). Of a pair, the one
    with the lower place meets the other (SORT, COUNT); elsewhere the one in the cell with the lower number, and within one
    cell, and in TIGHT grids, the one with the lower id. */
 UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius)
@@ -1082,7 +1194,7 @@ UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *near, int32_t entry)
     return x == near->x.cell && y == near->y.cell && z == near->z.cell;
 }
 
-/* TIGHT: (bits & bits') == 0, the test of 000 section 1; ours are set where the visited cell is not the first of our box. */
+/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1; ours are set where the visited cell is not the first of our box. */
 UGRID_FN int ugrid_i_meets_here(const ugrid_near *near, int32_t entry)
 {
     int32_t const ours = near->forced_bits | (near->x.cell != near->x.low) | (near->y.cell != near->y.low) << 1
@@ -1891,7 +2003,7 @@ static void ugrid_i_order_from_records(ugrid *grid)
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
-/* COUNT (000 section 1): count, prefix sum, scatter. Scattering the last entry first, each to the end of what is left of its
+/* COUNT (Barbieri section 1): count, prefix sum, scatter. Scattering the last entry first, each to the end of what is left of its
    cell, keeps ids ascending, and leaves every end where the cell starts. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
@@ -1957,7 +2069,7 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
     return UGRID_OK;
 }
 
-/* SORT (000 section 1, 004 section 2.3.1): sort (cell, entry); a cell starts where the number changes. Empty cells in
+/* SORT (Barbieri section 1, Kureck section 2.3.1): sort (cell, entry); a cell starts where the number changes. Empty cells in
    between start there too, so that a range of cells is always start[first] .. start[last + 1]. */
 static ugrid_result ugrid_i_build_sort(ugrid *grid)
 {
@@ -1983,7 +2095,7 @@ UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
     return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s : s * grid->cell_count + number;
 }
 
-/* FIXED (000 section 1): the counter gives the slot. It counts on when the cell is full, so that the size needed is known. */
+/* FIXED (Barbieri section 1): the counter gives the slot. It counts on when the cell is full, so that the size needed is known. */
 static ugrid_result ugrid_i_build_fixed(ugrid *grid)
 {
     ugrid const view = *grid;
@@ -2006,7 +2118,7 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
     return grid->needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
 }
 
-/* LIST and LIST_PACKED (000 section 2): each entry becomes the head of its cell's list, the old head follows it.
+/* LIST and LIST_PACKED (Barbieri section 2): each entry becomes the head of its cell's list, the old head follows it.
 
        head:  -1  3 -1  1 ...        cell 1: 3 -> 0          cell 3: 1 -> 2
        next:   .  2 -1  0            next[3] = 0, next[0] = -1, next[1] = 2                                        */

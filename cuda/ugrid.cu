@@ -238,7 +238,7 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
 }
 
 /* counter[number]++ for each thread of a warp; returns what was there before, as if the threads came one after another.
-   Neighbouring threads with the same number (particles kept in cell order have many) make one atomic together (003):
+   Neighbouring threads with the same number (particles kept in cell order have many) make one atomic together (Blog):
 
        number   5 5 5 7 7 2        leaders  x . . x . x        one atomicAdd of 3, of 2, of 1
        lane     0 1 2 3 4 5        returned base + 0 1 2, base + 0 1, base + 0                                      */
@@ -296,7 +296,7 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
     return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_reorder_kernel, gpu->device);
 }
 
-/* COUNT (000 section 1): count, prefix sum, scatter. The last counter, of what is in no cell, becomes the end of the last cell. */
+/* COUNT (Barbieri section 1): count, prefix sum, scatter. The last counter, of what is in no cell, becomes the end of the last cell. */
 ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
@@ -337,7 +337,7 @@ __device__ void ugrid_i_fill_gap(int32_t *start, int32_t after, int32_t upto, in
     }
 }
 
-/* A cell starts where the sorted keys change (000 section 1, 004 section 2.3.1); thread m closes the last cells. */
+/* A cell starts where the sorted keys change (Barbieri section 1, Kureck section 2.3.1); thread m closes the last cells. */
 __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_start_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, int32_t *start)
 {
     int32_t const k = ugrid_i_thread();
@@ -416,7 +416,7 @@ ugrid_result ugrid_i_cuda_build_sort(ugrid_cuda *gpu, cudaStream_t stream)
     return ugrid_i_cuda_arrange(gpu, keys.Current(), entries.Current(), stream);
 }
 
-/* FIXED (000 section 1): the counter gives the slot, and counts on when the cell is full. */
+/* FIXED (Barbieri section 1): the counter gives the slot, and counts on when the cell is full. */
 __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_fixed_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
@@ -429,7 +429,7 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_fixed_kernel(__grid_con
     else atomicMax(&facts->needed_slots, s + 1);
 }
 
-/* LIST and LIST_PACKED (000 section 2): one atomicExch makes the entry the head, and returns the one that follows it. */
+/* LIST and LIST_PACKED (Barbieri section 2): one atomicExch makes the entry the head, and returns the one that follows it. */
 __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_list_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
@@ -492,7 +492,7 @@ ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *
     return ugrid_i_move_words<uint8_t>(gpu, src, bytes, dst, gather, stream);
 }
 
-/* Sums x over the lanes that share `peers`; the lowest of them gets the result (003, reduction by key). In each round a lane of
+/* Sums x over the lanes that share `peers`; the lowest of them gets the result (Blog, reduction by key). In each round a lane of
    even rank among those left adds its next peer, and the odd ones leave: as many rounds as the logarithm of the largest group.
 
        ranks   0 1 2 3 4        round 1: 0+1, 2+3, 4        round 2: (0+1)+(2+3), 4        round 3: all                 */
@@ -564,7 +564,7 @@ __global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_con
     counts[places ? place : ugrid_id(&device.grid, place)] = ugrid_i_count_at<Path>(device.grid, place, radius, half);
 }
 
-/* One atomic per warp (003, warp-aggregated atomics). */
+/* One atomic per warp (Blog, warp-aggregated atomics). */
 template <ugrid_path Path>
 __global__ void __launch_bounds__(128) ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, unsigned long long *pairs)
 {
