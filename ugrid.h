@@ -307,6 +307,8 @@ typedef struct ugrid_desc {
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
     ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at least 1, of equal
                                         width (default: about 2 particles per cell) */
+    int32_t split;                   /* each cell is cut into this many along x, so that the strips of a search end closer to
+                                        its radius: 4 suits lists on a GPU (default: 1) */
     int32_t periodic[3];             /* per axis: 1 = the box repeats; 0 = points outside belong to the border cells */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into `buckets` (default: 0) */
     int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two (default: about n) */
@@ -491,7 +493,7 @@ typedef struct ugrid_cuda_facts {
     int32_t needed_slots;   /* FIXED: entries in the fullest cell, where it has more than desc.slots; only those are stored */
 } ugrid_cuda_facts;
 
-enum { UGRID_CUDA_SCRATCH = 5 };
+enum { UGRID_CUDA_SCRATCH = 6 };
 
 typedef struct ugrid_cuda {
     ugrid_device device;        /* give this to your kernels */
@@ -504,8 +506,9 @@ typedef struct ugrid_cuda {
 UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
                                       struct CUstream_st *stream);
 
-/* Takes all memory that builds and searches of up to n particles need: after it, ugrid_cuda_build and the searches
-   allocate nothing, so that a step can be captured in a CUDA graph. */
+/* Takes all memory that builds and searches of up to n particles (neighbors_at: query points) need: after it, they allocate
+   nothing, so that a step can be captured in a CUDA graph. Where lists go through strips this includes 36 bytes per particle
+   (2D: 12) for ugrid_cuda_neighbors, which else takes them at its first call. */
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream);
 
 /* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite position are in no cell
@@ -1683,6 +1686,7 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     if ((int)desc->walk < 0 || desc->walk > UGRID_HYBRID) return 0;
     if ((int)desc->cell_order < 0 || desc->cell_order > UGRID_MORTON) return 0;
     if ((int)desc->slot_layout < 0 || desc->slot_layout > UGRID_SLOTS_BY_ROW) return 0;
+    if (desc->split < 1 || desc->split > 64) return 0;
     if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
     return !(desc->unbounded && any_periodic);
 }
@@ -1728,6 +1732,7 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
     memset(&given, 0, sizeof given);
     if (desc) given = *desc;
     if (given.dim == 0) given.dim = 3;
+    if (given.split == 0) given.split = 1;
     if (given.slots == 0) given.slots = 32;
     if (given.max_cells == 0) given.max_cells = 1 << 27;
     if (given.max_cells > UGRID_I_INT_MAX) given.max_cells = UGRID_I_INT_MAX;
@@ -1755,8 +1760,9 @@ static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
     double cells;
     if (a >= desc->dim) return 1;
     cells = (double)((desc->max[a] - desc->min[a]) / desc->cell); /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
-    if (cells < 1) return 1;
-    return cells < 1e9 ? (double)(int64_t)cells : cells;
+    if (cells < 1) cells = 1;
+    if (cells < 1e9) cells = (double)(int64_t)cells;
+    return a == 0 ? cells * desc->split : cells;
 }
 
 static int ugrid_i_bit_length(uint32_t v)
@@ -1797,7 +1803,7 @@ static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
     axis->max = desc->unbounded ? 0 : desc->max[a];
     axis->periodic = desc->periodic[a] != 0;
     if (desc->unbounded) {
-        axis->per_cell = 1 / desc->cell;
+        axis->per_cell = (ugrid_real)(a == 0 ? desc->split : 1) / desc->cell;
         return;
     }
     axis->cells = (int32_t)cells;

@@ -21,7 +21,11 @@ __device__ __forceinline__ int32_t ugrid_i_thread() { return (int32_t)(blockIdx.
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
-enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_I_TEMP };
+enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_I_HIT_BITS, UGRID_I_TEMP };
+
+/* The most strips of one search that keep their hits as bits, and the longest such strip (>>hits). */
+constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
+
 
 bool ugrid_i_failed(ugrid_cuda *gpu, cudaError_t error)
 {
@@ -604,6 +608,41 @@ __device__ void ugrid_i_flush(const ugrid_i_row &row, const int32_t *stage, int3
     }
 }
 
+/* Where the thread's row goes: to the stage, or straight to the list, and there never beyond the caller's capacity. */
+struct ugrid_i_writer {
+    ugrid_i_row row;
+    bool staged;
+    int32_t *to;
+    int32_t room, at;
+    __device__ void put(int32_t name)
+    {
+        if (at < room) to[at] = name;
+        at++;
+    }
+};
+
+__device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int64_t *offsets, int32_t *stage, int32_t *ids, int64_t capacity)
+{
+    ugrid_i_writer writer = {{0, 0, 0}, false, ids, 0, 0};
+    if (exists) {
+        writer.row.begin = offsets[row];
+        writer.row.length = (int32_t)(offsets[row + 1] - offsets[row]);
+    }
+    int64_t const left = capacity - writer.row.begin;
+    writer.row.staged = ugrid_i_warp_prefix(writer.row.length);
+    writer.staged = __all_sync(0xFFFFFFFFu, writer.row.staged + writer.row.length <= ugrid_i_stage);
+    writer.to = writer.staged ? stage + writer.row.staged : ids + writer.row.begin;
+    writer.room = writer.staged || left > writer.row.length ? writer.row.length : left > 0 ? (int32_t)left : 0;
+    return writer;
+}
+
+__device__ void ugrid_i_end_row(const ugrid_i_writer &writer, const int32_t *stage, int32_t *ids, int64_t capacity)
+{
+    __syncwarp();
+    if (writer.staged) ugrid_i_flush(writer.row, stage, ids, capacity);
+}
+
+/* The second of two passes, any path: the search again, and this time each hit goes where the first pass found room for it. */
 template <ugrid_path Path>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
                                                                               const int64_t *offsets, int32_t *ids, int64_t capacity)
@@ -612,26 +651,107 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_kernel(_
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const place = ugrid_i_thread();
     bool const exists = place < device.grid.n;
-    ugrid_i_row row = {0, 0, 0};
+    ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place, offsets, stage, ids, capacity);
+    if (exists)
+        ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) { writer.put(places ? contact.place_j : contact.j); });
+    ugrid_i_end_row(writer, stage, ids, capacity);
+}
+
+/* Memory for the bits of n particles: a word per strip. Searches that keep none take none. */
+ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    const ugrid *grid = &gpu->device.grid;
+    if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.walk != UGRID_STRIPS) return UGRID_OK;
+    int const strips = grid->desc.dim == 2 ? 3 : ugrid_i_strips;
+    return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS], (size_t)n * (size_t)strips * sizeof(uint32_t), stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>hits of strips: the first pass keeps what it finds, a bit per candidate, so that the second need not test again.
+
+       strip s of place k:   candidates  begin .. end-1       hits[s][k]  1 0 0 1 0 1   (highest bit: begin)
+
+   One ring of cells makes at most 9 strips (3 in 2D) of 20 or so candidates. A strip of more than 32, and strips beyond the 9th
+   (radius > cell, boxes that wrap along x) keep no bits and are tested twice.
+   ------------------------------------------------------------------------------------------------ */
+
+/* Which candidates of a strip of at most 32 are hits; the particle itself is none. */
+template <ugrid_path Path>
+__device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin, int32_t end)
+{
+    ugrid_contact contact;
+    uint32_t hits = 0;
+    for (int32_t k = begin; k < end; k++)
+        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact);
+    if (place >= begin && place < end) hits &= ~(1u << (end - 1 - place));
+    return hits;
+}
+
+/* name(k) for each hit of a strip that keeps no bits. */
+template <ugrid_path Path, class F>
+__device__ void ugrid_i_test_strip(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin, int32_t end, F name)
+{
+    ugrid_contact contact;
+    for (int32_t k = begin; k < end; k++)
+        if (ugrid_i_touch<Path>(grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact) && k != place) name(k);
+}
+
+__device__ bool ugrid_i_keeps_bits(const ugrid &grid, int strip, int32_t begin, int32_t end)
+{
+    return strip < (grid.desc.dim == 2 ? 3 : ugrid_i_strips) && end - begin <= ugrid_i_strip_bits;
+}
+
+template <ugrid_path Path>
+__global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
+                                                           uint32_t *hits, int64_t *lengths)
+{
+    const ugrid &grid = device.grid;
+    int32_t const place = ugrid_i_thread();
+    if (place >= grid.n) return;
+    ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
+    int32_t length = 0;
+    int strip = 0;
+    ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
+        if (ugrid_i_keeps_bits(grid, strip, begin, end)) {
+            uint32_t const found = ugrid_i_strip_hits<Path>(grid, own.x, place, radius * radius, begin, end);
+            hits[(size_t)strip * grid.n + place] = found;
+            length += __popc(found);
+        } else {
+            ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end, [&](int32_t) { length++; });
+        }
+        strip++;
+    });
+    lengths[places ? place : grid.order[place]] = length;
+}
+
+template <ugrid_path Path>
+__global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
+                                                                                   const uint32_t *hits, const int64_t *offsets, int32_t *ids, int64_t capacity)
+{
+    __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
+    int32_t *const stage = stages[threadIdx.x / 32];
+    const ugrid &grid = device.grid;
+    int32_t const place = ugrid_i_thread();
+    bool const exists = place < grid.n;
+    ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? grid.order[place] : place, offsets, stage, ids, capacity);
     if (exists) {
-        int32_t const r = places ? place : ugrid_id(&device.grid, place);
-        row.begin = offsets[r];
-        row.length = (int32_t)(offsets[r + 1] - offsets[r]);
-    }
-    row.staged = ugrid_i_warp_prefix(row.length);
-    bool const staged = __all_sync(0xFFFFFFFFu, row.staged + row.length <= ugrid_i_stage);
-    int32_t *const to = staged ? stage + row.staged : ids + row.begin;
-    int64_t const left = capacity - row.begin;
-    int32_t const room = staged || left > row.length ? row.length : left > 0 ? (int32_t)left : 0;
-    if (exists) {
-        int32_t at = 0;
-        ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) {
-            if (at < room) to[at] = places ? contact.place_j : contact.j;
-            at++;
+        ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
+        int strip = 0;
+        ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
+            if (ugrid_i_keeps_bits(grid, strip, begin, end)) {
+                for (uint32_t left = hits[(size_t)strip * grid.n + place]; left;) {
+                    int const bit = 31 - __clz((int)left);
+                    int32_t const k = end - 1 - bit;
+                    left ^= 1u << bit;
+                    writer.put(places ? k : grid.order[k]);
+                }
+            } else {
+                ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end, [&](int32_t k) { writer.put(places ? k : grid.order[k]); });
+            }
+            strip++;
         });
     }
-    __syncwarp();
-    if (staged) ugrid_i_flush(row, stage, ids, capacity);
+    ugrid_i_end_row(writer, stage, ids, capacity);
 }
 
 /* The particles near one query point, to f(id). */
@@ -683,13 +803,32 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
                           (flags & UGRID_PLACES) != 0, counts);
 }
 
-ugrid_result ugrid_i_launch_fill(ugrid_cuda *gpu, ugrid_real radius, int flags, const int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
+/* A list in two passes that both search. */
+ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
 {
-    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, const int64_t *, int32_t *, int64_t) = {
-        ugrid_i_fill_kernel<UGRID_PATH_WALK>, ugrid_i_fill_kernel<UGRID_PATH_RANGES>, ugrid_i_fill_kernel<UGRID_PATH_STRIPS>,
-        ugrid_i_fill_kernel<UGRID_PATH_IMAGES>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 32 * ugrid_i_fill_warps, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
-                          (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, offsets, ids, capacity);
+    bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
+    int32_t const n = gpu->device.grid.n;
+    auto const fill = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_WALK ? ugrid_i_fill_kernel<UGRID_PATH_WALK> : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
+    if (result != UGRID_OK || capacity == 0) return result;
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, gpu->device, radius, half, places, offsets, ids, capacity);
+}
+
+/* A list through strips: the first pass keeps its hits as bits. */
+ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
+{
+    bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
+    bool const images = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_IMAGES;
+    int32_t const n = gpu->device.grid.n;
+    auto const search = images ? ugrid_i_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_hits_kernel<UGRID_PATH_STRIPS>;
+    auto const fill = images ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS>;
+    ugrid_result result = ugrid_i_reserve_hits(gpu, n, stream); /* nothing to do after ugrid_cuda_reserve */
+    uint32_t *const hits = ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS);
+    if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, n, 128, search, gpu->device, radius, half, places, hits, offsets);
+    if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
+    if (result != UGRID_OK) return result;
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, gpu->device, radius, half, places, hits, offsets, ids, capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
@@ -751,8 +890,9 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return UGRID_BAD_ARGUMENT;
-    ugrid_result const result = ugrid_i_cuda_begin(gpu, desc);
-    return result == UGRID_OK ? ugrid_i_cuda_prepare(gpu, n, stream) : result;
+    ugrid_result result = ugrid_i_cuda_begin(gpu, desc);
+    if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, stream);
+    return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, stream) : result;
 }
 
 UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
@@ -864,10 +1004,10 @@ UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, 
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
     if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
-    result = ugrid_i_launch_counts(gpu, radius, flags, d_offsets, stream);
-    if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, gpu->device.grid.n, stream);
-    if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch_fill(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
+    ugrid_path const path = ugrid_path_of(&gpu->device.grid);
+    bool const strips = path == UGRID_PATH_STRIPS || path == UGRID_PATH_IMAGES;
+    if (strips && capacity > 0) return ugrid_i_list_strips(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
+    return ugrid_i_list_twice(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
 }
 
 UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m, ugrid_real radius,
