@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test bench bench-cuda cuda deps clean consumers \
-        test-serial test-examples test-vendor test-emu test-cuda \
+        test-serial test-examples test-readme test-vendor test-emu test-cuda \
         deps-demo deps-test always
 
 JOBS ?= 2
@@ -29,7 +29,7 @@ help:
 	@echo 'make cuda         build GPU tests, benchmarks and examples into build/cuda,'
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
-	@echo 'make test-serial test-examples test-vendor test-emu test-cuda consumers'
+	@echo 'make test-serial test-examples test-readme test-vendor test-emu test-cuda consumers'
 	@echo '                  the parts of make test'
 	@echo 'make clean        remove build/'
 
@@ -84,9 +84,6 @@ $(foreach t,$(SERIAL),$(eval $(call SERIAL_RULE,$t)))
 test-serial: $(SERIAL_PROGRAMS)
 	@JOBS=$(JOBS) tests/run_programs.sh $(SERIAL_PROGRAMS)
 
-test-examples: $(EXAMPLES)
-	@echo '$(words $(EXAMPLES)) passed, 0 failed'
-
 # Is each header fit to be copied into another program? And can that check fail?
 test-vendor: deps-test
 	@export JOBS=$(JOBS) NVCC='$(NVCC)'; status=0; \
@@ -101,6 +98,28 @@ EMU_TESTS :=
 -include tests/emu/emu.mk
 test-emu: $(EMU_TESTS)
 	@$(if $(strip $(EMU_TESTS)),true,echo 'skipped  kernels on the CPU: no EMU_TESTS'; echo '0 passed, 0 failed, 1 skipped')
+
+# What follows can also run kernels on the CPU, under AddressSanitizer; without a C++ compiler this is empty.
+ON_CPU := $(if $(EMU_MODES),$(EMU_OBJECT_asan))
+CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%.asan,$(wildcard examples/*.cu)))
+
+$(CUDA_EXAMPLES_ON_CPU): build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
+
+# Each example by its tests/test_NAME.sh, which gets the program. (EMU_LEAKS: a program that refuses its input ends at once.)
+test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU)
+	@status=0; export EMU_QUIET=1 EMU_LEAKS=0; \
+	for program in $(EXAMPLES); do \
+	    echo "$$program"; tests/test_$${program##*/}.sh $$program || status=1; done; \
+	for program in $(CUDA_EXAMPLES_ON_CPU); do \
+	    echo "$$program"; name=$${program##*/cuda_}; TEST_SMALL=1 tests/test_$${name%.asan}.sh $$program || status=1; done; \
+	exit $$status
+
+# The programs in README.md and in the header's comment. And can that check fail?
+test-readme: deps-test $(ON_CPU)
+	@export NVCC='$(NVCC)' GPU='$(GPU)'; status=0; \
+	$(if $(ON_CPU),export EMU_CXX='$(EMU_CXX)' EMU_SANITIZE='$(EMU_SANITIZE_asan)' EMU_OBJECT='$(abspath $(ON_CPU))';) \
+	tests/test_readme.sh --self-check || status=1; tests/test_readme.sh || status=1; exit $$status
 
 # ---- CUDA -------------------------------------------------------------------------------------------
 
@@ -148,7 +167,9 @@ cuda: $(CUDA_PROGRAMS)
 	@echo 'built for -arch=$(CUDA_ARCH) in $(CUDA_DIR): copy the folder to a machine with a GPU, there: sh run.sh'
 ifneq ($(GPU),)
 test-cuda: cuda
-	@sh $(CUDA_DIR)/run.sh
+	@status=0; sh $(CUDA_DIR)/run.sh || status=1; \
+	for example in $(basename $(notdir $(wildcard examples/*.cu))); do \
+	    echo "$(CUDA_DIR)/$$example"; tests/test_$$example.sh $(CUDA_DIR)/$$example || status=1; done; exit $$status
 else
 # Without a GPU: does it all compile? One architecture is enough for that, the oldest.
 test-cuda: deps-test

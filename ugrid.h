@@ -498,6 +498,7 @@ enum { UGRID_CUDA_SCRATCH = 6 };
 typedef struct ugrid_cuda {
     ugrid_device device;        /* give this to your kernels */
     ugrid_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last build or search */
     ugrid_block block[UGRID_BLOCKS];         /* device memory: the arrays of the grid */
     ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: work space of builds and searches */
 } ugrid_cuda;
@@ -521,8 +522,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
    (device.grid.needed_slots). */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
-/* Frees in stream order. */
-UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu, struct CUstream_st *stream);
+/* Gives the device memory back, in the order of the stream that the grid was last used on. */
+UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 
 /* Copies a device grid into a host grid (its memory reused), to look at it or to search on the CPU. The borrowed
    positions are not copied: set grid->pos and grid->stride to a host copy before a search that borrows them.
@@ -960,7 +961,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *near, int a, ugrid_real from, ugr
         sweep.turns = sweep.low + sweep.width > axis->cells ? 2 : 1;
     } else if (near->modular) {
         labels = ugrid_i_labels(axis, radius);
-        sweep.turns = labels > sweep.width ? labels : sweep.width;
+        if (labels > sweep.width && (labels <= axis->cells || grid->desc.unbounded)) sweep.turns = labels;
     }
     return sweep;
 }
@@ -1477,6 +1478,7 @@ static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, 
                                    Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
+    gpu->stream = stream;
     if (threads <= 0) return UGRID_OK;
     config.gridDim = dim3((unsigned)((threads + block - 1) / block));
     config.blockDim = dim3((unsigned)block);

@@ -133,10 +133,11 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
 }
 
 /* Empties the grid and takes over a checked desc, as ugrid_i_begin does for the host. */
-ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc)
+ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
     ugrid_cuda_allocator const had = grid->desc.cuda_allocator;
+    gpu->stream = stream;
     bool holds = false;
     for (int b = 0; b < UGRID_BLOCKS; b++) holds |= gpu->block[b].memory != nullptr;
     for (int b = 0; b < UGRID_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
@@ -596,8 +597,18 @@ __device__ int32_t ugrid_i_warp_prefix(int32_t x)
     return sum - x;
 }
 
-/* Writes the staged rows of a warp to the list, all lanes to one row at a time. */
-__device__ void ugrid_i_flush(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
+/* Writes the staged rows of a warp to the list. Rows by place follow each other there as they do in the stage: one piece. */
+__device__ void ugrid_i_flush_together(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, 0);
+    int32_t const total = __shfl_sync(0xFFFFFFFFu, row.staged + row.length, 31);
+    int32_t const room = capacity - begin > total ? total : capacity > begin ? (int32_t)(capacity - begin) : 0;
+    for (int32_t at = lane; at < room; at += 32) ids[begin + at] = stage[at];
+}
+
+/* Rows by id lie anywhere: all lanes write one row at a time. */
+__device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
     for (int r = 0; r < 32; r++) {
@@ -636,10 +647,11 @@ __device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int6
     return writer;
 }
 
-__device__ void ugrid_i_end_row(const ugrid_i_writer &writer, const int32_t *stage, int32_t *ids, int64_t capacity)
+__device__ void ugrid_i_end_row(const ugrid_i_writer &writer, bool places, const int32_t *stage, int32_t *ids, int64_t capacity)
 {
     __syncwarp();
-    if (writer.staged) ugrid_i_flush(writer.row, stage, ids, capacity);
+    if (writer.staged && places) ugrid_i_flush_together(writer.row, stage, ids, capacity);
+    else if (writer.staged) ugrid_i_flush_rows(writer.row, stage, ids, capacity);
 }
 
 /* The second of two passes, any path: the search again, and this time each hit goes where the first pass found room for it. */
@@ -654,7 +666,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_kernel(_
     ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place, offsets, stage, ids, capacity);
     if (exists)
         ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) { writer.put(places ? contact.place_j : contact.j); });
-    ugrid_i_end_row(writer, stage, ids, capacity);
+    ugrid_i_end_row(writer, places, stage, ids, capacity);
 }
 
 /* Memory for the bits of n particles: a word per strip. Searches that keep none take none. */
@@ -751,7 +763,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_hits_ker
             strip++;
         });
     }
-    ugrid_i_end_row(writer, stage, ids, capacity);
+    ugrid_i_end_row(writer, places, stage, ids, capacity);
 }
 
 /* The particles near one query point, to f(id). */
@@ -890,7 +902,7 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return UGRID_BAD_ARGUMENT;
-    ugrid_result result = ugrid_i_cuda_begin(gpu, desc);
+    ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, stream);
     return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, stream) : result;
 }
@@ -899,7 +911,7 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 {
     if (!gpu || n < 0 || (n > 0 && !d_pos)) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    ugrid_result result = ugrid_i_cuda_begin(gpu, desc);
+    ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result != UGRID_OK) return result;
     size_t const tight = (size_t)grid->desc.dim * sizeof *d_pos;
     if (stride != 0 && stride < tight) return UGRID_BAD_ARGUMENT;
@@ -926,11 +938,11 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     return facts.needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
 }
 
-UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu, struct CUstream_st *stream)
+UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)
 {
     if (!gpu) return;
-    for (int b = 0; b < UGRID_BLOCKS; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->block[b], stream);
-    for (int b = 0; b < UGRID_CUDA_SCRATCH; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], stream);
+    for (int b = 0; b < UGRID_BLOCKS; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < UGRID_CUDA_SCRATCH; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
 }
 

@@ -203,7 +203,7 @@ dam_gpu dam_gpu_new(const dam_options *o, const dam_model *model, const dam_stat
 
 void dam_gpu_free(dam_gpu *run)
 {
-    ugrid_cuda_free(&run->grid, run->stream);
+    ugrid_cuda_free(&run->grid);
     if (run->graph) dam_cuda_must(cudaGraphExecDestroy(run->graph), "the graph");
     if (run->all.reorder) {
         dam_cuda_must(cudaFree(run->all.moved_vel), "freeing");

@@ -12,8 +12,10 @@
        RIM       so close to the radius that rounding decides
        WITHIN    closer, by more than a few units in the last place
 
-   WITHIN must be found, OUTSIDE must not, and of RIM we only ask that all searches of one grid agree. Inputs on a lattice
-   whose numbers are short binary fractions have no rounding at all; there the rim is WITHIN (distance <= radius).
+   WITHIN must be found, OUTSIDE must not. A pair on the RIM is decided by the rule that the header states, d2 <= radius *
+   radius with every operation rounded, which is written once more here (step_along); but only where all points lie in the
+   box. Elsewhere it depends on how a position was moved into the box, and we only ask that all searches of one grid agree.
+   Inputs on a lattice whose numbers are short binary fractions have no rounding at all; there the rim is WITHIN.
 
    Environment:
        UGRID_TEST_SHARE=k   runs one k-th of the big products (default: 1; 6 under a sanitizer). Use 60 under valgrind.
@@ -93,6 +95,9 @@ static int share(void)
     return k < 1 ? 1 : k;
 }
 
+/* Is this one of them? Scattered, so that no period of the product falls together with k. */
+static int chosen(int counter) { return ((uint32_t)counter * 2654435761u >> 8) % (uint32_t)share() == 0; }
+
 static wl_random dice;
 
 static int roll(int sides) { return (int)wl_below(&dice, (uint32_t)sides); }
@@ -138,7 +143,7 @@ typedef struct scene {
     real min[3], max[3], cell;
     int32_t n;
     real *pos;                  /* stb_ds: n * dim */
-    int inside;                 /* no point is outside the box */
+    int inside;                 /* no point is outside the box, nor on the upper border of a periodic axis */
     int radii;
     real radius[RADII];
     uint8_t *truth[RADII];      /* n * n */
@@ -176,6 +181,44 @@ static int classify(const scene *s, const real *p, const real *q, double radius)
     return distance < radius - slack ? WITHIN : distance > radius + slack ? OUTSIDE : RIM;
 }
 
+/* Difference along one axis as the header documents it: b - a, and one box less or more where that is nearer. */
+static real step_along(const scene *s, int a, real x, real y)
+{
+    real const length = s->max[a] - s->min[a];
+    real d = y - x;
+    if (!periodic_axis(s, a)) return d;
+    if (d > length / 2) d = d - length;
+    else if (d < -(length / 2)) d = d + length;
+    return d;
+}
+
+static int in_box(const scene *s, const real *p)
+{
+    int a;
+    for (a = 0; a < s->dim; a++) {
+        if (!(p[a] >= s->min[a] && p[a] <= s->max[a])) return 0;
+        if (periodic_axis(s, a) && p[a] == s->max[a]) return 0;
+    }
+    return 1;
+}
+
+/* The truth where rounding decides, if both points lie in the box. */
+static int judge_rim(const scene *s, const real *p, const real *q, real radius)
+{
+    real d[3] = {0, 0, 0}, square;
+    int a;
+    if (!in_box(s, p) || !in_box(s, q)) return RIM;
+    for (a = 0; a < s->dim; a++) d[a] = step_along(s, a, p[a], q[a]);
+    square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+    return square <= radius * radius ? WITHIN : OUTSIDE;
+}
+
+static int truth_of(const scene *s, const real *p, const real *q, real radius)
+{
+    int const kind = classify(s, p, q, (double)radius);
+    return kind == RIM ? judge_rim(s, p, q, radius) : kind;
+}
+
 static void find_truth(scene *s)
 {
     int k;
@@ -184,9 +227,9 @@ static void find_truth(scene *s)
         s->truth[k] = NEW(uint8_t, s->n * s->n);
         s->truth_at[k] = NEW(uint8_t, s->m * s->n);
         for (i = 0; i < s->n; i++) for (j = 0; j < s->n; j++)
-            s->truth[k][i * s->n + j] = (uint8_t)classify(s, s->pos + i * s->dim, s->pos + j * s->dim, (double)s->radius[k]);
+            s->truth[k][i * s->n + j] = (uint8_t)truth_of(s, s->pos + i * s->dim, s->pos + j * s->dim, s->radius[k]);
         for (i = 0; i < s->m; i++) for (j = 0; j < s->n; j++)
-            s->truth_at[k][i * s->n + j] = (uint8_t)classify(s, s->query + i * s->dim, s->pos + j * s->dim, (double)s->radius[k]);
+            s->truth_at[k][i * s->n + j] = (uint8_t)truth_of(s, s->query + i * s->dim, s->pos + j * s->dim, s->radius[k]);
     }
 }
 
@@ -389,12 +432,9 @@ static void set_queries(scene *s)
 
 static void set_inside(scene *s)
 {
-    int32_t k;
+    int32_t i;
     s->inside = 1;
-    for (k = 0; k < s->n * s->dim; k++) {
-        int const a = (int)(k % s->dim);
-        if (!(s->pos[k] >= s->min[a] && s->pos[k] <= s->max[a])) s->inside = 0;
-    }
+    for (i = 0; i < s->n; i++) s->inside &= in_box(s, s->pos + i * s->dim);
 }
 
 static void make_scene(scene *s, int dim, int bounds, const box *b, const input *in, int32_t n)
@@ -476,6 +516,8 @@ static int possible(const config *c, const scene *s)
     return s->bounds < 8 || (!strips(c) && c->order == UGRID_ROWS);
 }
 
+static int32_t split = 1; /* desc.split of every grid: cells are cut into this many along x */
+
 static ugrid_desc desc_of(const scene *s, const config *c)
 {
     ugrid_desc d;
@@ -499,6 +541,7 @@ static ugrid_desc desc_of(const scene *s, const config *c)
     d.slots = s->n > 0 ? s->n : 1;
     d.no_records = c->no_records;
     d.inverse = sorting(c);
+    d.split = split;
     return d;
 }
 
@@ -940,7 +983,7 @@ static void run_scene(const scene *s, const config *configs, ugrid *g)
     for (c = 0; c < arrlen(configs); c++) {
         if (!possible(&configs[c], s)) continue;
         check_grid(g, s, &configs[c]);
-        for (a = 0; a < 3 && s->bounds < 8; a++) CHECK(g->axis[a].cells == (a < s->dim ? s->cells[a] : 1));
+        for (a = 0; a < 3 && s->bounds < 8; a++) CHECK(g->axis[a].cells == (a < s->dim ? s->cells[a] * (a == 0 ? split : 1) : 1));
     }
 }
 
@@ -956,7 +999,7 @@ static void product(int dim)
         if (dim == 2 && bounds >= 4 && bounds < UNBOUNDED) continue;
         for (b = 0; b < COUNT_OF(boxes); b++)
             for (in = 0; in < COUNT_OF(inputs); in++) {
-                if (counter++ % share()) continue;
+                if (!chosen(counter++)) continue;
                 make_scene(&s, dim, bounds, &boxes[b], &inputs[in], 10);
                 run_scene(&s, configs, &g);
                 forget(&s);
@@ -969,6 +1012,15 @@ static void product(int dim)
 
 static void test_product_2d(void **state) { (void)state; product(2); }
 static void test_product_3d(void **state) { (void)state; product(3); }
+
+/* Cells cut along x: everything that the product checks, once more in 2D. */
+static void test_product_split(void **state)
+{
+    (void)state;
+    split = 3;
+    product(2);
+    split = 1;
+}
 
 /* Every number of cells on every axis, against every set of periodic axes: where rings of cells close on themselves. */
 static void test_cells_per_axis(void **state)
@@ -990,7 +1042,7 @@ static void test_cells_per_axis(void **state)
         for (bounds = 0; bounds < 8; bounds++)
             for (in = 0; in < 2; in++) {
                 box b = {{0, 0, 0}, 0};
-                if (counter++ % share()) continue;
+                if (!chosen(counter++)) continue;
                 b.cells[0] = numbers[shape % 4];
                 b.cells[1] = numbers[shape / 4 % 4];
                 b.cells[2] = numbers[shape / 16];
@@ -1009,6 +1061,21 @@ static void test_cells_per_axis(void **state)
             }
     ugrid_free(&g);
     describe = NULL;
+}
+
+/* Four points, two pairs within 0.15; and a desc that takes them. */
+static const real four_points[] = {(real)0.1, (real)0.1, (real)0.1, (real)0.2, (real)0.1, (real)0.1,
+                                   (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.8};
+
+static ugrid_desc good_desc(void)
+{
+    ugrid_desc d;
+    memset(&d, 0, sizeof d);
+    d.dim = 3;
+    d.max[0] = d.max[1] = d.max[2] = 1;
+    d.cell = (real)0.25;
+    d.method = UGRID_COUNT;
+    return d;
 }
 
 static int gathers(const config *c) { return sorting(c) && !c->placement && !c->no_records; }
@@ -1089,6 +1156,157 @@ static void test_two_sizes(void **state)
     ugrid_free(&g);
     arrfree(configs);
     describe = NULL;
+}
+
+/* Pairs whose distance is the radius but for a few units in the last place, one of the two beside a border between cells, or
+   the seam of a periodic axis: where a search that does not reach a little further than the radius loses one. */
+static void test_rim(void **state)
+{
+    static const config configs[] = {
+        {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_STRIPS, UGRID_ROWS, 0},  {UGRID_LIST, 0, UGRID_LOOSE, 0, UGRID_CELLS, UGRID_MORTON, 0},
+        {UGRID_LIST, 0, UGRID_TIGHT, 0.3, UGRID_CELLS, UGRID_ROWS, 0},  {UGRID_SORT, 0, UGRID_TIGHT, 1, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_COUNT, 0, UGRID_TIGHT, 1.6, UGRID_CELLS, UGRID_ROWS, 0},
+    };
+    ugrid g = {0};
+    scene s;
+    int round, c, kinds[3] = {0, 0, 0};
+    (void)state;
+    dice = wl_seed(31);
+    describe = describe_case;
+    current_radius = 0;
+    for (round = 0; round < 40000 / share(); round++) {
+        real radius, other, p[3], q[3], twice[6];
+        int const a = roll(2), up = roll(2);
+        memset(&s, 0, sizeof s);
+        s.input = "rim";
+        s.dim = 2;
+        s.bounds = roll(4);
+        set_box(&s, &boxes[4 + roll(2)]);
+        if (roll(2)) s.min[0] -= 7, s.max[0] -= 7; /* further from zero the numbers are coarser */
+        s.radius[0] = radius = s.cell * between((real)0.1, (real)1.9);
+        other = between(s.min[1 - a], s.max[1 - a]);
+        q[a] = s.min[a] + edge(&s, a) * (real)roll(2 * s.cells[a] + 1) / (real)(2 * s.cells[a]); /* on a border, or half way: the box of
+                                                                       a TIGHT particle as large as a cell then ends on two */
+        q[a] = beside(beside(q[a], roll(3) - 1), roll(3) - 1);
+        p[a] = up ? q[a] + radius : q[a] - radius;
+        if (periodic_axis(&s, a) && p[a] < s.min[a]) p[a] += edge(&s, a);
+        if (periodic_axis(&s, a) && p[a] >= s.max[a]) p[a] -= edge(&s, a);
+        p[a] = beside(beside(p[a], roll(3) - 1), roll(3) - 1);
+        p[1 - a] = q[1 - a] = other;
+        if (!in_box(&s, p) || !in_box(&s, q)) continue;
+        s.n = 2;
+        memcpy(twice, p, 2 * sizeof *p);
+        memcpy(twice + 2, q, 2 * sizeof *p);
+        s.pos = twice;
+        for (c = 0; c < COUNT_OF(configs); c++) {
+            int const truth = judge_rim(&s, p, q, radius);
+            int64_t pairs = -1;
+            int32_t counts[2], ids[2], found = -1;
+            current_scene = &s;
+            current_config = &configs[c];
+            build(&g, &s, &configs[c]);
+            kinds[truth]++;
+            CHECK_RESULT(ugrid_count_pairs(&g, radius, &pairs), UGRID_OK);
+            CHECK(pairs == (truth == WITHIN));
+            CHECK_RESULT(ugrid_count_neighbors(&g, radius, 0, counts), UGRID_OK);
+            CHECK(counts[0] == (truth == WITHIN) && counts[1] == (truth == WITHIN));
+            CHECK_RESULT(ugrid_query(&g, p, radius, ids, 2, &found), UGRID_OK);
+            CHECK(found == 1 + (truth == WITHIN));
+        }
+    }
+    CHECK(kinds[OUTSIDE] > 100 && kinds[WITHIN] > 100);
+    ugrid_free(&g);
+    describe = NULL;
+}
+
+/* One particle in the middle of each cell tells in which order a walk visits the cells: CELLS and STRIPS row by row; MODULAR
+   and HYBRID by labels, which repeat after 2 * rings + 1 cells (HYBRID: but along x, where its strips run). */
+static void test_walk_order(void **state)
+{
+    enum { SIDE = 9 };
+    ugrid g = {0};
+    ugrid_desc d;
+    real p[3 * SIDE * SIDE * SIDE];
+    int walk, rings;
+    int32_t i, place;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    d.dim = 3;
+    d.max[0] = d.max[1] = d.max[2] = SIDE;
+    d.cell = 1;
+    d.method = UGRID_COUNT;
+    for (i = 0; i < SIDE * SIDE * SIDE; i++) {
+        p[3 * i] = (real)(i % SIDE) + (real)0.5;
+        p[3 * i + 1] = (real)(i / SIDE % SIDE) + (real)0.5;
+        p[3 * i + 2] = (real)(i / SIDE / SIDE) + (real)0.5;
+    }
+    for (walk = UGRID_CELLS; walk <= UGRID_HYBRID; walk++)
+        for (rings = 1; rings <= 3; rings++) {
+            int32_t const labels = walk == UGRID_MODULAR || walk == UGRID_HYBRID ? 2 * rings + 1 : SIDE;
+            d.walk = (ugrid_walk)walk;
+            CHECK_RESULT(ugrid_build(&g, &d, p, 0, SIDE * SIDE * SIDE), UGRID_OK);
+            for (place = 0; place < g.n; place++) {
+                ugrid_near near = ugrid_near_within(&g, p + 3 * place, (real)rings - (real)0.25);
+                int32_t before = -1, visited = 0;
+                for (; ugrid_next(&near); visited++) {
+                    int32_t const x = near.id % SIDE, y = near.id / SIDE % SIDE, z = near.id / SIDE / SIDE;
+                    int32_t const key = ((z % labels) * SIDE + y % labels) * SIDE + (walk == UGRID_HYBRID ? x : x % labels);
+                    CHECK(key > before);
+                    before = key;
+                }
+                CHECK(visited <= (2 * rings + 1) * (2 * rings + 1) * (2 * rings + 1) && visited >= (rings + 1) * (rings + 1) * (rings + 1));
+            }
+        }
+    ugrid_free(&g);
+}
+
+/* A radius of a hundred thousand cells finds everything, in about the time of a small one. */
+static void test_huge_radius(void **state)
+{
+    config *configs = all_configs();
+    ugrid g = {0};
+    scene s;
+    ptrdiff_t c;
+    int bounds;
+    int64_t pairs = -1;
+    (void)state;
+    dice = wl_seed(32);
+    describe = describe_case;
+    for (bounds = 0; bounds < ALL_BOUNDS; bounds++) {
+        make_scene(&s, 3, bounds, &boxes[5], &inputs[0], 20);
+        for (c = 0; c < arrlen(configs); c++) {
+            if (!possible(&configs[c], &s)) continue;
+            current_scene = &s;
+            current_config = &configs[c];
+            build(&g, &s, &configs[c]);
+            CHECK_RESULT(ugrid_count_pairs(&g, s.cell * 100000, &pairs), UGRID_OK);
+            CHECK(pairs == 190);
+        }
+        forget(&s);
+    }
+    ugrid_free(&g);
+    arrfree(configs);
+    describe = NULL;
+}
+
+/* Boxes of the size of a cell touch two cells along an axis, never three, also where cell and width of a cell differ by rounding. */
+static void test_spans(void **state)
+{
+    ugrid g = {0};
+    ugrid_desc d = good_desc();
+    int k;
+    (void)state;
+    d.placement = UGRID_TIGHT;
+    for (k = 2; k < 100; k++) {
+        d.cell = 1 / (real)k;
+        d.size = 0;
+        CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_OK);
+        CHECK(g.spans == 8);
+        d.size = d.cell * (real)1.5;
+        CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_OK);
+        CHECK(g.spans == (k == 2 ? 8 : 27));
+    }
+    ugrid_free(&g);
 }
 
 /* ugrid_near_point is ugrid_near_within with the edge of a cell, and walks that cannot start visit nothing. */
@@ -1468,6 +1686,7 @@ static void test_stride(void **state)
     typedef struct body { int32_t tag; real x[3]; uint8_t color[4]; real mass; } body;
     config *configs = all_configs();
     ugrid tight = {0}, loose = {0};
+    ugrid_desc tight_fit, strided_fit;
     body *bodies = NULL;
     scene s;
     ptrdiff_t c;
@@ -1501,6 +1720,12 @@ static void test_stride(void **state)
             free(offsets);
         }
         CHECK_RESULT(ugrid_build(&loose, NULL, bodies[0].x, sizeof(real) * 3 - 1, s.n), UGRID_BAD_ARGUMENT);
+        memset(&tight_fit, 0, sizeof tight_fit);
+        tight_fit.dim = dim;
+        strided_fit = tight_fit;
+        CHECK_RESULT(ugrid_fit(&tight_fit, s.pos, 0, s.n, NULL), UGRID_OK);
+        CHECK_RESULT(ugrid_fit(&strided_fit, bodies[0].x, sizeof *bodies, s.n, NULL), UGRID_OK);
+        CHECK(memcmp(tight_fit.min, strided_fit.min, sizeof tight_fit.min) == 0 && memcmp(tight_fit.max, strided_fit.max, sizeof tight_fit.max) == 0);
         free(bodies);
         forget(&s);
     }
@@ -1552,20 +1777,6 @@ static void test_extreme_positions(void **state)
 /* ------------------------------------------------------------------------------------------------
    Refusals: each with its exact code, and the grid empty afterwards and fit for use
    ------------------------------------------------------------------------------------------------ */
-
-static const real four_points[] = {(real)0.1, (real)0.1, (real)0.1, (real)0.2, (real)0.1, (real)0.1,
-                                   (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.8};
-
-static ugrid_desc good_desc(void)
-{
-    ugrid_desc d;
-    memset(&d, 0, sizeof d);
-    d.dim = 3;
-    d.max[0] = d.max[1] = d.max[2] = 1;
-    d.cell = (real)0.25;
-    d.method = UGRID_COUNT;
-    return d;
-}
 
 static void check_empty_and_usable(ugrid *g)
 {
@@ -1678,6 +1889,29 @@ static void test_bad_descs(void **state)
         }
     ugrid_free(&g);
     describe = NULL;
+}
+
+/* What the last refusal said is gone with the next call, also when that is refused for another reason. */
+static void test_refusals_are_forgotten(void **state)
+{
+    ugrid g = {0};
+    ugrid_desc d = good_desc(), bad = good_desc();
+    real p[12];
+    (void)state;
+    memcpy(p, four_points, sizeof p);
+    p[7] = (real)NAN;
+    bad.dim = 9;
+    CHECK_RESULT(ugrid_build(&g, &d, p, 0, 4), UGRID_NOT_FINITE);
+    CHECK(g.bad_id == 2 && g.needed_cells == 64);
+    CHECK_RESULT(ugrid_build(&g, &bad, p, 0, 4), UGRID_BAD_DIM);
+    CHECK(g.bad_id == -1 && g.needed_cells == 0);
+    d.method = UGRID_FIXED;
+    d.slots = 1;
+    CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_CELL_FULL);
+    CHECK(g.needed_slots == 2);
+    CHECK_RESULT(ugrid_build(&g, &bad, p, 0, 4), UGRID_BAD_DIM);
+    CHECK(g.needed_slots == 0 && g.n == 0 && g.entries == 0);
+    ugrid_free(&g);
 }
 
 /* Calls with bad arguments. */
@@ -1865,10 +2099,55 @@ static void test_not_finite(void **state)
     describe = NULL;
 }
 
+/* An allocator that counts, checks the sizes given back, and fails on demand. Every block carries its size in front, and behind
+   it bytes that nobody may touch. */
+typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
+
+enum { HEAP_FRONT = 64, HEAP_GUARD = 4096 };
+
+static void *heap_alloc(size_t bytes, void *user)
+{
+    heap *h = (heap *)user;
+    char *memory;
+    if (++h->calls == h->fail_at) return NULL;
+    if (bytes == 0) h->wrong = 1;
+    memory = (char *)malloc(bytes + HEAP_FRONT + HEAP_GUARD);
+    if (!memory) abort();
+    memcpy(memory, &bytes, sizeof bytes);
+    memset(memory + HEAP_FRONT, 0xA5, bytes + HEAP_GUARD);
+    h->live_bytes += (int64_t)bytes;
+    h->live_blocks++;
+    return memory + HEAP_FRONT;
+}
+
+static void heap_free(void *memory, size_t bytes, void *user)
+{
+    heap *h = (heap *)user;
+    size_t had, k;
+    if (!memory) { h->wrong = 1; return; }
+    memcpy(&had, (char *)memory - HEAP_FRONT, sizeof had);
+    if (had != bytes) h->wrong = 1;
+    for (k = 0; k < HEAP_GUARD; k++) h->wrong |= ((unsigned char *)memory)[bytes + k] != 0xA5;
+    h->frees++;
+    h->live_bytes -= (int64_t)bytes;
+    h->live_blocks--;
+    free((char *)memory - HEAP_FRONT);
+}
+
+static ugrid_allocator allocator_of(heap *h)
+{
+    ugrid_allocator a;
+    a.alloc = heap_alloc;
+    a.free = heap_free;
+    a.user = h;
+    return a;
+}
+
 /* A full cell: how many slots it takes is told, exactly, and with them the build works. */
 static void test_cell_full(void **state)
 {
     config *configs = all_configs();
+    heap h = {0, 0, 0, 0, 0, 0};
     ugrid g = {0}, counted = {0};
     scene s;
     ptrdiff_t c;
@@ -1893,6 +2172,8 @@ static void test_cell_full(void **state)
             CHECK_RESULT(ugrid_build(&g, &d, s.pos, 0, s.n), UGRID_CELL_FULL);
             CHECK(g.needed_slots == fullest);
             check_empty_and_usable(&g);
+            ugrid_free(&g);
+            d.allocator = allocator_of(&h);
             d.slots = 1;
             CHECK_RESULT(ugrid_build(&g, &d, s.pos, 0, s.n), UGRID_CELL_FULL);
             CHECK(g.needed_slots == fullest);
@@ -1900,6 +2181,8 @@ static void test_cell_full(void **state)
             CHECK_RESULT(ugrid_build(&g, &d, s.pos, 0, s.n), UGRID_OK);
             CHECK(g.needed_slots == fullest && g.n == s.n);
             check_same_cells(&g, &counted);
+            ugrid_free(&g);
+            CHECK(h.live_blocks == 0 && !h.wrong && "nothing was stored beyond the last slot");
         }
         forget(&s);
     }
@@ -1966,48 +2249,6 @@ static void test_too_many_entries(void **state)
 /* ------------------------------------------------------------------------------------------------
    Memory
    ------------------------------------------------------------------------------------------------ */
-
-/* An allocator that counts, checks the sizes given back, and fails on demand. Every block carries its size in front. */
-typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
-
-enum { HEAP_FRONT = 64 };
-
-static void *heap_alloc(size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    char *memory;
-    if (++h->calls == h->fail_at) return NULL;
-    if (bytes == 0) h->wrong = 1;
-    memory = (char *)malloc(bytes + HEAP_FRONT);
-    if (!memory) abort();
-    memcpy(memory, &bytes, sizeof bytes);
-    memset(memory + HEAP_FRONT, 0xA5, bytes);
-    h->live_bytes += (int64_t)bytes;
-    h->live_blocks++;
-    return memory + HEAP_FRONT;
-}
-
-static void heap_free(void *memory, size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    size_t had;
-    if (!memory) { h->wrong = 1; return; }
-    memcpy(&had, (char *)memory - HEAP_FRONT, sizeof had);
-    if (had != bytes) h->wrong = 1;
-    h->frees++;
-    h->live_bytes -= (int64_t)bytes;
-    h->live_blocks--;
-    free((char *)memory - HEAP_FRONT);
-}
-
-static ugrid_allocator allocator_of(heap *h)
-{
-    ugrid_allocator a;
-    a.alloc = heap_alloc;
-    a.free = heap_free;
-    a.user = h;
-    return a;
-}
 
 /* One step that may run out of memory: then the grid is empty, and the same step works the next time. */
 static int survive(ugrid *g, const ugrid_desc *d, const scene *s, int32_t n)
@@ -2723,6 +2964,7 @@ int main(void)
         TEST(test_fit),
         TEST(test_fit_flat),
         TEST(test_bad_descs),
+        TEST(test_refusals_are_forgotten),
         TEST(test_bad_calls),
         TEST(test_not_built),
         TEST(test_walk_rules),
@@ -2731,6 +2973,10 @@ int main(void)
         TEST(test_too_many_cells),
         TEST(test_too_many_entries),
         TEST(test_near_point),
+        TEST(test_walk_order),
+        TEST(test_spans),
+        TEST(test_rim),
+        TEST(test_huge_radius),
         TEST(test_cell_numbers),
         TEST(test_cells_of_borders),
         TEST(test_same_cells),
@@ -2754,6 +3000,7 @@ int main(void)
         TEST(test_uniform_100k),
         TEST(test_million),
         TEST(test_product_2d),
+        TEST(test_product_split),
         TEST(test_product_3d),
     };
     if (getenv("UGRID_TEST_ONLY")) cmocka_set_test_filter(getenv("UGRID_TEST_ONLY"));

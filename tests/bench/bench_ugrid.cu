@@ -80,7 +80,7 @@ struct device_array {
 /* A grid that is freed at the end of its scope. */
 struct gpu_grid {
     ugrid_cuda gpu = {};
-    ~gpu_grid() { ugrid_cuda_free(&gpu, stream); }
+    ~gpu_grid() { ugrid_cuda_free(&gpu); }
     void build(const ugrid_desc &desc, const float *d_pos, std::size_t stride, int32_t n) { must(ugrid_cuda_build(&gpu, &desc, d_pos, stride, n, stream)); }
 };
 

@@ -1,0 +1,295 @@
+#!/bin/sh
+# Does README.md say the truth? Its programs are taken out of its text, built with the commands of its text in a
+# folder that holds only what the text says to copy, and run; what they print must be what the text shows.
+#
+#   tests/test_readme.sh               called by `make test-readme`, which knows how to run kernels on the CPU
+#   tests/test_readme.sh --self-check  plants mistakes into copies of the texts: does it find them?
+#
+# In README.md a comment line above a ``` block says what the block is:
+#
+#   <!-- program: NAME -->    a whole program (.c or .cu) or CMakeLists.txt
+#   <!-- commands: NAME -->   how to get the files and build and run it: literally, in an empty folder
+#   <!-- prints: NAME -->     what the run prints
+#   <!-- not tested -->       a block of C, CUDA or CMake that is none of these
+#
+# Also: the example in the comment of ugrid.h, the sketch of its API (sketch_ugrid.c), links, and names of make targets.
+# The last line is "N passed, M failed, K skipped".
+#
+# Environment: CC, NVCC, GPU (not empty: there is one), README and MANUAL (texts to take instead of README.md and
+# ugrid.h), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler, flags and object of the emulator; see emu/emu.mk).
+set -u
+export LC_ALL=C
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+readme=${README:-$root/README.md}
+manual=${MANUAL:-$root/ugrid.h}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+log=$work/log
+passed=0 failed=0 skipped=0
+strict='-std=c99 -Wall -Wextra -Wpedantic -Werror -O2'
+
+have() { command -v "$1" >/dev/null 2>&1; }
+skip() { skipped=$((skipped + 1)); echo "skipped  $*"; }
+
+# check NAME COMMAND...: in the folder $work/here; what it says is shown where it fails.
+check() {
+    name=$1; shift
+    if (cd "$work/here" && "$@") >"$log" 2>&1 </dev/null; then
+        passed=$((passed + 1)); echo "ok       $name"
+    else
+        failed=$((failed + 1)); echo "FAILED   $name"; head -n 30 "$log" | cut -c 1-200 | sed 's/^/    | /'
+    fi
+}
+
+# ---- the text -----------------------------------------------------------------------------------
+
+# block KIND NAME: the lines of the block below that comment.
+block() {
+    awk -v mark="<!-- $1: $2 -->" '
+        inside && /^```/ { exit }
+        inside { print; next }
+        armed && /^```/ { inside = 1; next }
+        armed && NF { exit }
+        $0 == mark { armed = 1 }' "$readme"
+}
+
+names() { sed -n "s/^<!-- program: \(.*\.$1\) -->\$/\1/p" "$readme"; }
+
+# Every block of code is either tested or says that it is not.
+all_marked() {
+    awk '/^```/ && !inside { inside = 1
+                if (/^```(c|cpp|cuda|cmake)$/ && before !~ /^<!-- (program: .*|not tested) -->$/) { print NR ": " before " " $0; bad = 1 } next }
+        /^```/ { inside = 0 }
+        { before = $0 }
+        END { exit bad }' "$readme"
+}
+
+# The example between two banners of the comment at the top of ugrid.h.
+manual_example() { sed -n '/^   >>example/,/^   >>options/p' "$manual" | sed '1d;$d;s/^       //'; }
+
+links() {
+    bad=0
+    for to in $(grep -o '](\([^)]*\))' "$readme" | sed 's/^](//; s/)$//; s/#.*//'; grep -o 'src="[^"]*"' "$readme" | sed 's/src="//; s/"//'); do
+        case $to in http://*|https://*) continue ;; esac
+        [ -e "$root/$to" ] || { echo "no such file: $to"; bad=1; }
+    done
+    return $bad
+}
+
+make_targets() {
+    bad=0
+    for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*' "$readme" | sed 's/.*make //' | sort -u); do
+        grep -Eq "^(.* )?$target( .*)?:" "$root/Makefile" || { echo "no such target: $target"; bad=1; }
+    done
+    return $bad
+}
+
+# ---- building and running -------------------------------------------------------------------------
+
+empty_folder() { rm -rf "$work/here"; mkdir "$work/here"; }
+
+# The program and the files that its commands copy from `nearfield`, and then no nearfield any more.
+folder_for() {
+    empty_folder
+    ln -s "$root" "$work/here/nearfield"
+    block commands "$1" | grep -E '^(cp|mkdir) ' >"$work/get.sh"
+    (cd "$work/here" && sh -e "$work/get.sh") || echo "the copying commands for $1 fail"
+    [ "$1" = CMakeLists.txt ] || rm "$work/here/nearfield"
+    block program "$1" >"$work/here/$1"
+    block prints "$1" >"$work/expected"
+}
+
+# The other commands, as they stand.
+build_and_run() {
+    block commands "$program" | grep -Ev '^(cp|mkdir) ' >"$work/commands.sh"
+    [ -s "$work/commands.sh" ] || { echo "no commands for $program"; return 1; }
+    sh -e "$work/commands.sh" >"$work/printed" && same_output
+}
+
+same_output() { [ -s "$work/expected" ] && diff "$work/expected" "$work/printed"; }
+
+warning_free() {
+    for compiler in "${CC:-cc}" clang; do
+        have "$compiler" || continue
+        # shellcheck disable=SC2086
+        "$compiler" $strict "$@" || return
+    done
+}
+
+c_program() {
+    program=$1
+    folder_for "$program"
+    check "README $program: compiles without a warning as C99" warning_free "$program" -o strict
+    check "README $program: its commands, and it prints what README says" build_and_run
+}
+
+manual_program() {
+    empty_folder
+    cp "$root/ugrid.h" "$work/here/"
+    manual_example >"$work/here/program.c"
+    printf '1 is near 0\n0 is near 1\n' >"$work/expected"
+    check "ugrid.h, example: compiles without a warning as C99" warning_free program.c -o program
+    check "ugrid.h, example: runs" manual_runs
+}
+# Its exit status says whether the number of pairs is right.
+manual_runs() { ./program >"$work/printed" && same_output; }
+
+# ---- CUDA -------------------------------------------------------------------------------------------
+
+# The emulator is no CUDA compiler: kernel<<<...>>>(...) becomes the call that nvcc makes of it.
+launches='s/\([a-z_][a-z_0-9]*\)<<<\([^,]*\), \([^,]*\), \([^,]*\), \([^>]*\)>>>(\(.*\));/readme_launch(\2, \3, \4, \5, \1, \6);/'
+
+write_launch() {
+    cat <<'end'
+template <class... Parameters, class... Arguments>
+static void readme_launch(int grid, int block, int shared, cudaStream_t stream, void (*kernel)(Parameters...), Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)grid);
+    config.blockDim = dim3((unsigned)block);
+    config.dynamicSmemBytes = (size_t)shared;
+    config.stream = stream;
+    if (cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...) != cudaSuccess) abort();
+}
+end
+}
+
+# emulate PROGRAM OBJECTS...
+emulate() {
+    source=$1; shift
+    sed "$launches" "$source" >on_cpu.cu
+    write_launch >launch.h
+    # shellcheck disable=SC2086
+    "$EMU_CXX" -std=c++17 -Wall -Wextra -Werror -O1 -g -ffp-contract=off $EMU_SANITIZE -fno-sanitize-recover=all -I. \
+        -I"$root/tests/emu/include" -I"$root/tests/emu" -D__CUDACC__ -include cuda_runtime.h -include launch.h \
+        -x c++ on_cpu.cu -x none "$EMU_OBJECT" "$@" -o on_cpu &&
+    EMU_ORDER=random EMU_QUIET=1 ./on_cpu >"$work/printed" && same_output
+}
+
+nvcc_compiles() {
+    export NVCC_APPEND_FLAGS="-Xcompiler -Wall,-Wextra,-Werror -Werror all-warnings"
+    PATH=$(dirname "$NVCC"):$PATH
+    if [ "${GPU:-}" ]; then build_and_run; return; fi
+    block commands "$program" | sed -n "s/-arch=native/-arch=$("$NVCC" --list-gpu-code | head -n 1)/; /^nvcc/p" >"$work/commands.sh"
+    [ -s "$work/commands.sh" ] && sh -e "$work/commands.sh"
+}
+
+cuda_program() {
+    program=$1
+    folder_for "$program"
+    if [ ! "${NVCC:-}" ]; then skip "README $program with nvcc: no nvcc"
+    elif [ "${GPU:-}" ]; then check "README $program: its commands, and it prints what README says" nvcc_compiles
+    else
+        check "README $program: nvcc compiles it" nvcc_compiles
+        skip "README $program on a GPU: no GPU"
+    fi
+    if [ ! "${EMU_OBJECT:-}" ]; then skip "README $program on the CPU: no emulator (a C++ compiler, and make test-readme)"
+    else check "README $program: on the CPU it prints what README says" emulate "$program"; fi
+}
+
+# ---- the sketch: C that calls CUDA ----------------------------------------------------------------
+
+sketch_main() {
+    cat <<'end'
+#define UGRID_IMPLEMENTATION
+#define UGRID_CUDA
+#include "ugrid.h"
+#include <stdio.h>
+extern "C" int64_t sketch(const float *pos, int32_t n, int32_t i, float radius, const float *d_pos, struct CUstream_st *stream);
+int main()
+{
+    float const pos[9] = {0.01f, 0.5f, 0.5f,   0.99f, 0.5f, 0.5f,   0.5f, 0.5f, 0.5f}; /* one pair, through the periodic wall */
+    float *d_pos;
+    if (cudaMalloc(&d_pos, sizeof pos) || cudaMemcpy(d_pos, pos, sizeof pos, cudaMemcpyHostToDevice)) return 1;
+    printf("%d\n", (int)sketch(pos, 3, 0, 0.04f, d_pos, 0));
+    return cudaDeviceSynchronize() || cudaFree(d_pos);
+}
+end
+}
+
+api_sketch() {
+    empty_folder
+    mkdir "$work/here/cuda"
+    cp "$root/ugrid.h" "$root/tests/sketch_ugrid.c" "$work/here/"
+    cp "$root/cuda/ugrid.cu" "$work/here/cuda/"
+    # It names what it shows, used or not.
+    check "sketch of ugrid.h: compiles as C99" warning_free -Wno-unused-variable -c sketch_ugrid.c -o sketch.o
+    if [ ! "${EMU_OBJECT:-}" ]; then skip "sketch of ugrid.h on the CPU: no emulator"; return; fi
+    sketch_main >"$work/here/main.cu"
+    echo 1 >"$work/expected"
+    check "sketch of ugrid.h: runs, called from C" emulate main.cu sketch.o
+}
+
+cmake_project() {
+    program=CMakeLists.txt
+    if ! have cmake; then skip "README $program: no cmake"; return; fi
+    folder_for "$program"
+    block program near.c >"$work/here/near.c"
+    check "README $program: its commands, and it prints what README says" build_and_run
+}
+
+# ---- can it fail? -------------------------------------------------------------------------------
+
+# mistake NAME SED_SCRIPT [REPORT]: README.md changed like this has to fail, with that report.
+mistake() {
+    sed "$2" "$root/README.md" >"$work/readme.md"
+    finds "$1" "$3" README="$work/readme.md"
+}
+manual_mistake() {
+    sed "$2" "$root/ugrid.h" >"$work/manual.h"
+    finds "$1" "$3" MANUAL="$work/manual.h"
+}
+finds() {
+    what=$1 report=$2; shift 2
+    if env SELF_CHECK=yes "$@" sh "$root/tests/test_readme.sh" >"$work/said" 2>&1; then found=no; else found=yes; fi
+    if [ $found = yes ] && grep -q "^FAILED   $report" "$work/said" && ! cmp -s "$work/readme.md" "$root/README.md"; then
+        passed=$((passed + 1)); echo "ok       mistake found: $what"
+    else
+        failed=$((failed + 1)); echo "FAILED   mistake not found: $what"; tail -n 20 "$work/said" | sed 's/^/    | /'
+    fi
+}
+
+self_check() {
+    mistake 'another output'            's/^0: 3 1$/0: 3/'              'README near.c: its commands'
+    mistake 'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/'  'README near.c: its commands'
+    mistake 'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README near.c: compiles'
+    mistake 'a file not copied'         '/^cp nearfield\/ugrid.h/d'     'README near.c: compiles'
+    mistake 'a wrong command'           's/^cc -O3 near.c/cc -O3 nearly.c/' 'README near.c: its commands'
+    mistake 'code that nobody tests'    '1a\
+\
+```c\
+int x;\
+```'                                                                    'README: every block of code is tested'
+    mistake 'a link into nothing'       '1a\
+[x](no/such/file.md)'                                                   'README: links'
+    mistake 'a target into nothing'     '1a\
+`make everything`'                                                      'README: make targets'
+    manual_mistake 'an example in ugrid.h without a declaration' 's/^           int64_t pairs;$//' 'ugrid.h, example: compiles'
+    [ "${EMU_OBJECT:-}" ] || { skip 'planted mistakes in CUDA: no emulator'; return; }
+    mistake 'another output of CUDA'    's/^1: 1 near/1: 2 near/'       'README near.cu: on the CPU'
+    mistake 'a kernel out of bounds'    's/(place >= device.grid.n)/(place > device.grid.n)/' 'README near.cu: on the CPU'
+}
+
+# ---- all of it ----------------------------------------------------------------------------------
+
+everything() {
+    empty_folder
+    check "README: every block of code is tested, or says that it is not" all_marked
+    check "README: links lead somewhere" links
+    check "README: make targets exist" make_targets
+    for p in $(names c); do c_program "$p"; done
+    manual_program
+    [ "${SELF_CHECK:-}" ] && NVCC=
+    for p in $(names cu); do cuda_program "$p"; done
+    [ "${SELF_CHECK:-}" ] && return
+    cmake_project
+    api_sketch
+}
+
+case ${1:-} in
+'') everything ;;
+--self-check) self_check ;;
+*) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
