@@ -899,7 +899,7 @@ UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugr
     ugrid_real reach = radius + ugrid_i_widen(radius);
     if (ugrid_i_tight(grid)) {
         reach = reach > grid->tight_half ? reach - grid->tight_half : 0;
-        reach += ugrid_i_widen(x < 0 ? -x : x);
+        reach += ugrid_i_widen(x < 0 ? -x : x) + ugrid_i_widen(2 * grid->tight_half);
     }
     return reach + axis->margin;
 }
@@ -1819,8 +1819,8 @@ static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
     }
 }
 
-/* TIGHT: how many cells one box can touch along each axis. Size <= cell gives 2; a size that equals the width of a cell
-   only by rounding must not give 3, hence the factor. */
+/* TIGHT: how many cells one box can touch along each axis. Size <= cell gives 2; a size that exceeds the width of a cell by
+   rounding only must not give 3, hence the factor: what it cuts off is less than searches are widened by. */
 static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
 {
     int a;
@@ -1831,7 +1831,7 @@ static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
     grid->tight_half = grid->desc.size / 2;
     for (a = 0; a < grid->desc.dim; a++) {
         ugrid_axis *axis = &grid->axis[a];
-        double const cells = (double)grid->desc.size * (double)axis->per_cell * (1 - 1e-6);
+        double const cells = (double)grid->desc.size * (double)axis->per_cell * (1 - 8 * (double)UGRID_I_EPSILON);
         if (!(cells < 15)) return UGRID_BAD_SIZE;
         axis->span = (int32_t)cells + 2;
         if (!grid->desc.unbounded && axis->span > axis->cells) axis->span = axis->cells;

@@ -61,6 +61,15 @@ ugrid_result ugrid_i_cuda_grow(ugrid_cuda *gpu, ugrid_block *block, size_t bytes
     return UGRID_OK;
 }
 
+/* An array of the grid: no word of it stays unset, not even a slot that no particle ever takes. */
+ugrid_result ugrid_i_cuda_grow_array(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, cudaStream_t stream)
+{
+    bool const grows = bytes > block->bytes;
+    ugrid_result const result = ugrid_i_cuda_grow(gpu, block, bytes, stream);
+    if (result != UGRID_OK || !grows) return result;
+    return ugrid_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+}
+
 template <class T> T *ugrid_i_scratch(ugrid_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
 
 /* Does this build go through a radix sort? A deterministic one always does: equal keys keep the order of their ids. */
@@ -124,7 +133,7 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
     if (automatic) grid->reason = grid->desc.deterministic ? "SORT: a stable sort gives the same bits every time"
                                                            : "COUNT: one atomic per particle costs less than the passes of a sort";
     if (result == UGRID_OK) result = ugrid_i_cuda_sizes(gpu, n, bytes, scratch);
-    for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++) result = ugrid_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
+    for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++) result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], stream);
     for (int b = 0; b < UGRID_CUDA_SCRATCH && result == UGRID_OK; b++) result = ugrid_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
     if (result != UGRID_OK) return result;
     ugrid_i_bind(grid, gpu->block);

@@ -1165,7 +1165,8 @@ static void test_rim(void **state)
     static const config configs[] = {
         {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_STRIPS, UGRID_ROWS, 0},  {UGRID_LIST, 0, UGRID_LOOSE, 0, UGRID_CELLS, UGRID_MORTON, 0},
         {UGRID_LIST, 0, UGRID_TIGHT, 0.3, UGRID_CELLS, UGRID_ROWS, 0},  {UGRID_SORT, 0, UGRID_TIGHT, 1, UGRID_CELLS, UGRID_ROWS, 0},
-        {UGRID_COUNT, 0, UGRID_TIGHT, 1.6, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_COUNT, 0, UGRID_TIGHT, 1.6, UGRID_CELLS, UGRID_ROWS, 0}, {UGRID_FIXED, 0, UGRID_TIGHT, 1.0000009, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_LIST, 0, UGRID_TIGHT, 2.0000004, UGRID_CELLS, UGRID_MORTON, 0},
     };
     ugrid g = {0};
     scene s;
@@ -2492,10 +2493,20 @@ static void describe_damage(void)
     print_error("  damage number %d\n", current_damage);
 }
 
+/* As build, in memory of that heap. */
+static void build_in(ugrid *g, const scene *s, const config *c, heap *h)
+{
+    ugrid_desc d = desc_of(s, c);
+    d.allocator = allocator_of(h);
+    d.slots = 8 * s->n;
+    CHECK_RESULT(ugrid_build(g, &d, s->pos, 0, s->n), UGRID_OK);
+}
+
 static void test_validate_finds_damage(void **state)
 {
     config *configs = all_configs();
     int used[COUNT_OF(damages)] = {0};
+    heap h = {0, 0, 0, 0, 0, 0}; /* its memory is filled: what a damaged count makes validate read has a value */
     ugrid g = {0};
     scene s;
     ptrdiff_t c;
@@ -2511,14 +2522,14 @@ static void test_validate_finds_damage(void **state)
             current_config = &configs[c];
             for (k = 0; k < COUNT_OF(damages); k++) {
                 current_damage = k;
-                build(&g, &s, &configs[c]);
+                build_in(&g, &s, &configs[c], &h);
                 find_cells(&g);
                 if (full < 0 || bare < 0) break;
                 if (!damages[k](&g)) continue;
                 used[k] = 1;
                 CHECK_RESULT(ugrid_validate(&g), UGRID_INVALID);
             }
-            build(&g, &s, &configs[c]); /* a particle that moved after the build */
+            build_in(&g, &s, &configs[c], &h); /* a particle that moved after the build */
             s.pos[0] += s.cell * (real)1.5;
             if (s.bounds < UNBOUNDED) CHECK_RESULT(ugrid_validate(&g), UGRID_INVALID);
             s.pos[0] -= s.cell * (real)1.5;
