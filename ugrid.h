@@ -99,7 +99,7 @@
 
    >>limits
 
-   n and entries up to 2^31 - 2; cells up to max_cells, 2^27 by default and 2^31 - 2 at most; 2^24 cells along one axis (2^28 for double);
+   n, entries and cells up to 2^31 - 1024, cells 2^27 unless max_cells is raised; 2^24 cells along one axis (2^28 for double);
    Morton: 1024 cells an axis in 3D, 32768 in 2D; TIGHT: a box spans at most 16 cells an axis. Fewer than 3 cells on a periodic axis
    are fine: each particle is met once, and its nearest image counts. Positions outside the box: clamped axes count them to the border
    cells, periodic ones wrap them. NaN and infinite positions are refused with the index of the first (CUDA: left out, and reported by
@@ -232,7 +232,7 @@ extern "C" {
     X(UGRID_BAD_RADIUS,       "radius must be positive and finite, and its square a normal number") \
     X(UGRID_NOT_FINITE,       "a position is NaN or infinite: grid.bad_id is the first such particle") \
     X(UGRID_TOO_MANY_CELLS,   "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set desc.unbounded") \
-    X(UGRID_TOO_MANY_ENTRIES, "more than 2^31 - 2 entries: fewer particles, or a smaller desc.size against desc.cell") \
+    X(UGRID_TOO_MANY_ENTRIES, "more than 2^31 - 1024 entries: fewer particles, or a smaller desc.size against desc.cell") \
     X(UGRID_CELL_FULL,        "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to grid.needed_slots") \
     X(UGRID_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
     X(UGRID_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
@@ -323,7 +323,7 @@ typedef struct ugrid_desc {
     int32_t inverse;                 /* SORT, COUNT: 1 = grid.inverse, the place of each particle, is filled (default: 0) */
     int32_t deterministic;           /* CUDA: 1 = every array as the serial build makes it, in every bit (default: 0;
                                         the serial build always is; on the GPU UGRID_SORT always is) */
-    int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 - 2) */
+    int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 - 1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
     ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } ugrid_desc;
@@ -1552,7 +1552,7 @@ extern "C" {
 #define UGRID_I_AXIS_CELLS 268435456    /* 2^28: within the range of ugrid_i_floor */
 #endif
 
-#define UGRID_I_INT_MAX 2147483646      /* ids, places and cell numbers stay below 2^31 - 1 */
+#define UGRID_I_INT_MAX 2147482624      /* 2^31 - 1024: ids, places and cell numbers, rounded up to whole blocks of threads, fit int32_t */
 
 UGRID_API int ugrid_version(void)
 {

@@ -197,8 +197,8 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_extent_kernel(const ugr
 {
     ugrid_real low[3] = {0, 0, 0}, high[3] = {0, 0, 0}, p[3];
     bool any = false;
-    for (int32_t i = ugrid_i_thread(); i < n; i += (int32_t)(gridDim.x * blockDim.x)) {
-        ugrid_i_load(pos, stride, dim, i, p);
+    for (int64_t i = ugrid_i_thread(); i < n; i += gridDim.x * blockDim.x) {
+        ugrid_i_load(pos, stride, dim, (int32_t)i, p);
         if (!ugrid_i_point_finite(p)) { atomicMin(&extent->bad_id, (unsigned int)i); continue; }
         for (int a = 0; a < 3; a++) {
             low[a] = any && low[a] < p[a] ? low[a] : p[a];
