@@ -26,7 +26,6 @@ enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_
 /* The most strips of one search that keep their hits as bits, and the longest such strip (>>hits). */
 constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
 
-
 bool ugrid_i_failed(ugrid_cuda *gpu, cudaError_t error)
 {
     if (error != cudaSuccess) gpu->device.grid.cuda_error = (int32_t)error;
@@ -78,8 +77,8 @@ bool ugrid_i_sorts(const ugrid_desc *desc) { return desc->method == UGRID_SORT |
 /* Keys are cell numbers, and cell_count for what is in no cell. */
 int ugrid_i_key_bits(const ugrid *grid) { return ugrid_i_bit_length((uint32_t)grid->cell_count); }
 
-cudaError_t ugrid_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys, cub::DoubleBuffer<int32_t> &entries,
-                               int64_t m, int bits, cudaStream_t stream)
+cudaError_t ugrid_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
+                               cub::DoubleBuffer<int32_t> &entries, int64_t m, int bits, cudaStream_t stream)
 {
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, entries, m, 0, bits, stream);
 }
@@ -91,11 +90,13 @@ ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
     size_t scan = 0, list = 0, sort = 0;
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> entries;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr, (int64_t)grid->cell_count + 1)))
+    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr,
+                                                          (int64_t)grid->cell_count + 1)))
         return UGRID_CUDA_ERROR;
     if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, list, (int64_t *)nullptr, (int64_t *)nullptr, rows + 1)))
         return UGRID_CUDA_ERROR;
-    if (ugrid_i_sorts(&grid->desc) && ugrid_i_failed(gpu, ugrid_i_sort_pairs(nullptr, sort, keys, entries, rows * grid->spans, ugrid_i_key_bits(grid), nullptr)))
+    if (ugrid_i_sorts(&grid->desc) &&
+        ugrid_i_failed(gpu, ugrid_i_sort_pairs(nullptr, sort, keys, entries, rows * grid->spans, ugrid_i_key_bits(grid), nullptr)))
         return UGRID_CUDA_ERROR;
     *bytes = scan > list ? scan : list;
     *bytes = *bytes > sort ? *bytes : sort;
@@ -130,14 +131,18 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
     bool const automatic = grid->desc.method == UGRID_AUTO;
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     ugrid_result result = ugrid_i_resolve(grid, n);
-    if (automatic) grid->reason = grid->desc.deterministic ? "SORT: a stable sort gives the same bits every time"
-                                                           : "COUNT: one atomic per particle costs less than the passes of a sort";
+    if (automatic)
+        grid->reason = grid->desc.deterministic ? "SORT: a stable sort gives the same bits every time"
+                                                : "COUNT: one atomic per particle costs less than the passes of a sort";
     if (result == UGRID_OK) result = ugrid_i_cuda_sizes(gpu, n, bytes, scratch);
-    for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++) result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], stream);
-    for (int b = 0; b < UGRID_CUDA_SCRATCH && result == UGRID_OK; b++) result = ugrid_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+    for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++)
+        result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], stream);
+    for (int b = 0; b < UGRID_CUDA_SCRATCH && result == UGRID_OK; b++)
+        result = ugrid_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
     if (result != UGRID_OK) return result;
     ugrid_i_bind(grid, gpu->block);
-    gpu->d_facts = reinterpret_cast<ugrid_cuda_facts *>(static_cast<char *>(gpu->block[UGRID_I_START].memory) + ugrid_i_facts_at(grid));
+    gpu->d_facts =
+        reinterpret_cast<ugrid_cuda_facts *>(static_cast<char *>(gpu->block[UGRID_I_START].memory) + ugrid_i_facts_at(grid));
     return UGRID_OK;
 }
 
@@ -191,15 +196,22 @@ ugrid_real ugrid_i_real_of(ugrid_i_ordered order)
     return x;
 }
 
-struct ugrid_i_extent { ugrid_i_ordered min[3], max[3]; unsigned int bad_id; };
+struct ugrid_i_extent {
+    ugrid_i_ordered min[3], max[3];
+    unsigned int bad_id;
+};
 
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_extent_kernel(const ugrid_real *pos, size_t stride, int dim, int32_t n, ugrid_i_extent *extent)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_extent_kernel(const ugrid_real *pos, size_t stride, int dim, int32_t n, ugrid_i_extent *extent)
 {
     ugrid_real low[3] = {0, 0, 0}, high[3] = {0, 0, 0}, p[3];
     bool any = false;
     for (int64_t i = ugrid_i_thread(); i < n; i += gridDim.x * blockDim.x) {
         ugrid_i_load(pos, stride, dim, (int32_t)i, p);
-        if (!ugrid_i_point_finite(p)) { atomicMin(&extent->bad_id, (unsigned int)i); continue; }
+        if (!ugrid_i_point_finite(p)) {
+            atomicMin(&extent->bad_id, (unsigned int)i);
+            continue;
+        }
         for (int a = 0; a < 3; a++) {
             low[a] = any && low[a] < p[a] ? low[a] : p[a];
             high[a] = any && high[a] > p[a] ? high[a] : p[a];
@@ -213,17 +225,19 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_extent_kernel(const ugr
     }
 }
 
-ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, cudaStream_t stream, ugrid_i_extent *extent)
+ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, cudaStream_t stream,
+                                    ugrid_i_extent *extent)
 {
     constexpr int64_t threads = 64 * 1024; /* each takes many points, so that few atomics remain */
-    ugrid_cuda none = {}; /* there is no grid to keep an error in yet */
+    ugrid_cuda none = {};                  /* there is no grid to keep an error in yet */
     ugrid_block block = {ugrid_i_cuda_alloc(&desc->cuda_allocator, sizeof *extent, stream), sizeof *extent};
     if (!block.memory) return UGRID_OUT_OF_MEMORY;
     ugrid_i_extent *const d_extent = static_cast<ugrid_i_extent *>(block.memory);
     memset(extent, 0xFF, sizeof *extent);
     memset(extent->max, 0, sizeof extent->max);
     bool ok = cudaMemcpyAsync(d_extent, extent, sizeof *extent, cudaMemcpyHostToDevice, stream) == cudaSuccess;
-    ok = ok && ugrid_i_launch(&none, stream, n < threads ? n : threads, ugrid_i_block, ugrid_i_extent_kernel, d_pos, stride, desc->dim, n, d_extent) == UGRID_OK;
+    ok = ok && ugrid_i_launch(&none, stream, n < threads ? n : threads, ugrid_i_block, ugrid_i_extent_kernel, d_pos, stride,
+                              desc->dim, n, d_extent) == UGRID_OK;
     ok = ok && cudaMemcpyAsync(extent, d_extent, sizeof *extent, cudaMemcpyDeviceToHost, stream) == cudaSuccess;
     ok = cudaStreamSynchronize(stream) == cudaSuccess && ok;
     ugrid_i_cuda_release(&desc->cuda_allocator, &block, stream);
@@ -270,7 +284,8 @@ __device__ int32_t ugrid_i_count_run(int32_t *counter, int32_t number, bool coun
     return __shfl_sync(all, base, leader) + (int)lane - leader;
 }
 
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_count_kernel(__grid_constant__ const ugrid_device device, int32_t *numbers, int32_t *ranks, ugrid_cuda_facts *facts)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_count_kernel(__grid_constant__ const ugrid_device device, int32_t *numbers, int32_t *ranks, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread(), entries = grid.n * grid.spans;
@@ -281,7 +296,8 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_count_kernel(__grid_con
     __stcs(&ranks[e], rank);
 }
 
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_scatter_kernel(__grid_constant__ const ugrid_device device, const int32_t *numbers, const int32_t *ranks)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_scatter_kernel(__grid_constant__ const ugrid_device device, const int32_t *numbers, const int32_t *ranks)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
@@ -314,19 +330,23 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
 ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
-    int32_t *const numbers = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A), *const ranks = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_B);
+    int32_t *const numbers = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A);
+    int32_t *const ranks = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_B);
     int64_t const entries = (int64_t)grid->n * grid->spans;
     size_t temp = gpu->scratch[UGRID_I_TEMP].bytes;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, gpu->block[UGRID_I_START].bytes, stream))) return UGRID_CUDA_ERROR;
-    ugrid_result result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
+    ugrid_result result =
+        ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
     if (result != UGRID_OK) return result;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start, (int64_t)grid->cell_count + 1, stream)))
+    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start,
+                                                          (int64_t)grid->cell_count + 1, stream)))
         return UGRID_CUDA_ERROR;
     result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
     return result == UGRID_OK ? ugrid_i_cuda_reorder(gpu, stream) : result;
 }
 
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_key_kernel(__grid_constant__ const ugrid_device device, uint32_t *keys, int32_t *entries, ugrid_cuda_facts *facts)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_key_kernel(__grid_constant__ const ugrid_device device, uint32_t *keys, int32_t *entries, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
@@ -343,16 +363,19 @@ __device__ void ugrid_i_fill_gap(int32_t *start, int32_t after, int32_t upto, in
     constexpr int32_t alone = 8;
     int const lane = (int)(threadIdx.x % 32);
     unsigned longs = __ballot_sync(0xFFFFFFFFu, upto - after > alone);
-    if (upto - after <= alone) for (int32_t c = after + 1; c <= upto; c++) start[c] = k;
+    if (upto - after <= alone)
+        for (int32_t c = after + 1; c <= upto; c++) start[c] = k;
     for (; longs; longs &= longs - 1) {
         int const owner = __ffs((int)longs) - 1;
-        int32_t const from = __shfl_sync(0xFFFFFFFFu, after, owner), to = __shfl_sync(0xFFFFFFFFu, upto, owner), at = __shfl_sync(0xFFFFFFFFu, k, owner);
+        int32_t const from = __shfl_sync(0xFFFFFFFFu, after, owner), to = __shfl_sync(0xFFFFFFFFu, upto, owner),
+                      at = __shfl_sync(0xFFFFFFFFu, k, owner);
         for (int32_t c = from + 1 + lane; c <= to; c += 32) start[c] = at;
     }
 }
 
 /* A cell starts where the sorted keys change (Barbieri section 1, Kureck section 2.3.1); thread m closes the last cells. */
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_start_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, int32_t *start)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_start_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, int32_t *start)
 {
     int32_t const k = ugrid_i_thread();
     int32_t after = 0, upto = 0;
@@ -364,8 +387,9 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_start_kernel(const uint
 }
 
 /* FIXED from sorted entries: the slot is the distance from the start of the cell. */
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_slots_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys, const int32_t *entries,
-                                                                      const int32_t *start, ugrid_cuda_facts *facts)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_slots_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys, const int32_t *entries,
+                         const int32_t *start, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread();
@@ -380,7 +404,8 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_slots_kernel(__grid_con
 }
 
 /* LIST and LIST_PACKED from sorted entries: each is followed by the one before it, the last of a cell is the head. */
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_links_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys, const int32_t *entries)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_links_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys, const int32_t *entries)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread(), m = grid.n * grid.spans;
@@ -401,9 +426,11 @@ ugrid_result ugrid_i_cuda_arrange(ugrid_cuda *gpu, const uint32_t *keys, int32_t
     bool const slots = grid->desc.method == UGRID_FIXED, lists = grid->head != nullptr;
     int32_t *const start = slots ? ugrid_i_scratch<int32_t>(gpu, UGRID_I_STARTS) : grid->start;
     if (lists) return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_links_kernel, gpu->device, keys, entries);
-    ugrid_result const result = ugrid_i_launch(gpu, stream, (int64_t)m + 1, ugrid_i_block, ugrid_i_start_kernel, keys, m, grid->cell_count, start);
+    ugrid_result const result =
+        ugrid_i_launch(gpu, stream, (int64_t)m + 1, ugrid_i_block, ugrid_i_start_kernel, keys, m, grid->cell_count, start);
     if (result != UGRID_OK) return result;
-    if (slots) return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device, keys, entries, start, gpu->d_facts);
+    if (slots)
+        return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device, keys, entries, start, gpu->d_facts);
     grid->order = entries;
     return ugrid_i_cuda_reorder(gpu, stream);
 }
@@ -411,7 +438,8 @@ ugrid_result ugrid_i_cuda_arrange(ugrid_cuda *gpu, const uint32_t *keys, int32_t
 /* Clears the array by cell to `byte`s and the facts to 0. */
 ugrid_result ugrid_i_clear(ugrid_cuda *gpu, int byte, cudaStream_t stream)
 {
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->block[UGRID_I_START].memory, byte, ugrid_i_facts_at(&gpu->device.grid), stream))) return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->block[UGRID_I_START].memory, byte, ugrid_i_facts_at(&gpu->device.grid), stream)))
+        return UGRID_CUDA_ERROR;
     return ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
 }
 
@@ -421,17 +449,24 @@ ugrid_result ugrid_i_cuda_build_sort(ugrid_cuda *gpu, cudaStream_t stream)
     const ugrid *grid = &gpu->device.grid;
     int64_t const m = (int64_t)grid->n * grid->spans;
     size_t temp = gpu->scratch[UGRID_I_TEMP].bytes;
-    cub::DoubleBuffer<uint32_t> keys(ugrid_i_scratch<uint32_t>(gpu, UGRID_I_KEYS_A), ugrid_i_scratch<uint32_t>(gpu, UGRID_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> entries(static_cast<int32_t *>(gpu->block[UGRID_I_ORDER].memory), ugrid_i_scratch<int32_t>(gpu, UGRID_I_ENTRIES_B));
+    cub::DoubleBuffer<uint32_t> keys(ugrid_i_scratch<uint32_t>(gpu, UGRID_I_KEYS_A),
+                                     ugrid_i_scratch<uint32_t>(gpu, UGRID_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> entries(static_cast<int32_t *>(gpu->block[UGRID_I_ORDER].memory),
+                                       ugrid_i_scratch<int32_t>(gpu, UGRID_I_ENTRIES_B));
     ugrid_result result = ugrid_i_clear(gpu, grid->head ? 0xFF : 0, stream);
-    if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_key_kernel, gpu->device, keys.Current(), entries.Current(), gpu->d_facts);
+    if (result == UGRID_OK)
+        result = ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_key_kernel, gpu->device, keys.Current(), entries.Current(),
+                                gpu->d_facts);
     if (result != UGRID_OK) return result;
-    if (m > 0 && ugrid_i_failed(gpu, ugrid_i_sort_pairs(gpu->scratch[UGRID_I_TEMP].memory, temp, keys, entries, m, ugrid_i_key_bits(grid), stream))) return UGRID_CUDA_ERROR;
+    if (m > 0 && ugrid_i_failed(gpu, ugrid_i_sort_pairs(gpu->scratch[UGRID_I_TEMP].memory, temp, keys, entries, m,
+                                                        ugrid_i_key_bits(grid), stream)))
+        return UGRID_CUDA_ERROR;
     return ugrid_i_cuda_arrange(gpu, keys.Current(), entries.Current(), stream);
 }
 
 /* FIXED (Barbieri section 1): the counter gives the slot, and counts on when the cell is full. */
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_fixed_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_fixed_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread(), entries = grid.n * grid.spans;
@@ -444,7 +479,8 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_fixed_kernel(__grid_con
 }
 
 /* LIST and LIST_PACKED (Barbieri section 2): one atomicExch makes the entry the head, and returns the one that follows it. */
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_list_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_list_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
@@ -478,7 +514,8 @@ ugrid_result ugrid_i_cuda_build_method(ugrid_cuda *gpu, cudaStream_t stream)
 
 /* dst[k] = src[id] (gather) or dst[id] = src[k] (scatter), a word of each element per thread. */
 template <class Word>
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_move_kernel(__grid_constant__ const ugrid_device device, const Word *src, int32_t words, Word *dst, bool gather)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_move_kernel(__grid_constant__ const ugrid_device device, const Word *src, int32_t words, Word *dst, bool gather)
 {
     int64_t const t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (t >= (int64_t)device.grid.n * words) return;
@@ -525,8 +562,9 @@ __device__ ugrid_real ugrid_i_sum_peers(unsigned peers, ugrid_real x)
     return x;
 }
 
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_sums_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *values, int32_t width, bool places,
-                                                                     bool aggregate, ugrid_real *sums)
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_sums_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *values, int32_t width, bool places,
+                        bool aggregate, ugrid_real *sums)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread();
@@ -553,8 +591,7 @@ __global__ void __launch_bounds__(ugrid_i_block) ugrid_i_sums_kernel(__grid_cons
 
 /* How many neighbours the particle at a place has. By ranges the loop counts the particle itself, too, rather than ask at every
    candidate whether it is the one; only a particle that is in no cell finds none. */
-template <ugrid_path Path>
-__device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
+template <ugrid_path Path> __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
 {
     int32_t count = 0;
     if (Path != UGRID_PATH_WALK) {
@@ -571,7 +608,8 @@ __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real
 }
 
 template <ugrid_path Path, class Count>
-__global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places, Count *counts)
+__global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_constant__ const ugrid_device device,
+                                                                      ugrid_real radius, bool half, bool places, Count *counts)
 {
     int32_t const place = ugrid_i_thread();
     if (place >= device.grid.n) return;
@@ -580,10 +618,12 @@ __global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_con
 
 /* One atomic per warp (Blog, warp-aggregated atomics). */
 template <ugrid_path Path>
-__global__ void __launch_bounds__(128) ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, unsigned long long *pairs)
+__global__ void __launch_bounds__(128)
+    ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, unsigned long long *pairs)
 {
     int32_t const place = ugrid_i_thread();
-    unsigned long long count = place < device.grid.n ? (unsigned long long)ugrid_i_count_at<Path>(device.grid, place, radius, true) : 0;
+    unsigned long long count =
+        place < device.grid.n ? (unsigned long long)ugrid_i_count_at<Path>(device.grid, place, radius, true) : 0;
     for (int distance = 16; distance > 0; distance /= 2) count += __shfl_down_sync(0xFFFFFFFFu, count, distance);
     if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(pairs, count);
 }
@@ -593,7 +633,10 @@ __global__ void __launch_bounds__(128) ugrid_i_count_pairs_kernel(__grid_constan
    exceed it writes directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
-struct ugrid_i_row { int64_t begin; int32_t length, staged; }; /* where it goes, how long, where it lies in the stage */
+struct ugrid_i_row {
+    int64_t begin;
+    int32_t length, staged;
+}; /* where it goes, how long, where it lies in the stage */
 
 __device__ int32_t ugrid_i_warp_prefix(int32_t x)
 {
@@ -641,7 +684,8 @@ struct ugrid_i_writer {
     }
 };
 
-__device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int64_t *offsets, int32_t *stage, int32_t *ids, int64_t capacity)
+__device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int64_t *offsets, int32_t *stage, int32_t *ids,
+                                            int64_t capacity)
 {
     ugrid_i_writer writer = {{0, 0, 0}, false, ids, 0, 0};
     if (exists) {
@@ -665,16 +709,19 @@ __device__ void ugrid_i_end_row(const ugrid_i_writer &writer, bool places, const
 
 /* The second of two passes, any path: the search again, and this time each hit goes where the first pass found room for it. */
 template <ugrid_path Path>
-__global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
-                                                                              const int64_t *offsets, int32_t *ids, int64_t capacity)
+__global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
+    ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
+                        const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const place = ugrid_i_thread();
     bool const exists = place < device.grid.n;
-    ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place, offsets, stage, ids, capacity);
+    ugrid_i_writer writer =
+        ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place, offsets, stage, ids, capacity);
     if (exists)
-        ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) { writer.put(places ? contact.place_j : contact.j); });
+        ugrid_for_each<Path>(device.grid, place, radius, half,
+                             [&](const ugrid_contact &contact) { writer.put(places ? contact.place_j : contact.j); });
     ugrid_i_end_row(writer, places, stage, ids, capacity);
 }
 
@@ -698,7 +745,8 @@ ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
 
 /* Which candidates of a strip of at most 32 are hits; the particle itself is none. */
 template <ugrid_path Path>
-__device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin, int32_t end)
+__device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin,
+                                       int32_t end)
 {
     ugrid_contact contact;
     uint32_t hits = 0;
@@ -710,7 +758,8 @@ __device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, i
 
 /* name(k) for each hit of a strip that keeps no bits. */
 template <ugrid_path Path, class F>
-__device__ void ugrid_i_test_strip(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin, int32_t end, F name)
+__device__ void ugrid_i_test_strip(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin,
+                                   int32_t end, F name)
 {
     ugrid_contact contact;
     for (int32_t k = begin; k < end; k++)
@@ -723,8 +772,8 @@ __device__ bool ugrid_i_keeps_bits(const ugrid &grid, int strip, int32_t begin, 
 }
 
 template <ugrid_path Path>
-__global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
-                                                           uint32_t *hits, int64_t *lengths)
+__global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
+                                                           bool half, bool places, uint32_t *hits, int64_t *lengths)
 {
     const ugrid &grid = device.grid;
     int32_t const place = ugrid_i_thread();
@@ -746,8 +795,9 @@ __global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ con
 }
 
 template <ugrid_path Path>
-__global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
-                                                                                   const uint32_t *hits, const int64_t *offsets, int32_t *ids, int64_t capacity)
+__global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
+    ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
+                             const uint32_t *hits, const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
     int32_t *const stage = stages[threadIdx.x / 32];
@@ -767,7 +817,8 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_hits_ker
                     writer.put(places ? k : grid.order[k]);
                 }
             } else {
-                ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end, [&](int32_t k) { writer.put(places ? k : grid.order[k]); });
+                ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end,
+                                         [&](int32_t k) { writer.put(places ? k : grid.order[k]); });
             }
             strip++;
         });
@@ -776,8 +827,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps) ugrid_i_fill_hits_ker
 }
 
 /* The particles near one query point, to f(id). */
-template <class F>
-__device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius, F f)
+template <class F> __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius, F f)
 {
     ugrid_near near = ugrid_near_within(&grid, p, radius);
     ugrid_real q[3];
@@ -788,8 +838,9 @@ __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ug
 }
 
 /* Points that are not in the grid: counts per row, or, once offsets are known, the rows. */
-__global__ void __launch_bounds__(128) ugrid_i_points_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *points, size_t stride, int32_t m, ugrid_real radius,
-                                                             int64_t *offsets, int32_t *ids, int64_t capacity)
+__global__ void __launch_bounds__(128)
+    ugrid_i_points_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *points, size_t stride, int32_t m,
+                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     int32_t const q = ugrid_i_thread();
     ugrid_real p[3];
@@ -808,10 +859,15 @@ ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t 
 {
     size_t temp = 0;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(offsets + rows, 0, sizeof *offsets, stream))) return UGRID_CUDA_ERROR;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, temp, offsets, offsets, rows + 1, stream))) return UGRID_CUDA_ERROR;
-    ugrid_result const result = ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, stream); /* only where rows exceed the n reserved */
+    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, temp, offsets, offsets, rows + 1, stream)))
+        return UGRID_CUDA_ERROR;
+    ugrid_result const result =
+        ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, stream); /* only where rows exceed the n reserved */
     if (result != UGRID_OK) return result;
-    return ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+    return ugrid_i_failed(
+               gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream))
+               ? UGRID_CUDA_ERROR
+               : UGRID_OK;
 }
 
 template <class Count>
@@ -820,16 +876,18 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, Count *) = {
         ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius, (flags & UGRID_HALF) != 0,
-                          (flags & UGRID_PLACES) != 0, counts);
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+                          (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
 }
 
 /* A list in two passes that both search. */
-ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
+ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity,
+                                cudaStream_t stream)
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
-    auto const fill = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_WALK ? ugrid_i_fill_kernel<UGRID_PATH_WALK> : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    auto const fill = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_WALK ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
+                                                                          : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
@@ -837,7 +895,8 @@ ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, ugrid_real radius, int flags, i
 }
 
 /* A list through strips: the first pass keeps its hits as bits. */
-ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity, cudaStream_t stream)
+ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity,
+                                 cudaStream_t stream)
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     bool const images = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_IMAGES;
@@ -849,7 +908,8 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, ugrid_real radius, int flags, 
     if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, n, 128, search, gpu->device, radius, half, places, hits, offsets);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
-    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, gpu->device, radius, half, places, hits, offsets, ids, capacity);
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, gpu->device, radius, half, places, hits, offsets, ids,
+                          capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
@@ -861,7 +921,9 @@ ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius,
 ugrid_result ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaStream_t stream)
 {
     if (!from || bytes == 0) return UGRID_OK;
-    return cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream) == cudaSuccess ? UGRID_OK : UGRID_CUDA_ERROR;
+    return cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream) == cudaSuccess
+               ? UGRID_OK
+               : UGRID_CUDA_ERROR;
 }
 
 /* Entries in a grid that came from the device. */
@@ -871,7 +933,8 @@ int32_t ugrid_i_count_entries(const ugrid *grid)
     if (grid->start) return grid->start[grid->cell_count];
     for (c = 0; c < grid->cell_count; c++) {
         if (grid->count) entries += grid->count[c];
-        else for (e = grid->head[c]; e >= 0; e = grid->next ? grid->next[e] : grid->record[e].link) entries++;
+        else
+            for (e = grid->head[c]; e >= 0; e = grid->next ? grid->next[e] : grid->record[e].link) entries++;
     }
     return entries;
 }
@@ -884,7 +947,8 @@ int32_t ugrid_i_count_entries(const ugrid *grid)
 
 extern "C" {
 
-UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
+                                      struct CUstream_st *stream)
 {
     ugrid_i_extent extent;
     bool const cell_given = desc && desc->cell != 0;
@@ -916,7 +980,8 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
     return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, stream) : result;
 }
 
-UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
+                                        struct CUstream_st *stream)
 {
     if (!gpu || n < 0 || (n > 0 && !d_pos)) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
@@ -939,7 +1004,8 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     ugrid_cuda_facts facts = {0, 0};
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    if (gpu->d_facts && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream))) return UGRID_CUDA_ERROR;
+    if (gpu->d_facts && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream)))
+        return UGRID_CUDA_ERROR;
     if (ugrid_i_failed(gpu, cudaStreamSynchronize(stream))) return UGRID_CUDA_ERROR;
     grid->bad_id = facts.first_bad ? INT_MAX - facts.first_bad : -1;
     grid->needed_slots = facts.needed_slots;
@@ -951,7 +1017,8 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)
 {
     if (!gpu) return;
     for (int b = 0; b < UGRID_BLOCKS; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->block[b], gpu->stream);
-    for (int b = 0; b < UGRID_CUDA_SCRATCH; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
+    for (int b = 0; b < UGRID_CUDA_SCRATCH; b++)
+        ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
 }
 
@@ -965,7 +1032,8 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     if (result == UGRID_OK) result = ugrid_i_sizes(grid, device->n, bytes);
     if (result != UGRID_OK) return result;
     size_t const cells = (size_t)grid->cell_count * sizeof(int32_t);
-    result = ugrid_i_fetch(grid, UGRID_I_START, gpu->block[UGRID_I_START].memory, grid->start ? cells + sizeof(int32_t) : cells, stream);
+    result =
+        ugrid_i_fetch(grid, UGRID_I_START, gpu->block[UGRID_I_START].memory, grid->start ? cells + sizeof(int32_t) : cells, stream);
     if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_ORDER, device->order, bytes[UGRID_I_ORDER], stream);
     if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_INVERSE, device->inverse, bytes[UGRID_I_INVERSE], stream);
     if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_RECORD, device->record, bytes[UGRID_I_RECORD], stream);
@@ -988,15 +1056,17 @@ UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, si
     return ugrid_i_move(gpu, d_src, bytes, d_dst, false, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags, ugrid_real *d_sums, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
+                                            ugrid_real *d_sums, struct CUstream_st *stream)
 {
     if (!gpu || width < 1 || !d_sums || (gpu->device.grid.n > 0 && !d_values)) return UGRID_BAD_ARGUMENT;
     if (flags & ~((int)UGRID_PLACES | (int)UGRID_PLAIN_ATOMICS)) return UGRID_BAD_OPTION;
     const ugrid *grid = &gpu->device.grid;
     if (grid->cell_count == 0) return UGRID_NOT_BUILT;
-    if (cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream) != cudaSuccess) return UGRID_CUDA_ERROR;
-    return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width, (flags & UGRID_PLACES) != 0,
-                          (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
+    if (cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream) != cudaSuccess)
+        return UGRID_CUDA_ERROR;
+    return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width,
+                          (flags & UGRID_PLACES) != 0, (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
 }
 
 UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs, struct CUstream_st *stream)
@@ -1012,7 +1082,8 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
                           reinterpret_cast<unsigned long long *>(d_pairs));
 }
 
-UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts,
+                                                  struct CUstream_st *stream)
 {
     ugrid_result const result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
@@ -1020,7 +1091,8 @@ UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real ra
     return ugrid_i_launch_counts(gpu, radius, flags, d_counts, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets, int32_t *d_ids, int64_t capacity, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets, int32_t *d_ids,
+                                            int64_t capacity, struct CUstream_st *stream)
 {
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
@@ -1031,8 +1103,9 @@ UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, 
     return ugrid_i_list_twice(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m, ugrid_real radius,
-                                               int64_t *d_offsets, int32_t *d_ids, int64_t capacity, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m,
+                                               ugrid_real radius, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                               struct CUstream_st *stream)
 {
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, 0);
     if (result != UGRID_OK) return result;
@@ -1041,10 +1114,12 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
     if (stride != 0 && stride < tight) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
-    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
+    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets,
+                            (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, d_ids, capacity);
+    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, d_ids,
+                          capacity);
 }
 
 } /* extern "C" */
