@@ -13,6 +13,9 @@
    and in every file that calls it:  #define UGRID_CUDA before the include   (C files too: they need no CUDA header)
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
+   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else functions can disagree about pairs within a rounding of the radius.
+   -ffast-math is refused.
 
    >>example: compiles as it stands
 
@@ -33,10 +36,10 @@
            r = ugrid_build(&grid, &desc, pos, 0, 3);
            if (r != UGRID_OK) { puts(ugrid_result_text(r)); return 1; }
            for (i = 0; i < 3; i++) {
-               ugrid_near near = ugrid_near_point(&grid, pos + 3 * i);
-               while (ugrid_next(&near))                     // candidates: test the distance yourself
-                   if (near.id != i && ugrid_distance2(&grid, pos + 3 * i, pos + 3 * near.id) <= 0.05f * 0.05f)
-                       printf("%d is near %d\n", near.id, i);
+               ugrid_near walk = ugrid_near_point(&grid, pos + 3 * i);
+               while (ugrid_next(&walk))                     // candidates: test the distance yourself
+                   if (walk.id != i && ugrid_distance2(&grid, pos + 3 * i, pos + 3 * walk.id) <= 0.05f * 0.05f)
+                       printf("%d is near %d\n", walk.id, i);
            }
            ugrid_count_pairs(&grid, 0.05f, &pairs);          // searches ready-made, and faster: ugrid_neighbors, ...
            ugrid_free(&grid);
@@ -160,6 +163,10 @@
 #endif
 #endif
 
+#ifdef __FAST_MATH__
+#error "ugrid.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
+#endif
+
 /* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
@@ -219,7 +226,7 @@ extern "C" {
 #define UGRID_RESULTS(X) \
     X(UGRID_OK,               "all is well") \
     X(UGRID_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is neither 0 nor at least dim numbers") \
+    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is neither 0 nor a whole number of reals, at least dim") \
     X(UGRID_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
     X(UGRID_BAD_BOX,          "desc.min must be below desc.max on every axis, both finite; a periodic axis, a reserve and a CUDA build need them given") \
     X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
@@ -460,8 +467,8 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
 /* Neighbour lists, row after row (CSR): row i is ids[offsets[i]] .. ids[offsets[i+1] - 1].
    offsets: [n + 1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there.
-   Order within a row: SORT and COUNT, LOOSE, with a box: the cells of the neighbourhood by z, then y, then x (from the lower side,
-   also where that wraps around), in each the places ascending, whatever desc.walk says; all others: that of desc.walk.
+   Order within a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and in each cell by place (so with UGRID_ROWS
+   places ascend), whatever desc.walk says; all others: that of desc.walk.
    With UGRID_PLACES the list is made in one pass. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
@@ -522,7 +529,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
    (device.grid.needed_slots). */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
-/* Gives the device memory back, in the order of the stream that the grid was last used on. */
+/* Gives the device memory back, in the order of the stream that the grid was last used on: that stream must still exist. One
+   ugrid_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 
 /* Copies a device grid into a host grid (its memory reused), to look at it or to search on the CPU. The borrowed
@@ -560,8 +568,7 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
    >>cells: from a position to a cell number. One text for the serial code and the kernels.
    ------------------------------------------------------------------------------------------------ */
 
-/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits.
-   (A CPU compiler that fuses too, as gcc does for ARM and for -march=native, needs -ffp-contract=off for the same bits.) */
+/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
 UGRID_FN ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
@@ -703,7 +710,15 @@ UGRID_FN ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 #endif
 }
 
-/* The position of the particle at a place: from its record where there is one, else from the caller's array. */
+/* A point with its periodic coordinates moved into the box; at[2] = 0 in 2D. */
+UGRID_FN void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
+{
+    at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
+    at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
+    at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[2]) : 0;
+}
+
+/* The position of the particle at a place, on periodic axes in the box: from its record, or from the caller's array. */
 UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
@@ -713,6 +728,7 @@ UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
         p[2] = record.x[2];
     } else {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+        ugrid_i_into_the_box(grid, p, p);
     }
 }
 
@@ -782,7 +798,7 @@ UGRID_FN ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, cons
    ------------------------------------------------------------------------------------------------ */
 
 /* First cell and number of cells that the box of a particle at x touches along one axis, at most axis->span.
-   (One more can only come from rounding, when the box ends on a border; searches widen by axis->margin to find it anyway.) */
+   (One more can only come from rounding, when the box ends on a border; searches widen by axis->margin, and by a rounding of x, to find it anyway.) */
 UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
 {
     const ugrid_axis *axis = &grid->axis[a];
@@ -841,8 +857,8 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
 /* ------------------------------------------------------------------------------------------------
    >>walk: the particles near a point
 
-       ugrid_near near = ugrid_near_within(&grid, p, radius);
-       while (ugrid_next(&near)) use(near.id);
+       ugrid_near walk = ugrid_near_within(&grid, p, radius);
+       while (ugrid_next(&walk)) use(walk.id);
 
    Visits the cells that the cube p +- radius touches, each once, and hands out what was entered there: all particles
    within `radius`, and some that are further away. On a periodic axis with few cells each cell is still visited once,
@@ -935,9 +951,9 @@ UGRID_FN ugrid_sweep ugrid_i_settle(const ugrid_axis *axis, int32_t low, int32_t
 }
 
 /* The cells from `radius` below `from` to `radius` above `to`. */
-UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *near, int a, ugrid_real from, ugrid_real to, ugrid_real radius)
+UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to, ugrid_real radius)
 {
-    const ugrid *grid = near->grid;
+    const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     int32_t low, high, labels;
@@ -947,7 +963,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *near, int a, ugrid_real from, ugr
     if (axis->periodic && axis->span > 1 && high - low + axis->span > axis->cells) {
         /* TIGHT: our cells and those of another box could meet in two pieces around the ring. So every particle is taken from
            the first of its cells only; that may lie span-1 cells before ours. */
-        near->forced_bits |= 1 << a;
+        walk->forced_bits |= 1 << a;
         low -= axis->span - 1;
     }
     if (grid->desc.unbounded) {
@@ -957,57 +973,58 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *near, int a, ugrid_real from, ugr
         sweep = ugrid_i_settle(axis, low, high);
     }
     sweep.turns = sweep.width;
-    if (near->strips && a == 0) {
+    if (walk->strips && a == 0) {
         sweep.turns = sweep.low + sweep.width > axis->cells ? 2 : 1;
-    } else if (near->modular) {
+    } else if (walk->modular) {
         labels = ugrid_i_labels(axis, radius);
-        if (labels > sweep.width && (labels <= axis->cells || grid->desc.unbounded)) sweep.turns = labels;
+        /* not where the labels outnumber the cells: of a small box, and of an unbounded grid at the end of its numbers */
+        if (labels > sweep.width && labels <= (grid->desc.unbounded ? sweep.width + 2 : axis->cells)) sweep.turns = labels;
     }
     return sweep;
 }
 
 /* In an unbounded grid the cube may touch more cells than there are buckets: then every bucket is visited instead. */
-UGRID_FN void ugrid_i_whole(ugrid_near *near)
+UGRID_FN void ugrid_i_whole(ugrid_near *walk)
 {
-    int32_t const buckets = near->grid->cell_count;
-    if (!near->grid->desc.unbounded) return;
-    if ((double)near->x.width * near->y.width * near->z.width <= (double)buckets) return;
-    near->whole = 1;
-    near->modular = 0;
-    near->forced_bits = 7;
-    near->x.low = 0;
-    near->x.width = near->x.turns = buckets;
-    near->y.turns = near->z.turns = 1;
+    int32_t const buckets = walk->grid->cell_count;
+    if (!walk->grid->desc.unbounded) return;
+    if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
+    walk->whole = 1;
+    walk->modular = 0;
+    walk->forced_bits = 7;
+    walk->x.low = 0;
+    walk->x.width = walk->x.turns = buckets;
+    walk->y.turns = walk->z.turns = 1;
 }
 
 /* A walk that visits nothing. */
 UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
 {
     ugrid_sweep const none = {0, 0, 0, 0, 0};
-    ugrid_near near;
-    near.id = near.place = near.begin = near.end = -1;
-    near.grid = grid;
-    near.x = near.y = near.z = none;
-    near.self = near.own_number = near.above = near.only_ids_above = -1;
-    near.forced_bits = near.number = near.cursor = near.step = near.left = 0;
-    near.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
-    near.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
-    near.whole = 0;
-    near.done = 1;
-    return near;
+    ugrid_near walk;
+    walk.id = walk.place = walk.begin = walk.end = -1;
+    walk.grid = grid;
+    walk.x = walk.y = walk.z = none;
+    walk.self = walk.own_number = walk.above = walk.only_ids_above = -1;
+    walk.forced_bits = walk.number = walk.cursor = walk.step = walk.left = 0;
+    walk.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
+    walk.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
+    walk.whole = 0;
+    walk.done = 1;
+    return walk;
 }
 
 /* Within `radius` of the box from .. to, whose corners lie in the grid's box where that is periodic. */
 UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from, const ugrid_real *to, ugrid_real radius)
 {
-    ugrid_near near = ugrid_i_near_none(grid);
-    near.x = ugrid_i_sweep(&near, 0, from[0], to[0], radius);
-    near.y = ugrid_i_sweep(&near, 1, from[1], to[1], radius);
-    near.z = ugrid_i_sweep(&near, 2, from[2], to[2], radius);
-    ugrid_i_whole(&near);
-    near.x.turn = -1; /* the first advance makes it 0 */
-    near.done = 0;
-    return near;
+    ugrid_near walk = ugrid_i_near_none(grid);
+    walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
+    walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
+    walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
+    ugrid_i_whole(&walk);
+    walk.x.turn = -1; /* the first advance makes it 0 */
+    walk.done = 0;
+    return walk;
 }
 
 /* Within `radius` (> 0) of a point, which need not belong to a particle. An empty grid, and a point or radius that is
@@ -1016,9 +1033,7 @@ UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ug
 {
     ugrid_real at[3];
     if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(radius)) return ugrid_i_near_none(grid);
-    at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
-    at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
-    at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[2]) : 0;
+    ugrid_i_into_the_box(grid, p, at);
     if (!ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
     return ugrid_i_near_box(grid, at, at, radius);
 }
@@ -1033,11 +1048,11 @@ UGRID_FN ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p)
 UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
-    ugrid_near near;
+    ugrid_near walk;
     ugrid_point(grid, place, p);
-    near = ugrid_near_within(grid, p, radius);
-    near.self = ugrid_id(grid, place);
-    return near;
+    walk = ugrid_near_within(grid, p, radius);
+    walk.self = ugrid_id(grid, place);
+    return walk;
 }
 
 /* Half of them: over all places, each pair of near particles is met exactly once (Kureck section 3.2). Of a pair, the one
@@ -1046,18 +1061,25 @@ UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_rea
 UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
-    ugrid_near near = ugrid_near_place(grid, place, radius);
-    if (near.done) return near;
-    near.above = place;
+    ugrid_near walk = ugrid_near_place(grid, place, radius);
+    if (walk.done) return walk;
+    walk.above = place;
     if (!ugrid_i_tight(grid)) {
         ugrid_point(grid, place, p);
-        near.own_number = ugrid_cell_at(grid, p);
+        walk.own_number = ugrid_cell_at(grid, p);
     }
-    return near;
+    return walk;
+}
+
+/* A sweep that wraps visits its cells in ascending order, too: first those at the beginning of the axis. */
+UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
+{
+    int32_t const over = sweep->low + sweep->width - axis->cells;
+    return offset < over ? offset : sweep->low + offset - (over > 0 ? over : 0);
 }
 
 /* The coordinate of this turn; 0 when MODULAR has no cell with this label here. */
-UGRID_FN int ugrid_i_turn(const ugrid_near *near, ugrid_sweep *sweep, const ugrid_axis *axis, int modular)
+UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugrid_axis *axis, int modular)
 {
     int32_t offset = sweep->turn;
     if (modular) {
@@ -1068,167 +1090,168 @@ UGRID_FN int ugrid_i_turn(const ugrid_near *near, ugrid_sweep *sweep, const ugri
         if (offset >= sweep->width) return 0;
     }
     sweep->cell = sweep->low + offset;
-    if (!near->grid->desc.unbounded) sweep->cell = ugrid_i_into_box(axis, sweep->cell);
+    if (walk->grid->desc.unbounded) return 1;
+    if (modular) sweep->cell = ugrid_i_into_box(axis, sweep->cell);
+    else if (sweep->low + sweep->width > axis->cells) sweep->cell = ugrid_i_ascending(axis, sweep, offset);
     return 1;
 }
 
-/* Cells first .. last of a row, one range: to the end of the row, and from its beginning where the box repeats. */
-UGRID_FN int32_t ugrid_i_strip(ugrid_near *near)
+/* Cells first .. last of a row, one range; two where the box repeats: from the beginning of the row, and to its end. */
+UGRID_FN int32_t ugrid_i_strip(ugrid_near *walk)
 {
-    ugrid_sweep *x = &near->x;
-    int32_t const cells = near->grid->axis[0].cells, over = x->low + x->width - cells;
-    if (x->turn == 1) { x->cell = 0; return over; }
-    x->cell = x->low;
-    return x->turns == 2 ? cells - x->low : x->width;
+    ugrid_sweep *x = &walk->x;
+    int32_t const cells = walk->grid->axis[0].cells, over = x->low + x->width - cells;
+    x->cell = x->turns == 2 && x->turn == 0 ? 0 : x->low;
+    if (x->turns == 1) return x->width;
+    return x->turn == 0 ? over : cells - x->low;
 }
 
 /* Begin and end of the places of cells number .. number+cells-1, clipped to what a half walk still needs. */
-UGRID_FN void ugrid_i_open_sorted(ugrid_near *near, int32_t cells)
+UGRID_FN void ugrid_i_open_sorted(ugrid_near *walk, int32_t cells)
 {
-    const ugrid *grid = near->grid;
-    if (near->number + cells - 1 < near->own_number) { near->left = 0; near->begin = near->end = 0; return; }
-    near->begin = grid->start[near->number];
-    near->end = grid->start[near->number + cells];
-    if (near->own_number >= 0 && near->begin <= near->above) near->begin = near->above + 1;
-    if (near->end < near->begin) near->end = near->begin;
-    near->cursor = near->begin;
-    near->step = 1;
-    near->left = near->end - near->begin;
+    const ugrid *grid = walk->grid;
+    if (walk->number + cells - 1 < walk->own_number) { walk->left = 0; walk->begin = walk->end = 0; return; }
+    walk->begin = grid->start[walk->number];
+    walk->end = grid->start[walk->number + cells];
+    if (walk->own_number >= 0 && walk->begin <= walk->above) walk->begin = walk->above + 1;
+    if (walk->end < walk->begin) walk->end = walk->begin;
+    walk->cursor = walk->begin;
+    walk->step = 1;
+    walk->left = walk->end - walk->begin;
 }
 
-UGRID_FN void ugrid_i_open_slots(ugrid_near *near)
+UGRID_FN void ugrid_i_open_slots(ugrid_near *walk)
 {
-    const ugrid *grid = near->grid;
+    const ugrid *grid = walk->grid;
     int by_row = grid->desc.slot_layout == UGRID_SLOTS_BY_ROW;
-    int32_t const count = grid->count[near->number];
-    near->cursor = by_row ? near->number * grid->desc.slots : near->number;
-    near->step = by_row ? 1 : grid->cell_count;
-    near->left = count < grid->desc.slots ? count : grid->desc.slots;
+    int32_t const count = grid->count[walk->number];
+    walk->cursor = by_row ? walk->number * grid->desc.slots : walk->number;
+    walk->step = by_row ? 1 : grid->cell_count;
+    walk->left = count < grid->desc.slots ? count : grid->desc.slots;
 }
 
 /* Makes the entries of the visited cell (or strip of cells) the next to be handed out. */
-UGRID_FN void ugrid_i_open(ugrid_near *near, int32_t cells)
+UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
 {
-    const ugrid *grid = near->grid;
-    near->only_ids_above = -1;
-    if (ugrid_i_sorted(grid)) { ugrid_i_open_sorted(near, cells); return; }
-    if (near->own_number >= 0) { /* half walk, LOOSE */
-        if (near->number < near->own_number) { near->left = 0; return; }
-        if (near->number == near->own_number) near->only_ids_above = near->above;
+    const ugrid *grid = walk->grid;
+    walk->only_ids_above = -1;
+    if (ugrid_i_sorted(grid)) { ugrid_i_open_sorted(walk, cells); return; }
+    if (walk->own_number >= 0) { /* half walk, LOOSE */
+        if (walk->number < walk->own_number) { walk->left = 0; return; }
+        if (walk->number == walk->own_number) walk->only_ids_above = walk->above;
     } else {
-        near->only_ids_above = near->above; /* TIGHT half walk, or -1 */
+        walk->only_ids_above = walk->above; /* TIGHT half walk, or -1 */
     }
     if (grid->start) { /* TIGHT: a range of entries */
-        near->cursor = grid->start[near->number];
-        near->step = 1;
-        near->left = grid->start[near->number + 1] - near->cursor;
+        walk->cursor = grid->start[walk->number];
+        walk->step = 1;
+        walk->left = grid->start[walk->number + 1] - walk->cursor;
     } else if (grid->slot) {
-        ugrid_i_open_slots(near);
+        ugrid_i_open_slots(walk);
     } else {
-        near->cursor = grid->head[near->number];
-        near->left = near->cursor >= 0;
+        walk->cursor = grid->head[walk->number];
+        walk->left = walk->cursor >= 0;
     }
 }
 
 /* The next combination of turns: x fastest. 0 when all were made. */
-UGRID_FN int ugrid_i_advance(ugrid_near *near)
+UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 {
-    if (++near->x.turn < near->x.turns) return 1;
-    near->x.turn = 0;
-    if (++near->y.turn < near->y.turns) return 1;
-    near->y.turn = 0;
-    if (++near->z.turn < near->z.turns) return 1;
-    near->done = 1;
+    if (++walk->x.turn < walk->x.turns) return 1;
+    walk->x.turn = 0;
+    if (++walk->y.turn < walk->y.turns) return 1;
+    walk->y.turn = 0;
+    if (++walk->z.turn < walk->z.turns) return 1;
+    walk->done = 1;
     return 0;
 }
 
 /* Goes to the next cell, or strip of cells, of the walk. 0 at the end. */
-UGRID_FN int ugrid_i_next_cell(ugrid_near *near)
+UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
 {
-    const ugrid *grid = near->grid;
+    const ugrid *grid = walk->grid;
     int32_t cells = 1;
-    near->left = 0;
-    if (near->done || !ugrid_i_advance(near)) return 0; /* done stays done: a walk never starts again */
-    if (near->whole) {
-        near->number = near->x.turn;
+    walk->left = 0;
+    if (walk->done || !ugrid_i_advance(walk)) return 0; /* done stays done: a walk never starts again */
+    if (walk->whole) {
+        walk->number = walk->x.turn;
     } else {
-        if (!ugrid_i_turn(near, &near->y, &grid->axis[1], near->modular)) return 1;
-        if (!ugrid_i_turn(near, &near->z, &grid->axis[2], near->modular)) return 1;
-        if (near->strips) cells = ugrid_i_strip(near);
-        else if (!ugrid_i_turn(near, &near->x, &grid->axis[0], near->modular)) return 1;
-        near->number = ugrid_i_number(grid, near->x.cell, near->y.cell, near->z.cell);
+        if (!ugrid_i_turn(walk, &walk->y, &grid->axis[1], walk->modular)) return 1;
+        if (!ugrid_i_turn(walk, &walk->z, &grid->axis[2], walk->modular)) return 1;
+        if (walk->strips) cells = ugrid_i_strip(walk);
+        else if (!ugrid_i_turn(walk, &walk->x, &grid->axis[0], walk->modular)) return 1;
+        walk->number = ugrid_i_number(grid, walk->x.cell, walk->y.cell, walk->z.cell);
     }
-    ugrid_i_open(near, cells);
+    ugrid_i_open(walk, cells);
     return 1;
 }
 
 /* Takes one entry from the visited cell. 0 when it has no more. */
-UGRID_FN int ugrid_i_take(ugrid_near *near, int32_t *entry)
+UGRID_FN int ugrid_i_take(ugrid_near *walk, int32_t *entry)
 {
-    const ugrid *grid = near->grid;
-    if (near->left <= 0) return 0;
+    const ugrid *grid = walk->grid;
+    if (walk->left <= 0) return 0;
     if (grid->head) {
-        *entry = near->place = near->cursor;
-        near->cursor = grid->next ? grid->next[*entry] : grid->record[*entry].link;
-        near->left = near->cursor >= 0;
+        *entry = walk->place = walk->cursor;
+        walk->cursor = grid->next ? grid->next[*entry] : grid->record[*entry].link;
+        walk->left = walk->cursor >= 0;
     } else {
-        *entry = grid->order ? grid->order[near->cursor] : grid->slot[near->cursor];
-        near->place = near->cursor;
-        near->cursor += near->step;
-        near->left--;
+        *entry = grid->order ? grid->order[walk->cursor] : grid->slot[walk->cursor];
+        walk->place = walk->cursor;
+        if (--walk->left > 0) walk->cursor += walk->step;
     }
     return 1;
 }
 
 /* Unbounded: does this entry belong to the visited cell, or only share its bucket? */
-UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *near, int32_t entry)
+UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk, int32_t entry)
 {
-    const ugrid *grid = near->grid;
+    const ugrid *grid = walk->grid;
     ugrid_real p[3];
     int32_t x, y, z = 0;
     if (ugrid_i_tight(grid)) {
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, near->id, p);
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, walk->id, p);
         if (!ugrid_i_tight_cell(grid, p, entry % grid->spans, &x, &y, &z)) return 0;
     } else {
-        ugrid_point(grid, near->place, p);
+        ugrid_point(grid, walk->place, p);
         x = ugrid_i_cell_along(grid, 0, p[0]);
         y = ugrid_i_cell_along(grid, 1, p[1]);
         if (grid->desc.dim == 3) z = ugrid_i_cell_along(grid, 2, p[2]);
     }
-    return x == near->x.cell && y == near->y.cell && z == near->z.cell;
+    return x == walk->x.cell && y == walk->y.cell && z == walk->z.cell;
 }
 
 /* TIGHT: (bits & bits') == 0, the test of Barbieri section 1; ours are set where the visited cell is not the first of our box. */
-UGRID_FN int ugrid_i_meets_here(const ugrid_near *near, int32_t entry)
+UGRID_FN int ugrid_i_meets_here(const ugrid_near *walk, int32_t entry)
 {
-    int32_t const ours = near->forced_bits | (near->x.cell != near->x.low) | (near->y.cell != near->y.low) << 1
-                       | (near->z.cell != near->z.low) << 2;
-    return (ours & ugrid_i_tight_bits(near->grid, entry % near->grid->spans)) == 0;
+    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) | (walk->y.cell != walk->y.low) << 1
+                       | (walk->z.cell != walk->z.low) << 2;
+    return (ours & ugrid_i_tight_bits(walk->grid, entry % walk->grid->spans)) == 0;
 }
 
-/* Is the entry just taken one to report? Sets near->id. */
-UGRID_FN int ugrid_i_accept(ugrid_near *near, int32_t entry)
+/* Is the entry just taken one to report? Sets walk->id. */
+UGRID_FN int ugrid_i_accept(ugrid_near *walk, int32_t entry)
 {
-    const ugrid *grid = near->grid;
-    near->id = entry;
+    const ugrid *grid = walk->grid;
+    walk->id = entry;
     if (ugrid_i_tight(grid)) {
-        near->id = near->place = entry / grid->spans;
-        if (!ugrid_i_meets_here(near, entry)) return 0;
+        walk->id = walk->place = entry / grid->spans;
+        if (!ugrid_i_meets_here(walk, entry)) return 0;
     } else if (!ugrid_i_sorted(grid)) {
-        near->place = entry;
+        walk->place = entry;
     }
-    if (near->id == near->self || near->id <= near->only_ids_above) return 0;
-    return !grid->desc.unbounded || near->whole || ugrid_i_in_visited_cell(near, entry);
+    if (walk->id == walk->self || walk->id <= walk->only_ids_above) return 0;
+    return !grid->desc.unbounded || walk->whole || ugrid_i_in_visited_cell(walk, entry);
 }
 
-/* The next near particle in near->id and near->place; 0 when there are no more. */
-UGRID_FN int ugrid_next(ugrid_near *near)
+/* The next near particle in walk->id and walk->place; 0 when there are no more. */
+UGRID_FN int ugrid_next(ugrid_near *walk)
 {
     int32_t entry;
     do {
-        while (ugrid_i_take(near, &entry))
-            if (ugrid_i_accept(near, entry)) return 1;
-    } while (ugrid_i_next_cell(near));
+        while (ugrid_i_take(walk, &entry))
+            if (ugrid_i_accept(walk, entry)) return 1;
+    } while (ugrid_i_next_cell(walk));
     return 0;
 }
 
@@ -1238,13 +1261,13 @@ UGRID_FN int ugrid_has_ranges(const ugrid *grid)
     return grid->n > 0 && ugrid_i_sorted(grid) && !grid->desc.unbounded;
 }
 
-/* The same walk by ranges, for callers who want the inner loop themselves: places near->begin .. near->end-1, which may
+/* The same walk by ranges, for callers who want the inner loop themselves: places walk->begin .. walk->end-1, which may
    include the particle itself. 0 at the end, and for a grid that has no ranges (ugrid_has_ranges). */
-UGRID_FN int ugrid_next_range(ugrid_near *near)
+UGRID_FN int ugrid_next_range(ugrid_near *walk)
 {
-    if (!ugrid_has_ranges(near->grid)) return 0;
-    while (ugrid_i_next_cell(near))
-        if (near->left > 0) return 1;
+    if (!ugrid_has_ranges(walk->grid)) return 0;
+    while (ugrid_i_next_cell(walk))
+        if (walk->left > 0) return 1;
     return 0;
 }
 
@@ -1269,16 +1292,16 @@ static inline void *ugrid_i_arr_more(void *array, size_t bytes)
 /* Appends the ids of the particles within radius of p: int32_t *hits = NULL; ... arrlen(hits) ... arrfree(hits). */
 static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius, int32_t **hits)
 {
-    ugrid_near near;
+    ugrid_near walk;
     if (!grid || !p || !hits) return UGRID_BAD_ARGUMENT;
     if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
-    near = ugrid_near_within(grid, p, radius);
-    while (ugrid_next(&near)) {
+    walk = ugrid_near_within(grid, p, radius);
+    while (ugrid_next(&walk)) {
         ugrid_real q[3];
-        ugrid_point(grid, near.place, q);
+        ugrid_point(grid, walk.place, q);
         if (ugrid_distance2(grid, p, q) > radius * radius) continue;
         *hits = (int32_t *)ugrid_i_arr_more(*hits, sizeof **hits);
-        (*hits)[((stbds_array_header *)(void *)*hits - 1)->length - 1] = near.id;
+        (*hits)[((stbds_array_header *)(void *)*hits - 1)->length - 1] = walk.id;
     }
     return UGRID_OK;
 }
@@ -1291,16 +1314,16 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
     if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     for (place = 0; place < grid->n; place++) {
         ugrid_real p[3], q[3];
-        ugrid_near near = ugrid_near_half(grid, place, radius);
+        ugrid_near walk = ugrid_near_half(grid, place, radius);
         ugrid_point(grid, place, p);
-        while (ugrid_next(&near)) {
+        while (ugrid_next(&walk)) {
             ugrid_pair *last;
-            ugrid_point(grid, near.place, q);
+            ugrid_point(grid, walk.place, q);
             if (ugrid_distance2(grid, p, q) > radius * radius) continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
-            last->i = near.self;
-            last->j = near.id;
+            last->i = walk.self;
+            last->j = walk.id;
         }
     }
     return UGRID_OK;
@@ -1360,7 +1383,7 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 }
 
 /* row(begin, end) for each strip near a record: UGRID_STRIPS without the generality of ugrid_next_range. `above` >= 0: only places
-   above it (a half walk), from own_number's cell on. */
+   above it (a half walk); rows below the own one come out empty. */
 template <class Row>
 __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p, ugrid_real radius, int32_t above, Row row)
 {
@@ -1373,17 +1396,13 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     int32_t const wraps = x.low + x.width - ax.cells;                       /* cells at the beginning of the row, or <= 0 */
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
-        int32_t const cell_z = z.low + turn_z < az.cells ? z.low + turn_z : z.low + turn_z - az.cells;
+        int32_t const cell_z = ugrid_i_ascending(&az, &z, turn_z);
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
-            int32_t const cell_y = y.low + turn_y < ay.cells ? y.low + turn_y : y.low + turn_y - ay.cells;
+            int32_t const cell_y = ugrid_i_ascending(&ay, &y, turn_y);
             const int32_t *const start = grid.start + (cell_z * ay.cells + cell_y) * ax.cells;
-            int32_t begin = start[x.low], end = start[x.low + straight];
-            row(begin > above ? begin : above + 1, end);
-            if (wraps > 0) {
-                begin = start[0];
-                end = start[wraps];
-                row(begin > above ? begin : above + 1, end);
-            }
+            int32_t begin = start[x.low];
+            if (wraps > 0) row(start[0] > above ? start[0] : above + 1, start[wraps]);
+            row(begin > above ? begin : above + 1, start[x.low + straight]);
         }
     }
 }
@@ -1408,8 +1427,8 @@ template <ugrid_path Path, class Row>
 __device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real radius, bool half, Row row)
 {
     if (Path == UGRID_PATH_RANGES) {
-        ugrid_near near = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
-        while (ugrid_next_range(&near)) row(near.begin, near.end);
+        ugrid_near walk = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        while (ugrid_next_range(&walk)) row(walk.begin, walk.end);
     } else if (ugrid_i_point_finite(p)) {
         ugrid_i_each_strip(grid, p, radius, half ? place : -1, row);
     }
@@ -1426,12 +1445,12 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
     if (Path == UGRID_PATH_WALK) {
-        ugrid_near near = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
-        while (ugrid_next(&near)) {
-            ugrid_point(&grid, near.place, q);
+        ugrid_near walk = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        while (ugrid_next(&walk)) {
+            ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
-            contact.place_j = near.place;
-            contact.j = near.id;
+            contact.place_j = walk.place;
+            contact.j = walk.id;
             f(contact);
         }
     } else {
@@ -1494,7 +1513,8 @@ static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, 
 template <class F>
 static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, struct CUstream_st *stream)
 {
-    if (!gpu || (flags & ~UGRID_HALF)) return UGRID_BAD_ARGUMENT;
+    if (!gpu) return UGRID_BAD_ARGUMENT;
+    if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
     if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
@@ -1507,7 +1527,8 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
 template <class T, class F>
 static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums, struct CUstream_st *stream)
 {
-    if (!gpu || (flags & ~UGRID_PLACES) || !d_sums) return UGRID_BAD_ARGUMENT;
+    if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
+    if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
     if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
@@ -1679,10 +1700,14 @@ static int ugrid_i_box_given(const ugrid_desc *desc)
     return 0;
 }
 
+static int ugrid_i_any_periodic(const ugrid_desc *desc)
+{
+    return desc->periodic[0] || desc->periodic[1] || (desc->dim == 3 && desc->periodic[2]);
+}
+
 /* An enum of the user may hold any number. */
 static int ugrid_i_options_exist(const ugrid_desc *desc)
 {
-    int const any_periodic = desc->periodic[0] || desc->periodic[1] || (desc->dim == 3 && desc->periodic[2]);
     if ((int)desc->method < 0 || desc->method > UGRID_LIST_PACKED) return 0;
     if ((int)desc->placement < 0 || desc->placement > UGRID_TIGHT) return 0;
     if ((int)desc->walk < 0 || desc->walk > UGRID_HYBRID) return 0;
@@ -1690,7 +1715,7 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     if ((int)desc->slot_layout < 0 || desc->slot_layout > UGRID_SLOTS_BY_ROW) return 0;
     if (desc->split < 1 || desc->split > 64) return 0;
     if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
-    return !(desc->unbounded && any_periodic);
+    return !(desc->unbounded && ugrid_i_any_periodic(desc));
 }
 
 static int ugrid_i_box_valid(const ugrid_desc *desc)
@@ -1782,12 +1807,20 @@ static int32_t ugrid_i_power_of_two(int32_t v)
     return power;
 }
 
+/* Buckets: as asked for; else about n, within max_cells. */
+static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
+{
+    int32_t buckets = ugrid_i_power_of_two(desc->buckets ? desc->buckets : n < 64 ? 64 : n > 1 << 30 ? 1 << 30 : n);
+    while (!desc->buckets && buckets > desc->max_cells) buckets /= 2;
+    return buckets ? buckets : 1;
+}
+
 /* How many cell numbers there are, as a double (it may be astronomic); 0 cells per axis never happens. */
 static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const double cells[3])
 {
     double most = 1;
     int a;
-    if (desc->unbounded) return ugrid_i_power_of_two(desc->buckets ? desc->buckets : n < 64 ? 64 : n > 1 << 30 ? 1 << 30 : n);
+    if (desc->unbounded) return ugrid_i_count_buckets(desc, n);
     if (desc->cell_order == UGRID_ROWS) return cells[0] * cells[1] * cells[2];
     for (a = 0; a < desc->dim; a++) while (most < cells[a]) most *= 2;
     return desc->dim == 2 ? most * most : most * most * most;
@@ -1811,11 +1844,13 @@ static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
     axis->cells = (int32_t)cells;
     axis->last = (ugrid_real)(axis->cells - 1);
     axis->per_cell = (ugrid_real)axis->cells / (axis->max - axis->min);
-    if (axis->periodic) {
+    if (axis->periodic || ugrid_i_tight(grid)) {
         ugrid_real const low = axis->min < 0 ? -axis->min : axis->min, high = axis->max < 0 ? -axis->max : axis->max;
+        axis->margin = 16 * (ugrid_real)UGRID_I_EPSILON * (low > high ? low : high);
+    }
+    if (axis->periodic) {
         axis->length = axis->max - axis->min;
         axis->half = axis->length / 2;
-        axis->margin = 16 * (ugrid_real)UGRID_I_EPSILON * (low > high ? low : high);
     }
 }
 
@@ -1900,6 +1935,12 @@ static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
     return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell : 1;
 }
 
+/* 0, or room for a point, and every number on its own size's boundary. */
+static int ugrid_i_stride_valid(size_t stride, int32_t dim)
+{
+    return stride == 0 || (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
+}
+
 static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
 {
     int32_t i;
@@ -1937,13 +1978,13 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
     ugrid_result result;
     int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
     int const cell_given = desc && desc->cell != 0;
-    if (!desc || n < 0 || (n > 0 && !pos) || (stride != 0 && stride < (size_t)dim * sizeof *pos)) return UGRID_BAD_ARGUMENT;
+    if (!desc || n < 0 || (n > 0 && !pos) || !ugrid_i_stride_valid(stride, dim)) return UGRID_BAD_ARGUMENT;
     if (desc->dim == 0) desc->dim = 3;
     if (desc->dim != dim) return UGRID_BAD_DIM;
     if (bad_id) *bad_id = -1;
     if (stride == 0) stride = (size_t)dim * sizeof *pos;
     if (!desc->unbounded && !ugrid_i_box_given(desc)) {
-        if (desc->periodic[0] || desc->periodic[1] || (dim == 3 && desc->periodic[2])) return UGRID_BAD_BOX;
+        if (ugrid_i_any_periodic(desc)) return UGRID_BAD_BOX;
         result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
         if (result != UGRID_OK) return result;
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
@@ -2362,21 +2403,21 @@ static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3
                            ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
-    ugrid_near near = ugrid_i_near_box(grid, from, to, search->radius);
+    ugrid_near walk = ugrid_i_near_box(grid, from, to, search->radius);
     set->count = 0;
     set->own = UGRID_I_GATHER;
-    set->images = ugrid_i_sees_images(&grid->axis[0], &near.x) | ugrid_i_sees_images(&grid->axis[1], &near.y)
-                | ugrid_i_sees_images(&grid->axis[2], &near.z);
+    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) | ugrid_i_sees_images(&grid->axis[1], &walk.y)
+                | ugrid_i_sees_images(&grid->axis[2], &walk.z);
     if (search->half) {
-        near.above = first;
-        near.own_number = ugrid_cell_at(grid, grid->record[first].x);
+        walk.above = first;
+        walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
     }
-    while (ugrid_next_range(&near)) {
+    while (ugrid_next_range(&walk)) {
         int32_t k;
-        if (near.end - near.begin > UGRID_I_GATHER - set->count) return 0;
-        if (search->half ? near.begin == first + 1 : near.begin <= first && first < near.end)
-            set->own = set->count + first + search->half - near.begin;
-        for (k = near.begin; k < near.end; k++) {
+        if (walk.end - walk.begin > UGRID_I_GATHER - set->count) return 0;
+        if (search->half ? walk.begin == first + 1 : walk.begin <= first && first < walk.end)
+            set->own = set->count + first + search->half - walk.begin;
+        for (k = walk.begin; k < walk.end; k++) {
             const ugrid_record *record = &grid->record[k];
             set->x[set->count] = record->x[0];
             set->y[set->count] = record->x[1];
@@ -2444,14 +2485,14 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
 {
     const ugrid *grid = search->grid;
     ugrid_real const limit = search->radius * search->radius;
-    ugrid_near near = search->half ? ugrid_near_half(grid, place, search->radius) : ugrid_near_place(grid, place, search->radius);
+    ugrid_near walk = search->half ? ugrid_near_half(grid, place, search->radius) : ugrid_near_place(grid, place, search->radius);
     ugrid_real p[3], q[3];
     int32_t names[UGRID_I_HITS], hits = 0;
     ugrid_point(grid, place, p);
-    while (ugrid_next(&near)) {
-        ugrid_point(grid, near.place, q);
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
         if (ugrid_distance2(grid, p, q) > limit) continue;
-        names[hits++] = search->places ? near.place : near.id;
+        names[hits++] = search->places ? walk.place : walk.id;
         if (hits == UGRID_I_HITS) {
             if (search->sink.take(search->sink.user, place, names, hits)) return 1;
             hits = 0;
@@ -2538,17 +2579,18 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
                                    int32_t *ids, int32_t capacity, int32_t *found)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
-    ugrid_near near;
+    ugrid_real at[3], q[3];
+    ugrid_near walk;
     if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *found = 0;
     if (result != UGRID_OK) return result;
-    near = ugrid_near_within(grid, p, radius);
-    if (near.done) return grid->n > 0 ? UGRID_NOT_FINITE : UGRID_OK;
-    while (ugrid_next(&near)) {
-        ugrid_real q[3];
-        ugrid_point(grid, near.place, q);
-        if (ugrid_distance2(grid, p, q) > radius * radius) continue;
-        if (*found < capacity) ids[*found] = near.id;
+    walk = ugrid_near_within(grid, p, radius);
+    if (walk.done) return grid->n > 0 ? UGRID_NOT_FINITE : UGRID_OK;
+    ugrid_i_into_the_box(grid, p, at);
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        if (ugrid_distance2(grid, at, q) > radius * radius) continue;
+        if (*found < capacity) ids[*found] = walk.id;
         ++*found;
     }
     return *found > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
@@ -2693,12 +2735,13 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
 /* The row of one query point, written from ids[*total] on while it fits; *total counts all of it. */
 static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius, int32_t *ids, int64_t capacity, int64_t *total)
 {
-    ugrid_near near = ugrid_near_within(grid, p, radius);
-    while (ugrid_next(&near)) {
-        ugrid_real q[3];
-        ugrid_point(grid, near.place, q);
-        if (ugrid_distance2(grid, p, q) > radius * radius) continue;
-        if (*total < capacity) ids[*total] = near.id;
+    ugrid_near walk = ugrid_near_within(grid, p, radius);
+    ugrid_real at[3], q[3];
+    ugrid_i_into_the_box(grid, p, at);
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        if (ugrid_distance2(grid, at, q) > radius * radius) continue;
+        if (*total < capacity) ids[*total] = walk.id;
         ++*total;
     }
 }
@@ -2712,8 +2755,8 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     *needed = 0;
     if (result != UGRID_OK) return result;
     if (grid->desc.dim == 0) return UGRID_NOT_BUILT;
+    if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = (size_t)grid->desc.dim * sizeof *points;
-    if (stride < (size_t)grid->desc.dim * sizeof *points) return UGRID_BAD_ARGUMENT;
     for (q = 0; q < m; q++) {
         ugrid_real p[3];
         ugrid_i_load(points, stride, grid->desc.dim, q, p);

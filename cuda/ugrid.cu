@@ -28,8 +28,10 @@ constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
 
 bool ugrid_i_failed(ugrid_cuda *gpu, cudaError_t error)
 {
-    if (error != cudaSuccess) gpu->device.grid.cuda_error = (int32_t)error;
-    return error != cudaSuccess;
+    if (error == cudaSuccess) return false;
+    gpu->device.grid.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told */
+    return true;
 }
 
 void *ugrid_i_cuda_alloc(const ugrid_cuda_allocator *allocator, size_t bytes, cudaStream_t stream)
@@ -729,7 +731,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
 ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
-    if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.walk != UGRID_STRIPS) return UGRID_OK;
+    if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS) return UGRID_OK;
     int const strips = grid->desc.dim == 2 ? 3 : ugrid_i_strips;
     return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS], (size_t)n * (size_t)strips * sizeof(uint32_t), stream);
 }
@@ -829,11 +831,12 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
 /* The particles near one query point, to f(id). */
 template <class F> __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius, F f)
 {
-    ugrid_near near = ugrid_near_within(&grid, p, radius);
-    ugrid_real q[3];
-    while (ugrid_next(&near)) {
-        ugrid_point(&grid, near.place, q);
-        if (ugrid_distance2(&grid, p, q) <= radius * radius) f(near.id);
+    ugrid_near walk = ugrid_near_within(&grid, p, radius);
+    ugrid_real at[3], q[3];
+    ugrid_i_into_the_box(&grid, p, at);
+    while (ugrid_next(&walk)) {
+        ugrid_point(&grid, walk.place, q);
+        if (ugrid_distance2(&grid, at, q) <= radius * radius) f(walk.id);
     }
 }
 
@@ -880,35 +883,44 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
                           (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
 }
 
+/* The grid as lists walk it: one order of cells, whatever desc.walk says, as in ugrid_i_search_all. */
+ugrid_device ugrid_i_list_view(const ugrid_cuda *gpu)
+{
+    ugrid_device device = gpu->device;
+    if (ugrid_has_ranges(&device.grid))
+        device.grid.desc.walk = device.grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    return device;
+}
+
 /* A list in two passes that both search. */
-ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity,
-                                cudaStream_t stream)
+ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugrid_real radius, int flags, int64_t *offsets,
+                                int32_t *ids, int64_t capacity, cudaStream_t stream)
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
-    auto const fill = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_WALK ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
-                                                                          : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    auto const fill = ugrid_path_of(&device.grid) == UGRID_PATH_WALK ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
+                                                                     : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, gpu->device, radius, half, places, offsets, ids, capacity);
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half, places, offsets, ids, capacity);
 }
 
 /* A list through strips: the first pass keeps its hits as bits. */
-ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *offsets, int32_t *ids, int64_t capacity,
-                                 cudaStream_t stream)
+ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ugrid_real radius, int flags, int64_t *offsets,
+                                 int32_t *ids, int64_t capacity, cudaStream_t stream)
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
-    bool const images = ugrid_path_of(&gpu->device.grid) == UGRID_PATH_IMAGES;
+    bool const images = ugrid_path_of(&device.grid) == UGRID_PATH_IMAGES;
     int32_t const n = gpu->device.grid.n;
     auto const search = images ? ugrid_i_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_hits_kernel<UGRID_PATH_STRIPS>;
     auto const fill = images ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS>;
     ugrid_result result = ugrid_i_reserve_hits(gpu, n, stream); /* nothing to do after ugrid_cuda_reserve */
     uint32_t *const hits = ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS);
-    if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, n, 128, search, gpu->device, radius, half, places, hits, offsets);
+    if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places, hits, offsets);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
-    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, gpu->device, radius, half, places, hits, offsets, ids,
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half, places, hits, offsets, ids,
                           capacity);
 }
 
@@ -942,7 +954,7 @@ int32_t ugrid_i_count_entries(const ugrid *grid)
 } /* namespace */
 
 /* ------------------------------------------------------------------------------------------------
-   >>api
+   >>query: what the header declares
    ------------------------------------------------------------------------------------------------ */
 
 extern "C" {
@@ -955,10 +967,11 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
     if (!desc || n < 0 || (n > 0 && !d_pos)) return UGRID_BAD_ARGUMENT;
     if (desc->dim == 0) desc->dim = 3;
     if (desc->dim != 2 && desc->dim != 3) return UGRID_BAD_DIM;
+    if (!ugrid_i_stride_valid(stride, desc->dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = (size_t)desc->dim * sizeof *d_pos;
-    if (stride < (size_t)desc->dim * sizeof *d_pos) return UGRID_BAD_ARGUMENT;
-    if (!desc->unbounded && !ugrid_i_box_given(desc) && n > 0) {
-        if (desc->periodic[0] || desc->periodic[1] || (desc->dim == 3 && desc->periodic[2])) return UGRID_BAD_BOX;
+    bool const fits_box = !desc->unbounded && !ugrid_i_box_given(desc);
+    if (fits_box && ugrid_i_any_periodic(desc)) return UGRID_BAD_BOX;
+    if (fits_box && n > 0) {
         ugrid_result const result = ugrid_i_measure_extent(desc, d_pos, stride, n, stream, &extent);
         if (result != UGRID_OK) return result;
         if (extent.bad_id != UINT_MAX) return UGRID_NOT_FINITE;
@@ -968,7 +981,7 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
         }
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
-    if (!desc->unbounded) ugrid_i_fit_flat_axes(desc, cell_given);
+    if (fits_box) ugrid_i_fit_flat_axes(desc, cell_given);
     return UGRID_OK;
 }
 
@@ -988,7 +1001,7 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result != UGRID_OK) return result;
     size_t const tight = (size_t)grid->desc.dim * sizeof *d_pos;
-    if (stride != 0 && stride < tight) return UGRID_BAD_ARGUMENT;
+    if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
     result = ugrid_i_cuda_prepare(gpu, n, stream);
     if (result != UGRID_OK) return result;
     grid->pos = d_pos;
@@ -1004,6 +1017,7 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     ugrid_cuda_facts facts = {0, 0};
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
+    if (grid->n == 0) return UGRID_OK; /* nothing was built, so there are no facts */
     if (gpu->d_facts && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream)))
         return UGRID_CUDA_ERROR;
     if (ugrid_i_failed(gpu, cudaStreamSynchronize(stream))) return UGRID_CUDA_ERROR;
@@ -1027,6 +1041,9 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     if (!grid || !gpu) return UGRID_BAD_ARGUMENT;
     const ugrid *device = &gpu->device.grid;
     size_t bytes[UGRID_BLOCKS];
+    grid->n = grid->entries = 0;
+    if (device->desc.dim == 0) return UGRID_OK; /* never built */
+    if (device->n == 0) return ugrid_build(grid, &device->desc, nullptr, 0, 0);
     ugrid_result result = ugrid_i_begin(grid, &device->desc);
     if (result == UGRID_OK) result = ugrid_i_prepare(grid, device->n);
     if (result == UGRID_OK) result = ugrid_i_sizes(grid, device->n, bytes);
@@ -1063,7 +1080,7 @@ UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d
     if (flags & ~((int)UGRID_PLACES | (int)UGRID_PLAIN_ATOMICS)) return UGRID_BAD_OPTION;
     const ugrid *grid = &gpu->device.grid;
     if (grid->cell_count == 0) return UGRID_NOT_BUILT;
-    if (cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream) != cudaSuccess)
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream)))
         return UGRID_CUDA_ERROR;
     return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width,
                           (flags & UGRID_PLACES) != 0, (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
@@ -1097,10 +1114,11 @@ UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, 
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
     if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
-    ugrid_path const path = ugrid_path_of(&gpu->device.grid);
+    ugrid_device const device = ugrid_i_list_view(gpu);
+    ugrid_path const path = ugrid_path_of(&device.grid);
     bool const strips = path == UGRID_PATH_STRIPS || path == UGRID_PATH_IMAGES;
-    if (strips && capacity > 0) return ugrid_i_list_strips(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
-    return ugrid_i_list_twice(gpu, radius, flags, d_offsets, d_ids, capacity, stream);
+    if (strips && capacity > 0) return ugrid_i_list_strips(gpu, device, radius, flags, d_offsets, d_ids, capacity, stream);
+    return ugrid_i_list_twice(gpu, device, radius, flags, d_offsets, d_ids, capacity, stream);
 }
 
 UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m,
@@ -1112,7 +1130,7 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     if (m < 0 || (m > 0 && !d_points) || !d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
     if (gpu->device.grid.desc.dim == 0) return UGRID_NOT_BUILT;
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
-    if (stride != 0 && stride < tight) return UGRID_BAD_ARGUMENT;
+    if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
     result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets,
                             (int32_t *)nullptr, (int64_t)0);

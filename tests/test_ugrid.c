@@ -1637,7 +1637,7 @@ static void test_optional_arrays(void **state)
         for (place = 0; place < 3; place++) {
             int32_t const id = ugrid_id(&g, place);
             ugrid_point(&g, place, q);
-            CHECK(q[0] == (id == 2 && !d.no_records ? (real)0.75 : p[2 * id]) && q[1] == p[2 * id + 1] && q[2] == 0);
+            CHECK(q[0] == (id == 2 ? (real)0.75 : p[2 * id]) && q[1] == p[2 * id + 1] && q[2] == 0);
         }
     }
     ugrid_free(&g);
