@@ -83,6 +83,8 @@ write_sources() {
     put impl.c           "$implement" "$include"
     put impl_twice.c     "$implement" "$include" "$include"
     put late_impl.c      "$include" "$implement" "$include"
+    # what windows.h does to the program: words that a header may then not use
+    put windows_words.c  "#define near" "#define far" "#define small char" "#define interface struct" "$implement" "$include"
     put static_unused.c  "#define ${HEADER}_STATIC" "$implement" "$include"
     put static_use.c     "#define ${HEADER}_STATIC" "$implement" "#include \"$here/use_$header.c\""
     put stb_impl.c       "#include <stb_ds.h>" "$implement" "$include"
@@ -346,6 +348,7 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD LEVEL
     local compiler=$1 c="$1 -x $3 -std=$4 $5 $2" name="$1 $4 $5"
     row "$name: included twice" only_compiles "$c" twice.c
     row "$name: implementation included twice" only_compiles "$c" impl_twice.c late_impl.c
+    row "$name: after the macros of windows.h" only_compiles "$c" windows_words.c
     row "$name: two users and an implementation" program "$c" "$compiler"
     row "$name: _STATIC in two files" static_program "$c" "$compiler"
     row "$name: _REAL=double" program "$c" "$compiler" "-D${HEADER}_REAL=double"
