@@ -231,7 +231,7 @@ extern "C" {
     X(UGRID_BAD_BOX,          "desc.min must be below desc.max on every axis, both finite; a periodic axis, a reserve and a CUDA build need them given") \
     X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
     X(UGRID_BAD_SIZE,         "desc.size must be positive and finite and span at most 16 cells an axis: enlarge desc.cell") \
-    X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32)") \
+    X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, or a larger desc.cell") \
     X(UGRID_BAD_OPTION,       "an enum of desc or a flag of the call has a value that does not exist, buckets or max_cells is negative, or unbounded meets periodic") \
     X(UGRID_BAD_WALK,         "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, UGRID_LOOSE and a box: choose another desc.walk") \
     X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
@@ -1894,7 +1894,7 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
     for (a = 0; a < 3; a++) ugrid_i_resolve_axis(grid, a, cells[a]);
     if (ugrid_i_resolve_spans(grid) != UGRID_OK) return UGRID_BAD_SIZE;
     if ((int64_t)n * grid->spans > UGRID_I_INT_MAX) return UGRID_TOO_MANY_ENTRIES;
-    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX) return UGRID_TOO_MANY_CELLS;
+    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX) return UGRID_BAD_SLOTS;
     grid->reason = "chosen by the caller";
     if (desc->method == UGRID_AUTO) desc->method = ugrid_choose(desc, n, grid->needed_cells, &grid->reason);
     if (desc->walk == UGRID_WALK_AUTO) {
@@ -1920,18 +1920,22 @@ static double ugrid_i_root(double v, int dim)
     return root;
 }
 
-/* About 2 particles per cell, over the axes along which the box has a length. */
+/* About 2 particles per cell. An axis shorter than the cell so found holds one cell anyway, and is left out the next time. */
 static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
 {
-    double volume = 2, cell;
-    int a, axes = 0;
-    for (a = 0; a < desc->dim; a++) {
-        double const length = (double)desc->max[a] - (double)desc->min[a];
-        if (!(length > 0)) continue;
-        volume *= length;
-        axes++;
+    double cell = 0;
+    int a, turn;
+    for (turn = 0; turn < desc->dim && n > 0; turn++) {
+        double volume = 2;
+        int axes = 0;
+        for (a = 0; a < desc->dim; a++) {
+            double const length = (double)desc->max[a] - (double)desc->min[a];
+            if (!(length > cell)) continue;
+            volume *= length;
+            axes++;
+        }
+        if (axes > 0) cell = ugrid_i_root(volume / n, axes);
     }
-    cell = axes && n > 0 ? ugrid_i_root(volume / n, axes) : 1;
     return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell : 1;
 }
 

@@ -1860,7 +1860,7 @@ static const refusal refusals[] = {
     {UGRID_BAD_ALLOCATOR, "alloc alone", alloc_without_free}, {UGRID_BAD_ALLOCATOR, "free alone", free_without_alloc},
     {UGRID_BAD_ALLOCATOR, "CUDA alloc alone", cuda_alloc_alone},
     {UGRID_TOO_MANY_CELLS, "10^15 cells", far_too_fine}, {UGRID_TOO_MANY_CELLS, "64 > 63", one_cell_too_many},
-    {UGRID_TOO_MANY_CELLS, "8^3 > 511 Morton codes", morton_cells_too_many}, {UGRID_TOO_MANY_CELLS, "slots x cells", slots_times_cells},
+    {UGRID_TOO_MANY_CELLS, "8^3 > 511 Morton codes", morton_cells_too_many}, {UGRID_BAD_SLOTS, "slots x cells", slots_times_cells},
     {UGRID_BAD_SIZE, "17 cells", size_17_cells},
 };
 
@@ -2608,6 +2608,25 @@ static void test_fit(void **state)
     free(p);
 }
 
+/* A thin cloud: the automatic cell is that of a line. */
+static void test_fit_needle(void **state)
+{
+    enum { N = 1000 };
+    real p[3 * N];
+    ugrid g = {0};
+    int32_t i;
+    (void)state;
+    dice = wl_seed(31);
+    for (i = 0; i < N; i++) {
+        p[3 * i] = (real)i;
+        p[3 * i + 1] = between(0, (real)1e-7);
+        p[3 * i + 2] = between(0, (real)1e-7);
+    }
+    CHECK_RESULT(ugrid_build(&g, NULL, p, 0, N), UGRID_OK);
+    CHECK(g.cell_count > N / 4 && g.cell_count < N); /* not millions, for two axes that hold one cell each */
+    ugrid_free(&g);
+}
+
 /* All points on a line, in a plane, on one spot near zero and far away: a box of its own for each. */
 static void test_fit_flat(void **state)
 {
@@ -2973,6 +2992,7 @@ int main(void)
         TEST(test_defaults),
         TEST(test_choose),
         TEST(test_fit),
+        TEST(test_fit_needle),
         TEST(test_fit_flat),
         TEST(test_bad_descs),
         TEST(test_refusals_are_forgotten),
