@@ -256,7 +256,7 @@ int x;\
 [x](no/such/file.md)'                                                      'README: links'
     mistake text   'a target into nothing'     '1a\
 `make everything`'                                                         'README: make targets'
-    mistake c      'another output'            's/^0: 3 1$/0: 3/'          'README near.c: its commands'
+    mistake c      'another output'            's/^0: 1 3$/0: 3/'          'README near.c: its commands'
     mistake c      'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/' 'README near.c: its commands'
     mistake c      'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README near.c: compiles'
     mistake c      'a file not copied'         '/^cp nearfield\/ugrid.h/d' 'README near.c: compiles'
