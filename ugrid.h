@@ -91,7 +91,7 @@
         row y      . . . [ d  *   e ] . . .      one range each, whatever the cells between hold
         row y-1    . . . [    f   g ] . . .
 
-   Half walks meet each pair once: only places above the own one, so that whole rows are skipped unread (Kureck, section 3.2).
+   Half walks meet each pair once: only places above the own one, so that the serial walk skips whole rows unread (Kureck, section 3.2).
 
    Sources  Barbieri: D. Barbieri, V. Cardellini, S. Filippone, Fast Uniform Grid Construction on GPGPUs Using Atomic Operations.
             Chisholm: R. Chisholm, P. Richmond, S. Maddock, Optimising Scattered Memory Access of Uniform Spatial Partitioning.
@@ -232,7 +232,7 @@ extern "C" {
     X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
     X(UGRID_BAD_SIZE,         "desc.size must be positive and finite and span at most 16 cells an axis: enlarge desc.cell") \
     X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, or a larger desc.cell") \
-    X(UGRID_BAD_OPTION,       "an enum of desc or a flag of the call has a value that does not exist, buckets or max_cells is negative, or unbounded meets periodic") \
+    X(UGRID_BAD_OPTION,       "an enum of desc or a flag of the call has a value that does not exist, desc.split is not 0 .. 64, buckets or max_cells is negative, or unbounded meets periodic") \
     X(UGRID_BAD_WALK,         "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, UGRID_LOOSE and a box: choose another desc.walk") \
     X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
     X(UGRID_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until ugrid_free") \
@@ -315,7 +315,7 @@ typedef struct ugrid_desc {
     ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at least 1, of equal
                                         width (default: about 2 particles per cell) */
     int32_t split;                   /* each cell is cut into this many along x, so that the strips of a search end closer to
-                                        its radius: 4 suits lists on a GPU (default: 1) */
+                                        its radius: try 4 for lists on a GPU (default: 1; at most 64) */
     int32_t periodic[3];             /* per axis: 1 = the box repeats; 0 = points outside belong to the border cells */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into `buckets` (default: 0) */
     int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two (default: about n) */
