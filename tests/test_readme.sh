@@ -12,17 +12,16 @@
 #   <!-- prints: NAME -->     what the run prints
 #   <!-- not tested -->       a block of C, CUDA or CMake that is none of these
 #
-# Also: the example in the comment of ugrid.h, the sketch of its API (sketch_ugrid.c), links, and names of make targets.
+# Also: the example in the comment of each header, the sketch of its API (sketch_ugrid.c and so on), links, and names of make targets.
 # The last line is "N passed, M failed, K skipped".
 #
 # Environment: CC, NVCC, GPU (not empty: there is one), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler, flags and object of the
 # emulator; see emu/emu.mk), PARTS (some of text c manual cuda cmake sketch), README and MANUAL (texts to take instead of
-# README.md and ugrid.h).
+# README.md and of the header that MANUAL_OF names).
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 readme=${README:-$root/README.md}
-manual=${MANUAL:-$root/ugrid.h}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 log=$work/log
@@ -67,8 +66,15 @@ all_marked() {
         END { exit bad }' "$readme"
 }
 
-# The example between two banners of the comment at the top of ugrid.h.
-manual_example() { sed -n '/^   >>example/,/^   >>options/p' "$manual" | sed '1d;$d;s/^       //'; }
+# Headers that are there.
+headers() { for h in ugrid lbvh nlist nbody; do [ ! -f "$root/$h.h" ] || echo $h; done; }
+
+# The example between two banners of the comment at the top of a header.
+manual_example() {
+    text=$root/$1.h
+    [ "${MANUAL_OF:-}" != "$1" ] || text=$MANUAL
+    sed -n '/^   >>example/,/^   >>options/p' "$text" | sed '1d;$d;s/^       //'
+}
 
 links() {
     bad=0
@@ -126,13 +132,22 @@ c_program() {
     check "README $program: its commands, and it prints what README says" build_and_run
 }
 
+# What the example of a header prints.
+manual_prints() {
+    case $1 in
+    ugrid) printf '1 is near 0\n0 is near 1\n' ;;
+    lbvh)  printf 'box 0 is in the window\nbox 1 is in the window\nbox 2 is ahead, at 8\n' ;;
+    *)     echo "test_readme.sh does not say yet what the example of $1.h prints" ;;
+    esac
+}
+
 manual_program() {
     empty_folder
-    cp "$root/ugrid.h" "$work/here/"
-    manual_example >"$work/here/program.c"
-    printf '1 is near 0\n0 is near 1\n' >"$work/expected"
-    check "ugrid.h, example: compiles without a warning as C99" warning_free program.c -o program
-    check "ugrid.h, example: runs" manual_runs
+    cp "$root/$1.h" "$work/here/"
+    manual_example "$1" >"$work/here/program.c"
+    manual_prints "$1" >"$work/expected"
+    check "$1.h, example: compiles without a warning as C99" warning_free program.c -o program
+    check "$1.h, example: runs" manual_runs
 }
 # Its exit status says whether the number of pairs is right.
 manual_runs() { ./program >"$work/printed" && same_output; }
@@ -192,7 +207,8 @@ cuda_program() {
 
 # ---- the sketch: C that calls CUDA ----------------------------------------------------------------
 
-sketch_main() {
+# One main per header: it calls the sketch with data on both sides. Both print the number of pairs.
+sketch_main_ugrid() {
     cat <<'end'
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
@@ -210,17 +226,37 @@ int main()
 end
 }
 
+sketch_main_lbvh() {
+    cat <<'end'
+#define LBVH_IMPLEMENTATION
+#define LBVH_CUDA
+#include "lbvh.h"
+#include <stdio.h>
+extern "C" int64_t sketch(const float *boxes, int32_t n, const float *box, const float *d_boxes, struct CUstream_st *stream);
+int main()
+{
+    float const boxes[18] = {0, 0, 0, 2, 2, 2,   1, 1, 1, 3, 3, 3,   8, 8, 8, 9, 9, 9}; /* one pair */
+    float *d_boxes;
+    if (cudaMalloc(&d_boxes, sizeof boxes) || cudaMemcpy(d_boxes, boxes, sizeof boxes, cudaMemcpyHostToDevice)) return 1;
+    printf("%d\n", (int)sketch(boxes, 3, boxes, d_boxes, 0));
+    return cudaDeviceSynchronize() || cudaFree(d_boxes);
+}
+end
+}
+
 api_sketch() {
+    [ -f "$root/tests/sketch_$1.c" ] || return 0
     empty_folder
     mkdir "$work/here/cuda"
-    cp "$root/ugrid.h" "$root/tests/sketch_ugrid.c" "$work/here/"
-    cp "$root/cuda/ugrid.cu" "$work/here/cuda/"
+    cp "$root/$1.h" "$root/tests/sketch_$1.c" "$work/here/"
     # It names what it shows, used or not.
-    check "sketch of ugrid.h: compiles as C99" warning_free -Wno-unused-variable -c sketch_ugrid.c -o sketch.o
-    if [ ! "${EMU_OBJECT:-}" ]; then skip "sketch of ugrid.h on the CPU: no emulator"; return; fi
-    sketch_main >"$work/here/main.cu"
+    check "sketch of $1.h: compiles as C99" warning_free -Wno-unused-variable -c "sketch_$1.c" -o sketch.o
+    if [ ! -f "$root/cuda/$1.cu" ]; then skip "sketch of $1.h on the CPU: no cuda/$1.cu"; return; fi
+    cp "$root/cuda/$1.cu" "$work/here/cuda/"
+    if [ ! "${EMU_OBJECT:-}" ]; then skip "sketch of $1.h on the CPU: no emulator"; return; fi
+    "sketch_main_$1" >"$work/here/main.cu"
     echo 1 >"$work/expected"
-    check "sketch of ugrid.h: runs, called from C" emulate main.cu sketch.o
+    check "sketch of $1.h: runs, called from C" emulate main.cu sketch.o
 }
 
 cmake_project() {
@@ -234,11 +270,12 @@ cmake_project() {
 # ---- can it fail? -------------------------------------------------------------------------------
 
 # mistake PART NAME SED_SCRIPT REPORT: a text changed like this has to fail in that part of the test, with that report.
+# PART is one of PARTS, or a header whose example is meant.
 mistake() {
     part=$1 what=$2 report=$4 text=$root/README.md variable=README
-    [ "$part" != manual ] || text=$root/ugrid.h variable=MANUAL
+    [ ! -f "$root/$1.h" ] || part=manual text=$root/$1.h variable=MANUAL
     sed "$3" "$text" >"$work/changed"
-    if env NVCC= PARTS="$part" "$variable=$work/changed" sh "$root/tests/test_readme.sh" >"$work/said" 2>&1; then found=no; else found=yes; fi
+    if env NVCC= PARTS="$part" MANUAL_OF="$1" "$variable=$work/changed" sh "$root/tests/test_readme.sh" >"$work/said" 2>&1; then found=no; else found=yes; fi
     if [ $found = yes ] && grep -q "^FAILED   $report" "$work/said"; then
         passed=$((passed + 1)); echo "ok       mistake found: $what"
     else
@@ -261,7 +298,9 @@ int x;\
     mistake c      'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README near.c: compiles'
     mistake c      'a file not copied'         '/^cp nearfield\/ugrid.h/d' 'README near.c: compiles'
     mistake c      'a wrong command'           's/^cc -O3 near.c/cc -O3 nearly.c/' 'README near.c: its commands'
-    mistake manual 'an example without a declaration' 's/^           int64_t pairs;$//' 'ugrid.h, example: compiles'
+    for header in $(headers); do
+        mistake "$header" "an example of $header.h without a declaration" 's/^           int64_t pairs;$//' "$header.h, example: compiles"
+    done
     if [ ! "${EMU_OBJECT:-}" ]; then skip 'planted mistakes in CUDA: no emulator'; return; fi
     mistake cuda   'another output of CUDA'    's/^1: 1 near/1: 2 near/'   'README near.cu: on the CPU'
     mistake cuda   'a kernel out of bounds'    's/(place >= device.grid.n)/(place > device.grid.n)/' 'README near.cu: on the CPU'
@@ -276,10 +315,10 @@ part_text() {
     check "README: make targets exist" make_targets
 }
 part_c()      { for p in $(names c); do c_program "$p"; done; }
-part_manual() { manual_program; }
+part_manual() { for h in $(headers); do manual_program "$h"; done; }
 part_cuda()   { for p in $(names cu); do cuda_program "$p"; done; }
 part_cmake()  { cmake_project; }
-part_sketch() { api_sketch; }
+part_sketch() { for h in $(headers); do api_sketch "$h"; done; }
 
 case ${1:-} in
 '') for part in ${PARTS:-text c manual cuda cmake sketch}; do "part_$part"; done ;;

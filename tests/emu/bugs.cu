@@ -336,6 +336,23 @@ int no_fence_before(bool bug) { return run_meet(bug ? 2 : 3, false); }
 int no_fence_after(bool bug) { return run_meet(bug ? 1 : 3, false); }
 int write_after_fence(bool bug) { return run_meet(3, bug); }
 
+/* The same between blocks: thread i of one meets thread i of the other. */
+__global__ void meet_across(int *left, int *counter, int *sum, int fences) {
+    int i = global_index(), node = (int)threadIdx.x;
+    left[i] = i;
+    if (fences & 1) __threadfence();
+    if (atomicAdd(&counter[node], 1) == 0) return;
+    if (fences & 2) __threadfence();
+    sum[node] = left[node] + left[node + block];
+}
+int run_meet_across(int fences) {
+    Device<int> left(2 * block), counter(block, 0), sum(block);
+    must(launch(nullptr, 2, block, 0, meet_across, left.get(), counter.get(), sum.get(), fences));
+    return answer(sum.host()[3] == block + 6);
+}
+int no_fence_before_across(bool bug) { return run_meet_across(bug ? 2 : 3); }
+int no_fence_after_across(bool bug) { return run_meet_across(bug ? 1 : 3); }
+
 /* Each block waits for its neighbour: with more blocks than the GPU holds at once, for ever. */
 __global__ void wait_for_neighbour(int *flag, bool bug) {
     atomicExch(&flag[blockIdx.x], 1);
@@ -490,6 +507,8 @@ const Planted planted[] = {
     {"no_fence_before", no_fence_before, "tsan", "data race.*meet"},
     {"no_fence_after", no_fence_after, "tsan", "data race.*meet"},
     {"write_after_fence", write_after_fence, "tsan", "data race.*meet"},
+    {"no_fence_before_across", no_fence_before_across, "tsan-blocks", "data race.*meet_across"},
+    {"no_fence_after_across", no_fence_after_across, "tsan-blocks", "data race.*meet_across"},
     {"waits_for_other_block", waits_for_other_block, "any", "does one wait for a block that has not started"},
     {"missing_stream_sync", missing_stream_sync, "lazy", "wrong answer"},
     {"missing_event_wait", missing_event_wait, "lazy", "wrong answer"},

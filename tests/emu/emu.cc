@@ -527,6 +527,7 @@ struct Thread {
     uint64_t result = 0;
 
     long atomics = 0; /* since it was last resumed */
+    long number = 0; /* among all threads ever: the next block's threads take the same memory */
     void *fence = nullptr;
     std::vector<void *> seen; /* >>fences */
 };
@@ -1051,26 +1052,28 @@ namespace {
 const size_t fence_clock_count = 1 << 18;
 char fence_clocks[fence_clock_count][8];
 size_t next_fence_clock = 0;
-std::unordered_map<const void *, std::vector<std::pair<Thread *, void *>>> published EMU_FIRST;
+std::unordered_map<const void *, std::vector<std::pair<long, void *>>> published EMU_FIRST; /* by thread number */
 
 void publish(Thread *t, const void *address) {
     AsScheduler no_cuda_thread;
     auto &here = published[address];
-    std::pair<Thread *, void *> *mine = nullptr;
+    std::pair<long, void *> *mine = nullptr;
     for (auto &entry : here) {
-        if (entry.first == t) mine = &entry;
+        if (entry.first == t->number) mine = &entry;
         else t->seen.push_back(entry.second);
     }
     if (t->fence && mine) mine->second = t->fence;
-    if (t->fence && !mine) here.push_back({t, t->fence});
+    if (t->fence && !mine) here.push_back({t->number, t->fence});
 }
 
 bool preempted() { return options.preempt > 0 && random_below((size_t)options.preempt) == 0; }
 
-void forget_fences() {
-    published.clear();
-    for (Block &block : slots)
-        for (Thread &t : block.threads) t.seen.clear(), t.fence = nullptr;
+/* A thread begins without fences, and is no other that had its place before. */
+void start_fences(Thread *t) {
+    static long threads = 0;
+    t->number = ++threads;
+    t->fence = nullptr;
+    t->seen.clear();
 }
 
 } // namespace
@@ -1116,7 +1119,10 @@ void start_block(Block &block, size_t number) {
     block.exited = block.at_barrier = block.started = 0;
     block.fresh = true;
     arrange(block.order, (size_t)block.size);
-    for (int i = 0; i < block.size; ++i) block.threads[(size_t)i].state = State::unstarted;
+    for (int i = 0; i < block.size; ++i) {
+        block.threads[(size_t)i].state = State::unstarted;
+        start_fences(&block.threads[(size_t)i]);
+    }
     if (shared_owner == &block) shared_owner = nullptr;
     last_progress = 0;
 }
@@ -1196,7 +1202,7 @@ void run_grid(Launch &launch) {
     arrange(order, all);
     run_blocks(order, in_flight);
     tsan_acquire(&launch.end_clock);
-    if (tsan()) forget_fences();
+    published.clear();
     ++launch.kernel->launches;
     launch_now = nullptr;
 }

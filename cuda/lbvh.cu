@@ -1,0 +1,1305 @@
+/* cuda/lbvh.cu - the CUDA half of lbvh.h, which includes this file; sections and names follow the serial code there.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   What happens to one element, node or query is the same LBVH_FN function on both sides. Whole arrays are sorted and scanned by CUB. */
+
+#include <cuda_runtime.h>
+#include <cub/cub.cuh>
+
+#include <climits>
+#include <cstring>
+
+namespace {
+
+/* Leaves of a block in the builds, and threads of every block that shares nothing. */
+constexpr int lbvh_i_block = 256;
+
+__device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory
+   ------------------------------------------------------------------------------------------------ */
+
+/* KEYS and IDS: of the sort; LINKS: LBVH_SPLIT, parents and counters; MEETING: LBVH_MERGE, one word per border between leaves; ROWS: where the
+   rows of a list begin. */
+enum { LBVH_I_KEYS_A, LBVH_I_KEYS_B, LBVH_I_IDS_A, LBVH_I_IDS_B, LBVH_I_MEETING, LBVH_I_LINKS, LBVH_I_ROWS, LBVH_I_TEMP };
+
+bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
+{
+    if (error == cudaSuccess) return false;
+    gpu->device.tree.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told */
+    return true;
+}
+
+void *lbvh_i_cuda_alloc(const lbvh_cuda_allocator *allocator, size_t bytes, cudaStream_t stream)
+{
+    void *memory = nullptr;
+    if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
+    if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
+    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    return nullptr;
+}
+
+void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block, cudaStream_t stream)
+{
+    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
+    block->memory = nullptr;
+    block->bytes = 0;
+}
+
+/* New memory is filled with ones: no byte stays unset, and all words of MEETING begin as -1. */
+lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, cudaStream_t stream)
+{
+    const lbvh_cuda_allocator *allocator = &gpu->device.tree.desc.cuda_allocator;
+    if (bytes <= block->bytes) return LBVH_OK;
+    lbvh_i_cuda_release(allocator, block, stream);
+    block->memory = lbvh_i_cuda_alloc(allocator, bytes, stream);
+    if (!block->memory) return LBVH_OUT_OF_MEMORY;
+    block->bytes = bytes;
+    return lbvh_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+}
+
+template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+
+template <class Key>
+cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys, cub::DoubleBuffer<int32_t> &ids, int32_t n,
+                              int bits, cudaStream_t stream)
+{
+    return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
+}
+
+/* Temporary storage of the largest CUB call over m keys or rows. */
+template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
+{
+    size_t scan = 0, sort = 0;
+    cub::DoubleBuffer<Key> keys;
+    cub::DoubleBuffer<int32_t> ids;
+    if (lbvh_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, scan, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)m + 1)))
+        return LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr))) return LBVH_CUDA_ERROR;
+    *bytes = scan > sort ? scan : sort;
+    return LBVH_OK;
+}
+
+/* Grows what searches need: rows and temporary storage for m of them, and keys and ids where they are sorted. */
+lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, cudaStream_t stream)
+{
+    size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
+    lbvh_result result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
+    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], ((size_t)m + 1) * sizeof(int64_t), stream);
+    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, stream);
+    for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B && result == LBVH_OK; which++)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[which], words, stream);
+    return result;
+}
+
+/* Grows what a build over n elements needs, and points the arrays at it. */
+lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    lbvh *tree = &gpu->device.tree;
+    size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
+    bool const wide = tree->desc.bits > 32;
+    lbvh_result result = lbvh_i_sizes(&tree->desc, n, bytes);
+    if (result != LBVH_OK) return result;
+    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts); /* n + 1 bytes, then the facts */
+    scratch[LBVH_I_KEYS_A] = scratch[LBVH_I_KEYS_B] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    scratch[LBVH_I_IDS_A] = scratch[LBVH_I_IDS_B] = (size_t)n * sizeof(int32_t);
+    scratch[LBVH_I_MEETING] = ((size_t)n + 1) * sizeof(int32_t); /* both builders: a refit merges */
+    if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
+    result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
+                  : lbvh_i_temp_bytes<uint32_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP]);
+    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) result = lbvh_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
+    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+    if (result != LBVH_OK) return result;
+    lbvh_i_bind(tree, gpu->block);
+    gpu->d_facts = reinterpret_cast<lbvh_cuda_facts *>(tree->prefix + ((size_t)n + 8) / 8 * 8);
+    return LBVH_OK;
+}
+
+/* Empties the tree and takes over a checked desc, as lbvh_i_begin does for the host. */
+lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_t stream)
+{
+    lbvh *tree = &gpu->device.tree;
+    lbvh_cuda_allocator const had = tree->desc.cuda_allocator;
+    gpu->stream = stream;
+    bool holds = false;
+    for (int b = 0; b < LBVH_BLOCKS; b++) holds |= gpu->block[b].memory != nullptr;
+    for (int b = 0; b < LBVH_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
+    lbvh_result const result = lbvh_i_begin(tree, desc);
+    if (result != LBVH_OK) return result;
+    lbvh_cuda_allocator const given = tree->desc.cuda_allocator;
+    if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
+        tree->desc.cuda_allocator = had;
+        return LBVH_BAD_ALLOCATOR;
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: lattice and codes
+   ------------------------------------------------------------------------------------------------ */
+
+/* Where the elements are read from. */
+struct lbvh_i_input {
+    const lbvh_real *data;
+    size_t stride;
+};
+
+/* Reals as integers of the same order, above 0: negative ones have all bits flipped, others the sign. */
+__device__ unsigned long long lbvh_i_order_of(lbvh_real x)
+{
+    unsigned long long const bits = (unsigned long long)__double_as_longlong((double)x);
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+__device__ lbvh_real lbvh_i_real_of(unsigned long long order)
+{
+    unsigned long long const sign = 1ull << 63;
+    return (lbvh_real)__longlong_as_double((long long)(order & sign ? order ^ sign : ~order));
+}
+
+/* Reports an element that is left out. */
+__device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_t i)
+{
+    int const sort = result == LBVH_NOT_FINITE ? 0 : result == LBVH_INVERTED ? 1 : 2;
+    atomicMax(&facts->first_bad[sort], INT_MAX - i);
+}
+
+/* The bounds of all half centres. A minimum is kept as the maximum of the complement: one clearing to 0 starts all. */
+__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n,
+                                                                     lbvh_cuda_facts *facts)
+{
+    __shared__ lbvh_real shared[6][lbvh_i_block / 32];
+    lbvh_real min[3], max[3], most[6];
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
+    for (int64_t i = lbvh_i_thread(); i < n; i += gridDim.x * blockDim.x) {
+        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i, min, max);
+        for (int a = 0; a < 3 && box == LBVH_OK; a++) {
+            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
+            most[a] = lbvh_i_max(most[a], half_centre);
+            most[3 + a] = lbvh_i_max(most[3 + a], -half_centre);
+        }
+    }
+    for (int a = 0; a < 6; a++) {
+        for (int step = 16; step > 0; step /= 2) most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
+        if (lane == 0) shared[a][warp] = most[a];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 6) return;
+    lbvh_real all = shared[threadIdx.x][0];
+    for (int w = 1; w < lbvh_i_block / 32; w++) all = lbvh_i_max(all, shared[threadIdx.x][w]);
+    unsigned long long *const to = reinterpret_cast<unsigned long long *>(threadIdx.x < 3 ? facts->most : facts->least) + threadIdx.x % 3;
+    if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
+}
+
+/* The lattice of these bounds; facts keep the least as the largest negative. */
+__device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_facts *facts)
+{
+    lbvh_real least[3], most[3];
+    for (int a = 0; a < 3; a++) {
+        bool const any = facts->most[a] != 0; /* no valid element, no bounds */
+        least[a] = any ? -lbvh_i_real_of(facts->least[a]) : lbvh_i_infinity();
+        most[a] = any ? lbvh_i_real_of(facts->most[a]) : -lbvh_i_infinity();
+    }
+    return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
+}
+
+template <class Key>
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, bool bounds_given, Key *keys, int32_t *ids,
+                       lbvh_cuda_facts *facts)
+{
+    const lbvh &tree = device.tree;
+    __shared__ lbvh_lattice lattice;
+    lbvh_real min[3], max[3];
+    int32_t const i = lbvh_i_thread();
+    if (threadIdx.x == 0) lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
+    __syncthreads();
+    if (i >= tree.n) return;
+    lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, i, min, max);
+    if (box != LBVH_OK) lbvh_i_report(facts, box, i);
+    keys[i] = (Key)lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
+    ids[i] = i;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: leaves
+   ------------------------------------------------------------------------------------------------ */
+
+/* A node in one piece, as lbvh_i_fetch. */
+__device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &node)
+{
+#if LBVH_I_REAL_KIND == 1
+    float4 *const words = reinterpret_cast<float4 *>(to);
+    words[0] = make_float4(node.min[0], node.min[1], node.min[2], __int_as_float(node.link));
+    words[1] = make_float4(node.max[0], node.max[1], node.max[2], __int_as_float(node.skip));
+#else
+    *to = node;
+#endif
+}
+
+/* prefix[k] from the sorted codes, for every border; and the codes themselves, where they are kept. */
+template <class Key>
+__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread();
+    if (k > tree.n) return;
+    bool const inside = k > 0 && k < tree.n;
+    int const bits = lbvh_i_code_bits(&tree.desc);
+    tree.prefix[k] = inside ? (uint8_t)(1 + lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k)) : (uint8_t)0;
+    if (tree.code && k < tree.n) tree.code[k] = codes[k];
+}
+
+/* Leaf k: box and id, without its skip. ids NULL: the leaf is there already, and gets a new box. */
+__device__ __forceinline__ lbvh_node lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input, const int32_t *ids, int32_t k)
+{
+    lbvh_node leaf;
+    leaf.link = ids ? ids[k] : tree.node[tree.first_leaf + k].link;
+    leaf.skip = -1;
+    (void)lbvh_box_of(&tree.desc, input.data, input.stride, leaf.link, leaf.min, leaf.max);
+    lbvh_i_fill_gaps(&leaf);
+    return leaf;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: LBVH_MERGE, in two parts
+
+   Every border between two neighbouring leaves splits one inner node (Apetrei 2014), which reaches on each side to the nearest border with a
+   smaller prefix. Nodes that lie within the 256 leaves of a block, nearly all, are made without a word between threads:
+
+       1. a thread makes a leaf; the block notes the least prefix of every 2, 4, .. 256 borders
+       2. a thread takes a border, and finds the node's two ends by steps of 128, 64, .. 1 over those minima
+       3. boxes of every 2, 4, .. leaves in turn; a node of m leaves is covered by two of the largest power of 2 that is not above m
+       4. a node whose parent reaches beyond the block is an orphan, and there are some 2 log n to a block. They climb in a second kernel: at
+          its parent's border a node waits for its sibling, or finds it waiting there and makes the parent. They meet behind fences, whose
+          wait would hold up the first kernel.
+
+       prefix of    | 4 | 3 | 5 | 1 |      the border with prefix 3 splits the leaves between the borders 0 and 1: four leaves, two boxes of
+       borders      0   .   .   .   1      two. That with 5: the nearest smaller ones are 3 and 1: two leaves.
+   ------------------------------------------------------------------------------------------------ */
+
+constexpr int lbvh_i_levels = 8; /* of a block: 2^8 leaves */
+
+/* Half a box, and the mask of what is in it (min) or nothing (max): apart, so that neighbouring threads use neighbouring banks. */
+struct LBVH_ALIGN_NODE lbvh_i_corner {
+    lbvh_real x[3];
+    uint32_t mask;
+};
+
+/* Leaves and borders are counted from the block's first; border b lies before leaf b. */
+struct lbvh_i_windows {
+    uint8_t least[lbvh_i_levels + 1][lbvh_i_block + 1]; /* [j][b]: the least prefix of borders b .. b + 2^j - 1 */
+    bool beyond[lbvh_i_block + 1];                      /* does the node that border b splits reach beyond the block? */
+    lbvh_i_corner min[2][lbvh_i_block], max[2][lbvh_i_block]; /* of the box around leaves k .. k + 2^j - 1, for j and for j + 1 */
+};
+
+/* Step 1, for borders. Those behind the last leaf of all have prefix 0. */
+__device__ __forceinline__ void lbvh_i_note_prefixes(const lbvh &tree, lbvh_i_windows &w, int32_t begin)
+{
+    int const t = (int)threadIdx.x;
+    for (int b = t; b <= lbvh_i_block; b += lbvh_i_block) w.least[0][b] = begin + b < tree.n ? tree.prefix[begin + b] : (uint8_t)0;
+    for (int j = 1; j <= lbvh_i_levels; j++) {
+        int const half = 1 << (j - 1);
+        __syncthreads();
+        if (t + 2 * half > lbvh_i_block + 1) continue;
+        uint8_t const left = w.least[j - 1][t], right = w.least[j - 1][t + half];
+        w.least[j][t] = left < right ? left : right;
+    }
+    __syncthreads();
+}
+
+/* Step 2: the nearest border right of b with a smaller prefix; behind the last border: none in this block. */
+__device__ __forceinline__ int lbvh_i_end_right(const lbvh_i_windows &w, int b)
+{
+    uint8_t const prefix = w.least[0][b];
+    int at = b + 1;
+    for (int j = lbvh_i_levels; j >= 0; j--)
+        if (at + (1 << j) <= lbvh_i_block + 1 && w.least[j][at] > prefix) at += 1 << j;
+    return at;
+}
+
+/* The same to the left; -1: none in this block. */
+__device__ __forceinline__ int lbvh_i_end_left(const lbvh_i_windows &w, int b)
+{
+    uint8_t const prefix = w.least[0][b];
+    int at = b - 1;
+    for (int j = lbvh_i_levels; j >= 0; j--)
+        if (at + 1 >= 1 << j && w.least[j][at + 1 - (1 << j)] > prefix) at -= 1 << j;
+    return at;
+}
+
+/* Box a, widened to hold b too; link and skip are a's. */
+__device__ __forceinline__ lbvh_node lbvh_i_union(lbvh_node a, const lbvh_node &b)
+{
+    for (int x = 0; x < 3; x++) {
+        a.min[x] = lbvh_i_min(a.min[x], b.min[x]);
+        a.max[x] = lbvh_i_max(a.max[x], b.max[x]);
+    }
+    return a;
+}
+
+/* A box with a mask. */
+struct lbvh_i_masked {
+    lbvh_node node;
+    uint32_t mask;
+};
+
+__device__ __forceinline__ lbvh_i_masked lbvh_i_join_masked(const lbvh_i_masked &a, const lbvh_i_masked &b)
+{
+    lbvh_i_masked const both = {lbvh_i_union(a.node, b.node), a.mask | b.mask};
+    return both;
+}
+
+__device__ __forceinline__ void lbvh_i_put_window(lbvh_i_windows &w, int side, int k, const lbvh_i_masked &box)
+{
+#if LBVH_I_REAL_KIND == 1
+    reinterpret_cast<float4 *>(w.min[side])[k] = make_float4(box.node.min[0], box.node.min[1], box.node.min[2], __uint_as_float(box.mask));
+    reinterpret_cast<float4 *>(w.max[side])[k] = make_float4(box.node.max[0], box.node.max[1], box.node.max[2], 0);
+#else
+    for (int a = 0; a < 3; a++) {
+        w.min[side][k].x[a] = box.node.min[a];
+        w.max[side][k].x[a] = box.node.max[a];
+    }
+    w.min[side][k].mask = box.mask;
+#endif
+}
+
+__device__ __forceinline__ lbvh_i_masked lbvh_i_get_window(const lbvh_i_windows &w, int side, int k)
+{
+    lbvh_i_masked box;
+#if LBVH_I_REAL_KIND == 1
+    float4 const low = reinterpret_cast<const float4 *>(w.min[side])[k], high = reinterpret_cast<const float4 *>(w.max[side])[k];
+    box.node.min[0] = low.x;
+    box.node.min[1] = low.y;
+    box.node.min[2] = low.z;
+    box.mask = __float_as_uint(low.w);
+    box.node.max[0] = high.x;
+    box.node.max[1] = high.y;
+    box.node.max[2] = high.z;
+#else
+    for (int a = 0; a < 3; a++) {
+        box.node.min[a] = w.min[side][k].x[a];
+        box.node.max[a] = w.max[side][k].x[a];
+    }
+    box.mask = w.min[side][k].mask;
+#endif
+    return box;
+}
+
+/* Step 3: the box and mask of leaves first .. last of the block, for the node of each thread (none: first = last). Its leaf is `box`. Of m leaves,
+   2^j < m <= 2^(j+1), two windows of 2^j leave none out. */
+__device__ __forceinline__ lbvh_i_masked lbvh_i_cover(lbvh_i_windows &w, lbvh_i_masked box, int first, int last)
+{
+    int const t = (int)threadIdx.x, level = last > first ? 31 - __clz(last - first) : -1;
+    lbvh_i_masked cover = box;
+    for (int j = 0; j < lbvh_i_levels; j++) {
+        lbvh_i_put_window(w, j % 2, t, box);
+        __syncthreads();
+        if (j == level) cover = lbvh_i_join_masked(lbvh_i_get_window(w, j % 2, first), lbvh_i_get_window(w, j % 2, last + 1 - (1 << j)));
+        if (t + (1 << j) < lbvh_i_block) box = lbvh_i_join_masked(box, lbvh_i_get_window(w, j % 2, t + (1 << j)));
+    }
+    return cover;
+}
+
+/* Stores node `number`. */
+__device__ __forceinline__ void lbvh_i_store_node(const lbvh &tree, int32_t number, lbvh_i_masked box, int32_t link, int32_t skip)
+{
+    if (tree.mask) tree.mask[number] = box.mask;
+    box.node.link = link;
+    box.node.skip = skip;
+    lbvh_i_fill_gaps(&box.node);
+    lbvh_i_store(&tree.node[number], box.node);
+}
+
+/* Makes and stores leaf k. */
+__device__ __forceinline__ lbvh_i_masked lbvh_i_store_leaf(const lbvh &tree, const lbvh_i_input &input, const int32_t *ids, int32_t k)
+{
+    lbvh_i_masked leaf;
+    int32_t const number = tree.first_leaf + k;
+    leaf.node = lbvh_i_make_leaf(tree, input, ids, k);
+    leaf.mask = !tree.mask ? 0 : ids ? tree.desc.masks[leaf.node.link] : tree.mask[number];
+    lbvh_i_store_node(tree, number, leaf, leaf.node.link, lbvh_i_skip(tree.prefix, tree.n, k));
+    return leaf;
+}
+
+__device__ __forceinline__ int32_t lbvh_i_left_of(const lbvh &tree, int32_t border, int32_t first)
+{
+    return first == border - 1 ? tree.first_leaf + first : border - 1;
+}
+
+/* The border at which a node's parent is split. */
+__device__ __forceinline__ int32_t lbvh_i_parent_border(const lbvh &tree, int32_t first, int32_t last)
+{
+    return lbvh_i_is_left(tree.prefix, first, last) ? last + 1 : first;
+}
+
+/* Nodes that end step 3 without a parent, in no order. */
+struct lbvh_i_orphans {
+    int32_t *count, *first, *last;
+};
+
+/* A place on the list for each thread that has an orphan; one atomic per warp. */
+__device__ __forceinline__ void lbvh_i_list_orphan(const lbvh_i_orphans &orphans, bool is_one, int32_t first, int32_t last)
+{
+    unsigned const ones = __ballot_sync(0xFFFFFFFFu, is_one);
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t slot = 0;
+    if (ones == 0) return;
+    if (lane == 0) slot = atomicAdd(orphans.count, __popc(ones));
+    slot = __shfl_sync(0xFFFFFFFFu, slot, 0) + __popc(ones & ((1u << lane) - 1));
+    if (!is_one) return;
+    orphans.first[slot] = first;
+    orphans.last[slot] = last;
+}
+
+/* Steps 1 to 3. */
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids, lbvh_i_orphans orphans)
+{
+    __shared__ lbvh_i_windows w;
+    const lbvh &tree = device.tree;
+    int const b = (int)threadIdx.x;
+    int32_t const begin = (int32_t)blockIdx.x * lbvh_i_block, k = begin + b;
+    bool const has_leaf = k < tree.n, has_border = b > 0 && has_leaf;
+    lbvh_i_masked leaf = {};
+    if (has_leaf) leaf = lbvh_i_store_leaf(tree, input, ids, k);
+    lbvh_i_note_prefixes(tree, w, begin);
+    int const end_left = has_border ? lbvh_i_end_left(w, b) : -1, end_right = has_border ? lbvh_i_end_right(w, b) : lbvh_i_block + 1;
+    bool const within = end_left >= 0 && end_right <= lbvh_i_block;
+    w.beyond[b] = !within;
+    if (b == 0) w.beyond[lbvh_i_block] = true;
+    int32_t const first = begin + end_left, last = begin + end_right - 1;
+    lbvh_i_masked const cover = lbvh_i_cover(w, leaf, within ? end_left : 0, within ? end_right - 1 : 0);
+    if (within)
+        lbvh_i_store_node(tree, lbvh_i_number(tree.prefix, tree.first_leaf, first, last), cover, lbvh_i_left_of(tree, k, first),
+                          lbvh_i_skip(tree.prefix, tree.n, last));
+    lbvh_i_list_orphan(orphans, has_leaf && w.beyond[has_leaf ? lbvh_i_parent_border(tree, k, k) - begin : 0], k, k);
+    lbvh_i_list_orphan(orphans, within && w.beyond[within ? lbvh_i_parent_border(tree, first, last) - begin : 0], first, last);
+}
+
+/* Step 4: a thread for each orphan, which it carries along with the prefixes of its two borders. A meeting place is -1 again when both have come. */
+__device__ __forceinline__ void lbvh_i_climb(const lbvh &tree, int32_t *meeting, int32_t first, int32_t last)
+{
+    uint8_t at_first = tree.prefix[first], behind_last = tree.prefix[last + 1];
+    bool is_left = behind_last > at_first;
+    int32_t number = first == last ? tree.first_leaf + first : is_left ? last : first;
+    lbvh_i_masked own = {lbvh_i_fetch(&tree.node[number]), tree.mask ? tree.mask[number] : 0};
+    while (first > 0 || last < tree.n - 1) { /* until it is the root */
+        int32_t const border = is_left ? last + 1 : first;
+        __threadfence(); /* the node is stored */
+        int32_t const far_end = atomicExch(&meeting[border], is_left ? first : last);
+        if (far_end < 0) return;
+        __threadfence();
+        atomicExch(&meeting[border], -1);
+        int32_t const inner = is_left ? border : border - 1, sibling = far_end == inner ? tree.first_leaf + inner : inner;
+        lbvh_i_masked const other = {lbvh_i_fetch(&tree.node[sibling]), tree.mask ? tree.mask[sibling] : 0};
+        int32_t const left = is_left ? number : sibling, skip = is_left ? other.node.skip : own.node.skip;
+        if (is_left) behind_last = tree.prefix[far_end + 1];
+        else at_first = tree.prefix[far_end];
+        if (is_left) last = far_end;
+        else first = far_end;
+        own = lbvh_i_join_masked(own, other);
+        own.node.skip = skip;
+        is_left = behind_last > at_first;
+        number = is_left ? last : first;
+        lbvh_i_store_node(tree, number, own, left, skip);
+    }
+}
+
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_climb_kernel(__grid_constant__ const lbvh_device device, int32_t *meeting, lbvh_i_orphans orphans)
+{
+    int32_t const count = *orphans.count;
+    for (int32_t x = lbvh_i_thread(); x < count; x += (int32_t)(gridDim.x * blockDim.x))
+        lbvh_i_climb(device.tree, meeting, orphans.first[x], orphans.last[x]);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first: every inner node on its own, then boxes from
+   the leaves up with one counter per node
+   ------------------------------------------------------------------------------------------------ */
+
+/* Common bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
+__device__ __forceinline__ int lbvh_i_delta(const lbvh &tree, int bits, int32_t i, int32_t j)
+{
+    return j < 0 || j >= tree.n ? -1 : lbvh_i_common(bits, tree.code[i], tree.code[j], i, j);
+}
+
+/* The far end of inner node i's range. Direction: the side where leaf i has more in common with its neighbour; there on as long as
+   there is more in common than on the other side, which is the sibling's. First in doubled steps, then by bisection. */
+__device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
+{
+    int32_t const d = lbvh_i_delta(tree, bits, i, i + 1) > lbvh_i_delta(tree, bits, i, i - 1) ? 1 : -1;
+    int const least = lbvh_i_delta(tree, bits, i, i - d);
+    int32_t bound = 2, length = 0;
+    while (bound < tree.n && lbvh_i_delta(tree, bits, i, i + d * bound) > least) bound *= 2;
+    for (int32_t step = bound / 2; step > 0; step /= 2)
+        if (lbvh_i_delta(tree, bits, i, i + d * (length + step)) > least) length += step;
+    return i + d * length;
+}
+
+__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent, int32_t *arrived)
+{
+    const lbvh &tree = device.tree;
+    int32_t const i = lbvh_i_thread(), bits = lbvh_i_code_bits(&tree.desc);
+    if (i >= tree.first_leaf) return;
+    int32_t const other = lbvh_i_other_end(tree, bits, i), first = other < i ? other : i, last = other < i ? i : other;
+    int32_t const split = lbvh_i_find_split(tree.code, bits, first, last);
+    int32_t const left = split == first ? tree.first_leaf + split : split, right = split + 1 == last ? tree.first_leaf + last : split + 1;
+    tree.node[i].link = left;
+    tree.node[i].skip = lbvh_i_skip(tree.prefix, tree.n, last);
+    parent[left] = parent[right] = i;
+    if (i == 0) parent[0] = -1;
+    arrived[i] = 0;
+}
+
+/* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. */
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids, const int32_t *parent, int32_t *arrived)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread();
+    if (k >= tree.n) return;
+    (void)lbvh_i_store_leaf(tree, input, ids, k);
+    for (int32_t at = tree.n > 1 ? parent[tree.first_leaf + k] : -1; at >= 0; at = parent[at]) {
+        __threadfence();
+        if (atomicAdd(&arrived[at], 1) == 0) return;
+        __threadfence();
+        lbvh_i_join(&tree, at, tree.node[at].link, lbvh_right_child(&tree, &tree.node[at]));
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: in order
+   ------------------------------------------------------------------------------------------------ */
+
+/* A few blocks for each SM of a large GPU, whatever n: each thread takes many turns. */
+constexpr int64_t lbvh_i_many_turns = 4 * 132 * lbvh_i_block;
+
+int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
+
+/* Leaves and inner nodes by merging. ids NULL: a refit. The list of orphans lies where the sort no longer needs its memory. */
+lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    int32_t *const ids_a = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), *const ids_b = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B);
+    lbvh_i_orphans const orphans = {&gpu->d_facts->orphans, lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEYS_A), ids == ids_a ? ids_b : ids_a};
+    lbvh_result const result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_merge_kernel, gpu->device, input, ids, orphans);
+    if (result != LBVH_OK || n <= lbvh_i_block) return result;
+    return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_climb_kernel, gpu->device,
+                         lbvh_i_scratch<int32_t>(gpu, LBVH_I_MEETING), orphans);
+}
+
+lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived + n;
+    lbvh_result const result = lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block, lbvh_i_split_kernel, gpu->device, parent, arrived);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_boxes_up_kernel, gpu->device, input, ids, parent, arrived);
+}
+
+lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
+{
+    return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+}
+
+/* Codes, sort, prefixes, nodes. */
+template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
+{
+    const lbvh *tree = &gpu->device.tree;
+    int32_t const n = tree->n;
+    bool const given = lbvh_i_bounds_given(&tree->desc);
+    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
+    cub::DoubleBuffer<Key> keys(lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    lbvh_result result = lbvh_i_clear_facts(gpu, stream);
+    if (result == LBVH_OK && !given)
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_bounds_kernel,
+                               gpu->device, input, n, gpu->d_facts);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_keys_kernel<Key>, gpu->device, input, given, keys.Current(), ids.Current(),
+                               gpu->d_facts);
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n, lbvh_i_code_bits(&tree->desc), stream)))
+        return LBVH_CUDA_ERROR;
+    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block, lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current());
+    if (result != LBVH_OK) return result;
+    if (tree->desc.builder == LBVH_SPLIT) return lbvh_i_cuda_split(gpu, input, ids.Current(), stream);
+    return lbvh_i_cuda_merge(gpu, input, ids.Current(), stream);
+}
+
+/* Reports what a refit leaves out. (A build does it beside the codes.) */
+__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
+{
+    lbvh_real min[3], max[3];
+    int32_t const i = lbvh_i_thread();
+    if (i >= device.tree.n) return;
+    lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, i, min, max);
+    if (box != LBVH_OK) lbvh_i_report(facts, box, i);
+}
+
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input, int32_t n, lbvh_real *boxes)
+{
+    lbvh_real min[3], max[3];
+    int32_t const i = lbvh_i_thread();
+    if (i >= n) return;
+    (void)lbvh_box_of(&desc, input.data, input.stride, i, min, max);
+    for (int a = 0; a < desc.dim; a++) {
+        boxes[2 * (int64_t)i * desc.dim + a] = min[a];
+        boxes[(2 * (int64_t)i + 1) * desc.dim + a] = max[a];
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>walk: the 32 searches of a warp together
+
+   Searches that are near each other visit nearly the same nodes, but a thread for each would fetch them one by one, 32 addresses at a time: the
+   caches' port is what such a search waits for. So a warp walks as one: at each node, which all lanes fetch at once, they vote whether anyone
+   needs it. A subtree of at most 32 leaves is not walked: each lane fetches one of its leaves, and those near any of the searches are put into
+   a batch in shared memory, which every lane then goes through for its own search.
+
+       walk      o            vote per node: does anyone meet it?             leaves stay in the order of their places, so the
+                / \                                                           results are those of lbvh_next, in its order
+       fetch   a b c d e f .. at most 32 leaves, one per lane
+       batch   b d e          those near the warp's searches as a whole
+       test    every lane its own search against b, d, e
+   ------------------------------------------------------------------------------------------------ */
+
+/* Blocks of the searches: less than in the builds, for long searches hold their block's place. 12 of them fit an SM when a thread takes no more than 40
+   registers: 0.56 ms instead of 0.58 for the radius counts of uniform-1M on an H200. */
+constexpr int lbvh_i_search_block = 128, lbvh_i_search_blocks = 8;
+
+/* What is tested, chosen on the host so that each kernel holds one test only. */
+enum lbvh_i_test {
+    LBVH_I_BOX,     /* boxes that overlap a box */
+    LBVH_I_SPHERE,  /* boxes within a radius */
+    LBVH_I_POINTS   /* the same where all leaves are points: half the work */
+};
+
+/* Leaves on their way from the walk to the test, which takes 32 at a time. */
+struct lbvh_i_warp_batch {
+    lbvh_node leaf[64]; /* their places in `skip` */
+    uint32_t mask[64];
+};
+
+template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
+{
+    if (Test == LBVH_I_BOX) return lbvh_boxes_touch(&leaf, o.min, o.max);
+    if (Test == LBVH_I_SPHERE) return lbvh_box_distance2(&leaf, o.min) <= o.reach2;
+    return lbvh_i_square(leaf.min[0] - o.min[0], leaf.min[1] - o.min[1], leaf.min[2] - o.min[2]) <= o.reach2;
+}
+
+template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
+{
+    return lbvh_i_meets_leaf<Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE>(o, node);
+}
+
+/* The searches of a warp as one. */
+__device__ __forceinline__ lbvh_i_crowd lbvh_i_gather_crowd(const lbvh_overlap &o)
+{
+    lbvh_i_crowd crowd;
+    crowd.reach2 = o.reach2;
+    for (int a = 0; a < 3; a++) {
+        crowd.min[a] = o.min[a];
+        crowd.max[a] = o.max[a];
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        crowd.reach2 = lbvh_i_max(crowd.reach2, __shfl_xor_sync(0xFFFFFFFFu, crowd.reach2, step));
+        for (int a = 0; a < 3; a++) {
+            crowd.min[a] = lbvh_i_min(crowd.min[a], __shfl_xor_sync(0xFFFFFFFFu, crowd.min[a], step));
+            crowd.max[a] = lbvh_i_max(crowd.max[a], __shfl_xor_sync(0xFFFFFFFFu, crowd.max[a], step));
+        }
+    }
+    return crowd;
+}
+
+/* Could any search of the crowd meet this leaf? Its distance to a box of centres, rounded as each search rounds, is not above that to any of them. */
+template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(const lbvh_i_crowd &crowd, const lbvh_node &leaf)
+{
+    lbvh_real away[3] = {0, 0, 0};
+    for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
+        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - crowd.max[a], crowd.min[a] - leaf.max[a]), 0);
+    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, crowd.min, crowd.max) : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
+}
+
+/* A search that nothing meets, for lanes that have none. */
+__device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
+{
+    lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()}, low[3] = {-high[0], -high[0], -high[0]};
+    return lbvh_i_overlap(tree, high, low, -1, -1);
+}
+
+/* Every lane's own search against the first 32 leaves of the batch, or what there is: a bit for each that it meets. */
+template <lbvh_i_test Test, bool Later, bool Masked>
+__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after, const lbvh_i_warp_batch &batch, int waiting)
+{
+    unsigned hits = 0;
+#pragma unroll 8
+    for (int c = 0; c < 32; c++) {
+        lbvh_node const leaf = lbvh_i_fetch(&batch.leaf[c]);
+        bool meets = lbvh_i_meets_leaf<Test>(o, leaf);
+        if (Later) meets = meets & (leaf.skip > after);
+        if (Masked) meets = meets & ((batch.mask[c] & o.filter) != 0);
+        hits |= meets ? 1u << c : 0u;
+    }
+    return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
+}
+
+/* What lies behind the first 32 moves to the front. */
+__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting, bool masked)
+{
+    int const lane = (int)(threadIdx.x % 32), left = waiting > 32 ? waiting - 32 : 0;
+    __syncwarp();
+    if (lane < left) {
+        batch.leaf[lane] = batch.leaf[32 + lane];
+        if (masked) batch.mask[lane] = batch.mask[32 + lane];
+    }
+    __syncwarp();
+    return left;
+}
+
+/* Leaves begin .. last, a leaf per lane: those near the crowd go to the end of the batch. */
+template <lbvh_i_test Test, bool Masked>
+__device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const lbvh_i_crowd &crowd, int32_t begin, int32_t last, lbvh_i_warp_batch &batch,
+                                                  int waiting)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    bool const has_leaf = lane <= last - begin;
+    int32_t const place = has_leaf ? begin + lane : last;
+    lbvh_node leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + place]);
+    leaf.skip = place;
+    unsigned const nears = __ballot_sync(0xFFFFFFFFu, has_leaf && lbvh_i_leaf_near<Test>(crowd, leaf));
+    if (nears >> lane & 1) {
+        int const slot = waiting + __popc(nears & ((1u << lane) - 1));
+        batch.leaf[slot] = leaf;
+        if (Masked) batch.mask[slot] = tree.mask[tree.first_leaf + place];
+    }
+    return waiting + __popc(nears);
+}
+
+/* The walk of a warp from node `at`: hits(bits) for every batch; the lane that calls it has met the batch's leaf c where bit c is set. Batches come by
+   ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a right child or a leaf: its number tells its
+   first leaf. */
+template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
+__device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at, lbvh_i_warp_batch &batch, Hits hits)
+{
+    constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64; /* leaves of a subtree that is taken whole */
+    lbvh_i_crowd const crowd = lbvh_i_gather_crowd(o);
+    int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
+    int waiting = 0;
+    while (at >= 0) {
+        lbvh_node const node = lbvh_i_fetch(&tree.node[at]);
+        bool meets = lbvh_i_meets_node<Test>(o, node);
+        if (Masked) meets = meets & ((tree.mask[at] & o.filter) != 0);
+        if (__any_sync(0xFFFFFFFFu, meets)) {
+            int32_t const last = lbvh_last_place(&tree, &node);
+            if (last - first >= few) {
+                at = node.link;
+                continue;
+            }
+            for (; first <= last; first += 32) {
+                waiting = lbvh_i_take_warp_leaves<Test, Masked>(tree, crowd, first, last, batch, waiting);
+                if (waiting < 32) continue;
+                __syncwarp();
+                hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
+                waiting = lbvh_i_shift_batch(batch, waiting, Masked);
+            }
+        }
+        at = node.skip;
+        first = at < tree.first_leaf ? at : at - tree.first_leaf;
+    }
+    __syncwarp();
+    if (waiting > 0) hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, waiting));
+    __syncwarp();
+}
+
+template <lbvh_i_test Test, bool Later, class Hits>
+__device__ __forceinline__ void lbvh_i_walk_together(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at, lbvh_i_warp_batch &batch, Hits hits)
+{
+    if (tree.mask) lbvh_i_walk_as_one<Test, Later, true>(tree, o, after, at, batch, hits);
+    else lbvh_i_walk_as_one<Test, Later, false>(tree, o, after, at, batch, hits);
+}
+
+/* met(id, place) for each bit of hits. */
+template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits, Met met)
+{
+    for (; hits; hits &= hits - 1) {
+        const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
+        met(leaf.link, leaf.skip);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>pairs
+   ------------------------------------------------------------------------------------------------ */
+
+/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_as_one. */
+template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch, Hits hits)
+{
+    int32_t const place = lbvh_i_thread(), begin = place - (int32_t)(threadIdx.x % 32);
+    lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place) : lbvh_i_no_search(&tree);
+    lbvh_i_walk_together<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+}
+
+/* Pairs of each place with later ones; either the total, or per place for the scan. */
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows)
+{
+    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
+    int32_t const place = lbvh_i_thread();
+    long long count = 0;
+    lbvh_i_each_later(device.tree, batches[threadIdx.x / 32], [&](unsigned hits) { count += __popc(hits); });
+    if (rows && place <= device.tree.n) rows[place] = count;
+    if (!total) return;
+    for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(0xFFFFFFFFu, count, step);
+    if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(total, (unsigned long long)count);
+}
+
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, int32_t *pairs, int64_t capacity)
+{
+    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
+    lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
+    int32_t const place = lbvh_i_thread();
+    bool const searching = place < device.tree.n;
+    int64_t slot = searching ? rows[place] : 0;
+    int32_t const id = searching ? device.tree.node[device.tree.first_leaf + place].link : -1;
+    lbvh_i_each_later(device.tree, batch, [&](unsigned hits) {
+        lbvh_i_each_hit(batch, hits, [&](int32_t other, int32_t) {
+            if (slot < capacity) {
+                pairs[2 * slot] = id;
+                pairs[2 * slot + 1] = other;
+            }
+            slot++;
+        });
+    });
+}
+
+/* rows[q] = counts become begins; rows[m] the total. */
+lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStream_t stream)
+{
+    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
+    return lbvh_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>query: a thread per search, neighbouring threads near each other in space
+   ------------------------------------------------------------------------------------------------ */
+
+/* Morton codes of 30 bits of the queries, over the box of the tree. */
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries, uint32_t *keys, int32_t *order)
+{
+    const lbvh &tree = device.tree;
+    lbvh_real least[3], most[3], min[3], max[3];
+    int32_t const q = lbvh_i_thread();
+    if (q >= queries.n) return;
+    lbvh_node const root = lbvh_i_fetch(tree.node);
+    for (int a = 0; a < 3; a++) {
+        least[a] = root.min[a] / 2;
+        most[a] = root.max[a] / 2;
+    }
+    lbvh_lattice const lattice = lbvh_i_lattice_of(tree.desc.dim, 30, least, most);
+    lbvh_desc const desc = lbvh_i_query_desc(&tree, &queries);
+    (void)lbvh_box_of(&desc, queries.data, queries.stride, q, min, max);
+    keys[q] = (uint32_t)lbvh_i_code(&lattice, tree.desc.dim, 30, min, max);
+    order[q] = q;
+}
+
+/* The order to take the queries in; NULL: as they are. */
+lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t **order, cudaStream_t stream)
+{
+    *order = nullptr;
+    if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0) return LBVH_OK;
+    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
+    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block, lbvh_i_query_keys_kernel, gpu->device, queries,
+                                             keys.Current(), ids.Current());
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, queries.n, 30, stream)))
+        return LBVH_CUDA_ERROR;
+    *order = ids.Current();
+    return LBVH_OK;
+}
+
+bool lbvh_i_sorts_queries(const lbvh_queries &queries) { return queries.data && !(queries.flags & LBVH_SORTED); }
+
+/* Do the searches of a warp lie so close together that walking as one pays? Own elements always do. Of others, the centres must
+   lie within a few times what the searches reach. */
+__device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
+{
+    constexpr lbvh_real few = 4;
+    bool const searching = o.at >= 0;
+    lbvh_real width = o.reach2 > 0 ? 2 * sqrt(o.reach2) : 0, spread = 0;
+    for (int a = 0; a < 3; a++) {
+        lbvh_real const middle = o.min[a] / 2 + o.max[a] / 2;
+        lbvh_real low = searching ? middle : lbvh_i_infinity(), high = searching ? middle : -lbvh_i_infinity();
+        for (int step = 16; step > 0; step /= 2) {
+            low = lbvh_i_min(low, __shfl_xor_sync(0xFFFFFFFFu, low, step));
+            high = lbvh_i_max(high, __shfl_xor_sync(0xFFFFFFFFu, high, step));
+        }
+        spread = lbvh_i_max(spread, high - low);
+        width = lbvh_i_max(width, o.max[a] - o.min[a]);
+    }
+    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= few * width)) > 16; /* as most see it */
+}
+
+/* What search number `turn` looks for. */
+struct lbvh_i_turn {
+    lbvh_overlap o;
+    int32_t q, row;     /* -1: there is no such search */
+    bool finds_itself;  /* among the rest; to be left out */
+};
+
+template <lbvh_i_test Test>
+__device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const lbvh_queries &queries, const int32_t *order, int32_t number)
+{
+    lbvh_i_turn turn = {lbvh_i_no_search(&tree), -1, -1, false};
+    if (number >= queries.n) return turn;
+    bool const own = queries.data == nullptr, half = (queries.flags & LBVH_HALF) != 0;
+    turn.q = order ? order[number] : number;
+    turn.row = lbvh_i_row(&tree, &queries, turn.q);
+    lbvh_overlap const o = lbvh_i_search(&tree, &queries, turn.q);
+    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return turn; /* a half walk may end where it begins */
+    turn.o = o;
+    if (!own || half) return turn;
+    lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + turn.q]);
+    turn.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) && (!tree.mask || (tree.mask[tree.first_leaf + turn.q] & o.filter));
+    return turn;
+}
+
+/* The walk of a turn: hits(bits) as lbvh_i_walk_as_one, or found(id, place) where the warp's searches are too far apart for one walk. */
+template <lbvh_i_test Test, class Hits, class Found>
+__device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_queries &queries, lbvh_i_turn &turn, lbvh_i_warp_batch &batch, Hits hits,
+                                                   Found found)
+{
+    int32_t const begin = lbvh_i_thread() - (int32_t)(threadIdx.x % 32);
+    if (queries.flags & LBVH_HALF) {
+        lbvh_i_walk_together<Test, true>(tree, turn.o, turn.q, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+    } else if (!queries.data || lbvh_i_close_together(turn.o)) {
+        lbvh_i_walk_together<Test, false>(tree, turn.o, -1, lbvh_root(&tree), batch, hits);
+    } else {
+        while (lbvh_next(&turn.o)) found(turn.o.id, turn.o.place);
+    }
+}
+
+/* Counts per row, as int32 or as int64. */
+template <lbvh_i_test Test, class Count>
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
+    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries, const int32_t *order, Count *rows)
+{
+    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
+    lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
+    int32_t count = 0;
+    lbvh_i_search_turn<Test>(device.tree, queries, turn, batches[threadIdx.x / 32], [&](unsigned hits) { count += __popc(hits); },
+                             [&](int32_t, int32_t) { count++; });
+    if (turn.row >= 0) rows[turn.row] = count - (turn.finds_itself ? 1 : 0);
+}
+
+template <lbvh_i_test Test>
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
+    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries, const int32_t *order,
+                       const int64_t *offsets, int32_t *ids, int64_t capacity)
+{
+    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
+    lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
+    lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
+    bool const places = (queries.flags & LBVH_PLACES) != 0;
+    int32_t const self = turn.finds_itself ? turn.q : -1;
+    int64_t slot = turn.row >= 0 ? offsets[turn.row] : 0;
+    auto put = [&](int32_t id, int32_t place) {
+        if (place == self) return;
+        if (slot < capacity) ids[slot] = places ? place : id;
+        slot++;
+    };
+    lbvh_i_search_turn<Test>(device.tree, queries, turn, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+}
+
+/* Which test these searches need. */
+lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
+{
+    if (queries.kind == LBVH_BOXES) return LBVH_I_BOX;
+    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINTS : LBVH_I_SPHERE;
+}
+
+template <class Count>
+lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, Count *rows, cudaStream_t stream)
+{
+    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, Count *) = {
+        lbvh_i_count_kernel<LBVH_I_BOX, Count>, lbvh_i_count_kernel<LBVH_I_SPHERE, Count>, lbvh_i_count_kernel<LBVH_I_POINTS, Count>};
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
+                         order, rows);
+}
+
+lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, const int64_t *offsets, int32_t *ids,
+                               int64_t capacity, cudaStream_t stream)
+{
+    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, const int64_t *, int32_t *, int64_t) = {
+        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>, lbvh_i_fill_kernel<LBVH_I_POINTS>};
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
+                         order, offsets, ids, capacity);
+}
+
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points, const int32_t *order, int32_t k,
+                          lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    int32_t const turn = lbvh_i_thread();
+    if (turn >= points.n) return;
+    int32_t const q = order ? order[turn] : turn;
+    int32_t *const row_ids = ids + (int64_t)q * k;
+    lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
+    int32_t count = 0;
+    lbvh_near walk = lbvh_near_point(&device, lbvh_i_at(points.data, points.stride, q), reach);
+    while (lbvh_next_near(&walk)) walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id, walk.distance2);
+    found[q] = count;
+    for (int32_t slot = count; slot < k; slot++) {
+        row_ids[slot] = -1;
+        row_distances2[slot] = lbvh_i_infinity();
+    }
+}
+
+/* The checks of a search, and its memory. */
+lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved, cudaStream_t stream)
+{
+    if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
+    lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
+    gpu->stream = stream;
+    return result == LBVH_OK ? lbvh_i_prepare_search(gpu, resolved->n, lbvh_i_sorts_queries(*resolved), stream) : result;
+}
+
+/* Copies one array between host and device. */
+lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if (bytes == 0) return LBVH_OK;
+    return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+}
+
+/* All arrays of a tree of n > 0 leaves. */
+lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    lbvh_i_piece there[3], here[3];
+    lbvh_result result = LBVH_OK;
+    lbvh_i_pieces(to, there);
+    lbvh_i_pieces(from, here);
+    for (int p = 0; p < 3 && result == LBVH_OK; p++) result = lbvh_i_copy(gpu, there[p].memory, here[p].memory, here[p].bytes, kind, stream);
+    if (result == LBVH_OK && from->code)
+        result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind, stream);
+    return result;
+}
+
+} // namespace
+
+/* ------------------------------------------------------------------------------------------------
+   what the header declares
+   ------------------------------------------------------------------------------------------------ */
+
+extern "C" {
+
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries, struct CUstream_st *stream)
+{
+    if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
+    if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
+    if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, stream);
+    return result == LBVH_OK ? lbvh_i_prepare_search(gpu, queries > n ? queries : n, queries > 0, stream) : result;
+}
+
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
+                                     struct CUstream_st *stream)
+{
+    if (!gpu || n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
+    lbvh *tree = &gpu->device.tree;
+    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
+    if (result != LBVH_OK) return result;
+    lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
+    if (input.stride == 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_cuda_prepare(gpu, n, stream);
+    if (result != LBVH_OK || n == 0) return result;
+    tree->n = n;
+    tree->first_leaf = n - 1;
+    result = tree->desc.bits > 32 ? lbvh_i_cuda_build_with<uint64_t>(gpu, input, stream) : lbvh_i_cuda_build_with<uint32_t>(gpu, input, stream);
+    if (result != LBVH_OK) tree->n = tree->first_leaf = 0;
+    return result;
+}
+
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream)
+{
+    if (!gpu) return LBVH_BAD_ARGUMENT;
+    lbvh *tree = &gpu->device.tree;
+    if (tree->n > 0 && !d_data) return LBVH_BAD_ARGUMENT;
+    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
+    if (input.stride == 0) return LBVH_BAD_ARGUMENT;
+    if (tree->n == 0) return LBVH_OK;
+    lbvh_result result = lbvh_i_clear_facts(gpu, stream);
+    if (result == LBVH_OK) result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
+    return result == LBVH_OK ? lbvh_i_cuda_merge(gpu, input, nullptr, stream) : result;
+}
+
+LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
+{
+    static const lbvh_result sorts[3] = {LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX};
+    lbvh_cuda_facts facts = {};
+    lbvh_result result = LBVH_OK;
+    int32_t first = 0;
+    if (!gpu) return LBVH_BAD_ARGUMENT;
+    lbvh *tree = &gpu->device.tree;
+    tree->bad_id = -1;
+    if (tree->n == 0) return LBVH_OK; /* nothing was built, so there are no facts */
+    if (lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream) != LBVH_OK) return LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, cudaStreamSynchronize(stream))) return LBVH_CUDA_ERROR;
+    for (int sort = 0; sort < 3; sort++) {
+        if (facts.first_bad[sort] <= first) continue; /* INT_MAX - i: the first element has the largest */
+        first = facts.first_bad[sort];
+        tree->bad_id = INT_MAX - first;
+        result = sorts[sort];
+    }
+    return result;
+}
+
+LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu)
+{
+    if (!gpu) return;
+    for (int b = 0; b < LBVH_BLOCKS; b++) lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < LBVH_CUDA_SCRATCH; b++)
+        lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
+    memset(gpu, 0, sizeof *gpu);
+}
+
+LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream)
+{
+    if (!gpu || !tree) return LBVH_BAD_ARGUMENT;
+    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    lbvh *device = &gpu->device.tree;
+    lbvh_desc desc = tree->desc;
+    desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator : tree->desc.cuda_allocator;
+    if (desc.kind == LBVH_TRIANGLES && desc.indices) desc.indices = nullptr; /* those were the host's */
+    lbvh_result result = lbvh_i_cuda_begin(gpu, &desc, stream);
+    if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, stream);
+    if (result != LBVH_OK || tree->n == 0) return result;
+    device->lattice = tree->lattice;
+    result = lbvh_i_copy_tree(gpu, device, tree, cudaMemcpyHostToDevice, stream);
+    if (result == LBVH_OK) result = lbvh_i_clear_facts(gpu, stream);
+    if (result != LBVH_OK) return result;
+    device->n = tree->n;
+    device->first_leaf = tree->first_leaf;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct CUstream_st *stream)
+{
+    if (!tree || !gpu) return LBVH_BAD_ARGUMENT;
+    const lbvh *device = &gpu->device.tree;
+    lbvh_cuda errors = {};
+    lbvh_desc desc = device->desc;
+    desc.allocator = tree->desc.allocator;
+    if (desc.dim == 0) return LBVH_NOT_BUILT;
+    lbvh_result result = lbvh_i_begin(tree, &desc);
+    if (result == LBVH_OK) result = lbvh_i_prepare(tree, device->n);
+    if (result != LBVH_OK || device->n == 0) return result;
+    result = lbvh_i_copy_tree(&errors, tree, device, cudaMemcpyDeviceToHost, stream);
+    if (lbvh_i_failed(&errors, cudaStreamSynchronize(stream))) result = LBVH_CUDA_ERROR;
+    tree->cuda_error = errors.device.tree.cuda_error;
+    if (result != LBVH_OK) return result;
+    tree->n = device->n;
+    tree->first_leaf = device->first_leaf;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
+                                     lbvh_real *d_boxes, struct CUstream_st *stream)
+{
+    lbvh_desc given;
+    if (!gpu || n < 0 || (n > 0 && (!d_data || !d_boxes))) return LBVH_BAD_ARGUMENT;
+    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    lbvh_result const result = lbvh_defaults(&given, desc);
+    if (result != LBVH_OK) return result;
+    lbvh_i_input const input = {d_data, lbvh_i_stride(&given, stride)};
+    if (input.stride == 0) return LBVH_BAD_ARGUMENT;
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_element_boxes_kernel, given, input, n, d_boxes);
+}
+
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream)
+{
+    if (!gpu || !d_pairs_found) return LBVH_BAD_ARGUMENT;
+    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream))) return LBVH_CUDA_ERROR;
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
+                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr);
+}
+
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed, struct CUstream_st *stream)
+{
+    if (!gpu || !d_needed || capacity < 0 || (capacity > 0 && !d_pairs)) return LBVH_BAD_ARGUMENT;
+    int32_t const n = gpu->device.tree.n;
+    if (n == 0) return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    lbvh_result result = lbvh_i_prepare_search(gpu, n, false, stream);
+    int64_t *const rows = lbvh_i_scratch<int64_t>(gpu, LBVH_I_ROWS);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
+                               (unsigned long long *)nullptr, rows);
+    if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, rows, n, stream);
+    if (result == LBVH_OK) result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice, stream);
+    if (result != LBVH_OK || capacity == 0) return result;
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device, (const int64_t *)rows, d_pairs, capacity);
+}
+
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts, struct CUstream_st *stream)
+{
+    lbvh_queries resolved;
+    const int32_t *order;
+    lbvh_result result = lbvh_i_begin_search(gpu, queries, &resolved, stream);
+    if (result != LBVH_OK) return result;
+    if (resolved.n > 0 && !d_counts) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_order_queries(gpu, resolved, &order, stream);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch_counts(gpu, resolved, order, d_counts, stream);
+}
+
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream)
+{
+    lbvh_queries resolved;
+    const int32_t *order;
+    if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_begin_search(gpu, queries, &resolved, stream);
+    if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream))) return LBVH_CUDA_ERROR;
+    result = lbvh_i_launch_counts(gpu, resolved, order, d_offsets, stream);
+    if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, d_offsets, resolved.n, stream);
+    if (result != LBVH_OK || capacity == 0) return result;
+    return lbvh_i_launch_fill(gpu, resolved, order, d_offsets, d_ids, capacity, stream);
+}
+
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found, struct CUstream_st *stream)
+{
+    lbvh_queries points = {}, resolved;
+    const int32_t *order;
+    if (m < 0 || k < 0 || (m > 0 && (!d_points || !d_found || (k > 0 && (!d_ids || !d_distances2))))) return LBVH_BAD_ARGUMENT;
+    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    static const lbvh_real nowhere[3] = {0, 0, 0};
+    points.kind = LBVH_POINTS;
+    points.data = m > 0 ? d_points : nowhere;
+    points.stride = stride;
+    points.n = m;
+    points.flags = flags;
+    lbvh_result result = lbvh_i_begin_search(gpu, &points, &resolved, stream);
+    if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device, resolved, order, k, reach, d_ids, d_distances2,
+                         d_found);
+}
+
+} /* extern "C" */

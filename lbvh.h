@@ -1,0 +1,2744 @@
+/* lbvh.h - v0.1.0 - linear bounding volume hierarchies in 2D and 3D: build, refit, overlaps, rays, nearest; C99 and CUDA.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/*
+   >>use
+
+   In one C or C++ file:             #define LBVH_IMPLEMENTATION
+                                     #include "lbvh.h"
+   everywhere else:                  #include "lbvh.h"
+   on the GPU, in one .cu file:      #define LBVH_IMPLEMENTATION
+                                     #define LBVH_CUDA
+                                     #include "lbvh.h"                       (needs cuda/lbvh.cu beside it)
+   and in every file that calls it:  #define LBVH_CUDA before the include    (C files too: they need no CUDA header)
+
+   Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
+   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused.
+
+   >>example: compiles as it stands
+
+       #define LBVH_IMPLEMENTATION
+       #include "lbvh.h"
+       #include <stdio.h>
+
+       int main(void)
+       {
+           float boxes[] = {0, 0, 0,  2, 2, 2,     1, 1, 1,  3, 3, 3,     8, 8, 8,  9, 9, 9};   // min x y z, max x y z
+           float window[] = {0, 0, 0,  1, 1, 1}, mouse[] = {8.5f, 8.5f, 0}, ahead[] = {0, 0, 1};
+           lbvh tree = {0};
+           lbvh_overlap o;
+           lbvh_ray ray;
+           int64_t pairs;
+           lbvh_result r = lbvh_build(&tree, NULL, boxes, 0, 3);
+           if (r != LBVH_OK) { puts(lbvh_result_text(r)); return 1; }
+           o = lbvh_overlap_box(&tree, window);
+           while (lbvh_next(&o)) printf("box %d is in the window\n", o.id);
+           ray = lbvh_ray_cast(&tree, mouse, ahead, 100);
+           while (lbvh_next_ray(&ray)) {                     // nearest boxes first: test what is in the box, and shorten the ray
+               printf("box %d is ahead, at %g\n", ray.id, ray.t);
+               ray.t_max = ray.t;
+           }
+           lbvh_count_pairs(&tree, &pairs);                  // overlapping boxes, each pair once
+           lbvh_free(&tree);
+           return pairs == 1 ? 0 : 1;
+       }
+
+   >>options
+
+       name                  default   where              meaning
+       LBVH_IMPLEMENTATION   -         one file           makes the functions
+       LBVH_CUDA             -         all files, or none adds the GPU functions
+       LBVH_STATIC           -         each file          functions are static: each file has its own
+       LBVH_API              extern    all files          linkage of the functions, for example a dllexport
+       LBVH_REAL             float     all files          float or double; a program that mixes them does not link
+
+   >>rules
+
+   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_quality and lbvh_validate (and lbvh_cuda_... as told there) allocate, by
+            desc.allocator. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf:
+            65 (float: two nodes of 32, one prefix byte), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in
+            the room of the nodes to come. (Kureck section 3.3 counts 64, without the boxes of the leaves.)
+   Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
+   Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
+            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
+   Boxes    Closed: boxes that touch overlap, a box at the distance of the radius is within. Units are those of your input; radii are
+            distances, not squares; t of a ray is in lengths of its direction.
+   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is the index of a leaf in the tree's
+            own order, that of the Morton codes: leaf k is node first_leaf + k, and its link is the id.
+   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit, whichever builder.
+
+   >>how it works
+
+   Boxes are sorted by the Morton code of their centres: what is near in space is near in the row. Common prefixes of the sorted codes
+   are a binary tree (Karras): an inner node is a range of leaves, split where the first bit after the common prefix turns from 0 to 1.
+
+       place    0     1     2     3     4     5           inner node   leaves   split after
+       code   00001 00010 00100 00101 10011 11000              0        0..5        3
+                 |     |     |     |     |                     3        0..3        1      a left child has the number of its
+       common    3     2     4     0     1                     4        4..5        4      last leaf, a right one that of its
+       prefix    4     3     5     1     2                     1        0..1        0      first (Karras)
+       (1 more, 0 at both ends)                                2        2..3        2
+
+   The numbers are Karras': the left child of a split after leaf s is inner node s (or leaf s), the right one s + 1. Hence a node needs two
+   links only. `link`: the left child (leaf: the element's id). `skip`: the node to go on with when this one is done, the first to the right
+   of all its leaves; it gives away the node's last leaf too ("rightmost index", Kureck section 3.1.6), and a walk needs no stack:
+
+       at = root;  while (at is a node)   at = (overlaps(at) and inner) ? link : skip        (reporting leaves that overlap)
+
+   Equal codes are told apart by their places, as if those were written behind the codes (Kureck equation 3.3).
+
+   Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d Trees, HPG 2012; and his posts
+                     Thinking Parallel I to III, NVIDIA developer blog, 2012.
+            Apetrei: C. Apetrei, Fast and Simple Agglomerative LBVH Construction, CGVC 2014.
+            Kureck:  H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation,
+                     master's thesis, TU Graz 2016, section 3.1.
+            Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume hierarchy construction algorithm to allow
+                     stackless traversal, 2024 (the skip links).
+            Ericson: C. Ericson, Real-Time Collision Detection, 2005, section 5.1.5.    Ize: T. Ize, Robust BVH Ray Traversal, JCGT 2013.
+
+   >>limits
+
+   n up to 2^30 - 512. Depth: at most 63 bits of code + 30 of place = 93 inner nodes above a leaf, whatever the input; the walks that keep
+   a stack (rays, nearest) have LBVH_STACK = 94 entries, and so cannot overflow. NaN and infinite numbers, inverted boxes and negative
+   radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by lbvh_cuda_check).
+
+   >>not here
+
+   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes (search again with the box moved by
+   a period; nlist.h does); neighbours of particles of equal size (ugrid.h is faster); file formats, threads, timers.
+
+   >>changes
+
+   0.1.0  first version
+*/
+
+#ifndef LBVH_H
+#define LBVH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LBVH_VERSION_MAJOR 0
+#define LBVH_VERSION_MINOR 1
+#define LBVH_VERSION_PATCH 0
+
+/* ------------------------------------------------------------------------------------------------
+   >>options: compile-time choices (the table at the top says where each must be defined)
+   ------------------------------------------------------------------------------------------------ */
+
+#ifndef LBVH_REAL
+#define LBVH_REAL float
+#endif
+
+/* 1 for float, 2 for double: what the preprocessor can compare. */
+#define LBVH_I_REAL_float  1
+#define LBVH_I_REAL_double 2
+#define LBVH_I_PASTE(a, b) a##b
+#define LBVH_I_KIND_OF(real) LBVH_I_PASTE(LBVH_I_REAL_, real)
+#define LBVH_I_REAL_KIND LBVH_I_KIND_OF(LBVH_REAL)
+
+#if LBVH_I_REAL_KIND != 1 && LBVH_I_REAL_KIND != 2
+#error "lbvh.h: LBVH_REAL must be float or double"
+#endif
+
+#if defined(LBVH_IMPLEMENTATION) && defined(LBVH_CUDA) && !defined(__CUDACC__)
+#error "lbvh.h: LBVH_IMPLEMENTATION with LBVH_CUDA needs nvcc: put both into one .cu file"
+#endif
+
+#ifndef LBVH_API
+#ifdef LBVH_STATIC
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_API __attribute__((unused)) static
+#else
+#define LBVH_API static
+#endif
+#else
+#define LBVH_API extern
+#endif
+#endif
+
+#ifdef __FAST_MATH__
+#error "lbvh.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
+#endif
+
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define LBVH_FN static __host__ __device__ __forceinline__
+#define LBVH_FN_HOT LBVH_FN
+#define LBVH_ALIGN_NODE __align__(16)
+#else
+#define LBVH_FN static inline
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_FN_HOT static inline __attribute__((always_inline)) /* clang 14: 74 ms instead of 118 for a build of 1M boxes */
+#else
+#define LBVH_FN_HOT static inline
+#endif
+#define LBVH_ALIGN_NODE
+#endif
+
+/* In a double build every function gets a second name, so that a program which mixes
+   float and double builds does not link, instead of computing nonsense. */
+#if LBVH_I_REAL_KIND == 2
+#define lbvh_version            lbvh_f64_version
+#define lbvh_result_text        lbvh_f64_result_text
+#define lbvh_defaults           lbvh_f64_defaults
+#define lbvh_reserve            lbvh_f64_reserve
+#define lbvh_build              lbvh_f64_build
+#define lbvh_refit              lbvh_f64_refit
+#define lbvh_free               lbvh_f64_free
+#define lbvh_bytes              lbvh_f64_bytes
+#define lbvh_validate           lbvh_f64_validate
+#define lbvh_measure            lbvh_f64_measure
+#define lbvh_save               lbvh_f64_save
+#define lbvh_load               lbvh_f64_load
+#define lbvh_boxes              lbvh_f64_boxes
+#define lbvh_count_pairs        lbvh_f64_count_pairs
+#define lbvh_pairs              lbvh_f64_pairs
+#define lbvh_each_pair          lbvh_f64_each_pair
+#define lbvh_count_overlaps     lbvh_f64_count_overlaps
+#define lbvh_overlaps           lbvh_f64_overlaps
+#define lbvh_nearest            lbvh_f64_nearest
+#define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
+#define lbvh_cuda_build             lbvh_f64_cuda_build
+#define lbvh_cuda_refit             lbvh_f64_cuda_refit
+#define lbvh_cuda_check             lbvh_f64_cuda_check
+#define lbvh_cuda_free              lbvh_f64_cuda_free
+#define lbvh_cuda_upload            lbvh_f64_cuda_upload
+#define lbvh_cuda_download          lbvh_f64_cuda_download
+#define lbvh_cuda_boxes             lbvh_f64_cuda_boxes
+#define lbvh_cuda_count_pairs       lbvh_f64_cuda_count_pairs
+#define lbvh_cuda_pairs             lbvh_f64_cuda_pairs
+#define lbvh_cuda_count_overlaps    lbvh_f64_cuda_count_overlaps
+#define lbvh_cuda_overlaps          lbvh_f64_cuda_overlaps
+#define lbvh_cuda_nearest           lbvh_f64_cuda_nearest
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>results
+   ------------------------------------------------------------------------------------------------ */
+
+/* One list makes the codes and their texts. */
+#define LBVH_RESULTS(X) \
+    X(LBVH_OK,               "all is well") \
+    X(LBVH_STOPPED,          "the callback returned non-zero and so ended the search") \
+    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is neither 0 nor a whole number of reals, at least those of one element") \
+    X(LBVH_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
+    X(LBVH_BAD_OPTION,       "an enum or a flag has a value that does not exist, desc.bits is not 30 or 63, or the search does not take this queries.kind or flag") \
+    X(LBVH_BAD_BOUNDS,       "desc.min must be at most desc.max on every axis, both finite (all zero: measured)") \
+    X(LBVH_BAD_RADIUS,       "desc.radius, queries.radius or the reach must not be negative or NaN (a queries.radius must be finite too)") \
+    X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until lbvh_free") \
+    X(LBVH_BAD_INDEX,        "a triangle names a vertex that is not in 0 .. desc.vertices - 1: tree.bad_id is the first such triangle") \
+    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
+    X(LBVH_INVERTED,         "a box has min above max, or a sphere a negative radius: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
+    X(LBVH_TOO_MANY,         "more than 2^30 - 512 elements or queries: split them into several trees or calls") \
+    X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
+    X(LBVH_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(LBVH_NOT_BUILT,        "the tree holds nothing this call can use: call lbvh_build first (and see what the call needs)") \
+    X(LBVH_BAD_FILE,         "these bytes are not a tree saved by this version, with this real type and byte order, undamaged") \
+    X(LBVH_INVALID,          "lbvh_validate found the structure damaged") \
+    X(LBVH_CUDA_ERROR,       "a CUDA call failed: tree.cuda_error has its cudaError_t")
+
+#define LBVH_I_CODE(code, text) code,
+typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_result;
+
+/* ------------------------------------------------------------------------------------------------
+   >>desc: what to build. All zero is valid; every field says its default.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef LBVH_REAL lbvh_real;
+
+/* What the elements are, and so how many numbers each has (dim = 2 or 3). */
+typedef enum lbvh_kind {
+    LBVH_BOXES = 0,     /* 2 dim numbers: min x y (z), max x y (z) */
+    LBVH_POINTS,        /* dim numbers; each becomes the box of edge 2 desc.radius around it */
+    LBVH_SPHERES,       /* dim + 1 numbers: centre, radius */
+    LBVH_TRIANGLES      /* 3 dim numbers, the corners; with desc.indices: dim numbers per vertex, 3 indices per triangle */
+} lbvh_kind;
+
+/* How the tree is made. Both make the same tree, on both sides. */
+typedef enum lbvh_builder {
+    LBVH_MERGE = 0,     /* neighbours merge, leaves first: one pass (Apetrei); the fast one */
+    LBVH_SPLIT          /* ranges are split at the highest differing bit: serial from the top, CUDA every node on its own (Karras;
+                           Kureck section 3.1.4); the one to read first. Keeps the codes, as keep_codes does. */
+} lbvh_builder;
+
+typedef struct lbvh_allocator {
+    void *(*alloc)(size_t bytes, void *user);
+    void (*free)(void *memory, size_t bytes, void *user);
+    void *user;
+} lbvh_allocator;
+
+struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
+
+/* Device memory for lbvh_cuda. What alloc returns must be usable in order on `stream`. */
+typedef struct lbvh_cuda_allocator {
+    void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
+    void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
+    void *user;
+} lbvh_cuda_allocator;
+
+/* On-off fields: 0 is off, anything else is on. */
+typedef struct lbvh_desc {
+    int32_t dim;                /* 2 or 3 (default: 3) */
+    lbvh_kind kind;             /* what the elements are (default: LBVH_BOXES) */
+    lbvh_real radius;           /* LBVH_POINTS: half the edge of the box around each (default: 0) */
+    const int32_t *indices;     /* LBVH_TRIANGLES: 3 vertex numbers per triangle; CUDA: device memory (default: none, the
+                                   corners come in threes) */
+    int32_t vertices;           /* LBVH_TRIANGLES with indices: how many vertices there are (no default) */
+    lbvh_real min[3], max[3];   /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on the border, which
+                                   costs quality only (default, all zero: measured) */
+    int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31 (default: 63) */
+    lbvh_builder builder;       /* (default: LBVH_MERGE) */
+    const uint32_t *masks;      /* [n] filter bits by element, read by the build: who has none is found by no search; CUDA: device
+                                   memory (default: no masks, all are found) */
+    int32_t keep_codes;         /* 1 = tree.code stays, for looking at (default: 0) */
+    int32_t skip_invalid;       /* 1 = elements with NaN, infinite, inverted numbers or bad indices become leaves that nothing
+                                   overlaps (default: 0, refused; CUDA always does this, and lbvh_cuda_check tells) */
+    lbvh_allocator allocator;   /* (default: malloc and free) */
+    lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+} lbvh_desc;
+
+/* ------------------------------------------------------------------------------------------------
+   >>tree: the object. All zero is empty. Every array may be read by you. No pointers inside the arrays: they can be
+   copied, moved, saved and sent to a GPU as they are.
+   ------------------------------------------------------------------------------------------------ */
+
+/* A node: hierarchy and box in one record of 32 bytes (float), two 16-byte loads on a GPU. */
+typedef struct LBVH_ALIGN_NODE lbvh_node {
+    lbvh_real min[3];   /* 2D: min[2] = max[2] = 0 */
+    int32_t link;       /* inner node: the left child; leaf: the element's id */
+#if LBVH_I_REAL_KIND == 2
+    int32_t gap_min;    /* 0: no byte of a tree is left to chance */
+#endif
+    lbvh_real max[3];   /* an element left out, and a node of none but such: min is infinity, max minus infinity */
+    int32_t skip;       /* the next node once this one and all below it are done, -1 = none */
+#if LBVH_I_REAL_KIND == 2
+    int32_t gap_max;
+#endif
+} lbvh_node;
+
+typedef struct lbvh_block { void *memory; size_t bytes; } lbvh_block;
+enum { LBVH_BLOCKS = 4 };
+
+/* The grid that Morton codes are taken in: cubes, so that long boxes are halved across their length first. Everything at
+   half scale, where no difference of two numbers overflows. */
+typedef struct lbvh_lattice {
+    lbvh_real origin[3];    /* half of the least centre along each axis */
+    lbvh_real scale;        /* cells per half unit of length; 0 when all centres are one */
+    lbvh_real last;         /* cells along an axis - 1 */
+} lbvh_lattice;
+
+typedef struct lbvh {
+    lbvh_desc desc;         /* as resolved: defaults filled in */
+    int32_t n;              /* leaves; places are 0 .. n-1 */
+    int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf + k: n - 1, or 0 when n = 0 */
+    lbvh_lattice lattice;   /* CUDA: not known on the host */
+    lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
+    uint8_t *prefix;        /* [n + 1] 1 + number of common bits of the codes of places k-1 and k; 0 at both ends: the shape of the tree */
+    uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, those of a node's leaves or-ed; else NULL */
+    uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
+    int32_t bad_id;         /* the first element that was refused or left out, else -1 */
+    int32_t cuda_error;     /* LBVH_CUDA_ERROR: the cudaError_t */
+    lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
+} lbvh;
+
+/* Entries that a walk with a stack needs at most, for every tree that can be built: see >>limits. */
+enum { LBVH_STACK = 94 };
+
+/* ------------------------------------------------------------------------------------------------
+   >>api: functions. Unless a comment says otherwise, a call on a const lbvh may run in many threads at once.
+   The walks (lbvh_overlap_box, lbvh_ray_cast, lbvh_near_point, lbvh_next...) are further down: >>overlap, >>ray, >>near.
+   ------------------------------------------------------------------------------------------------ */
+
+/* The version of the implementation, 10000 * major + 100 * minor + patch. */
+LBVH_API int lbvh_version(void);
+
+/* What a result means and which field to change. Never NULL. */
+LBVH_API const char *lbvh_result_text(lbvh_result result);
+
+/* `*out` = `*desc` (NULL: all defaults) with every default filled in. Any refusal of lbvh_build that does not depend on
+   the elements. */
+LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc);
+
+/* Takes the memory that lbvh_build will need for n elements, so that builds up to n allocate nothing (desc.masks: any pointer says
+   that there will be masks). The tree is empty afterwards. Not thread-safe on one tree. */
+LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
+
+/* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly packed); with desc.indices the
+   vertices, and n is the number of triangles. desc NULL = all defaults. Nothing is borrowed: data may go afterwards. Building again
+   reuses the memory. After any refusal the tree is empty (n = 0), keeps its memory, and says in bad_id what was wrong.
+   Cost: O(n), a radix sort and one pass. Not thread-safe on one tree; different trees may be built at once. */
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n);
+
+/* New boxes for the same tree: elements moved a little, kept their ids, and the hierarchy stays as it is. n and all of desc are those
+   of the build; masks are kept. Refusals as lbvh_build, and then the tree is as before. Searches are exact after any
+   motion, and slower the more the neighbourhoods changed: build again then. O(n), about a fifth of a build. */
+LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
+
+/* Gives the memory back and empties the tree; an empty tree is fine. */
+LBVH_API void lbvh_free(lbvh *tree);
+
+/* Bytes of memory that the tree holds. */
+LBVH_API int64_t lbvh_bytes(const lbvh *tree);
+
+/* LBVH_OK, or LBVH_INVALID when the structure is damaged: every leaf reached once, links and skips right, each box the union of its
+   children's, ids each once, masks and prefixes right. Safe on any content of the arrays. For tests and students. Allocates n bytes. O(n). */
+LBVH_API lbvh_result lbvh_validate(const lbvh *tree);
+
+/* How good a tree is. Areas are surfaces (2D: circumferences); elements left out have none. */
+typedef struct lbvh_quality {
+    double sah;             /* cost by the surface area heuristic: area of inner nodes + area of leaves, over that of the root:
+                               how many nodes a random long ray visits, of those that it meets */
+    double overlap;         /* sum over inner nodes of the area that both children share, over the area of the root */
+    double mean_depth;      /* inner nodes above a leaf, on average */
+    int32_t depth;          /* the most inner nodes above a leaf, at most desc.bits + 30 */
+} lbvh_quality;
+
+/* Measures the tree. O(n). */
+LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality);
+
+/* Writes the tree into `bytes` (room: `capacity`): a header of 64 bytes, then the arrays. `*needed`: its size, also when it did
+   not fit (LBVH_BUFFER_TOO_SMALL; NULL with 0 asks). Files are for machines of the same byte order and the same LBVH_REAL. */
+LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed);
+
+/* The way back. desc (NULL: defaults) gives the allocator; everything else comes from the bytes. Codes are not in them, and the kind of the
+   elements becomes LBVH_BOXES: refit a loaded tree with boxes. They may be anything: damaged ones are
+   refused (LBVH_BAD_FILE) after a checksum and the checks of lbvh_validate. The tree is empty after a refusal. */
+LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size);
+
+/* boxes[2 dim i ..] = the box of element i, for elements of desc.kind: what the build will use. Refusals as lbvh_build; `*bad_id`
+   (may be NULL) is the first bad element. */
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes, int32_t *bad_id);
+
+/* Pairs of elements whose boxes overlap, each once. With masks: of elements whose masks share a bit. */
+LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
+
+/* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`: how many there are, also when they did
+   not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of the first, then by that of the second. */
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed);
+
+/* fn(user, i, j) for every pair of ids, in the same order, until fn returns non-zero (LBVH_STOPPED). */
+typedef int lbvh_pair_fn(void *user, int32_t i, int32_t j);
+LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user);
+
+/* Flags of lbvh_queries. */
+enum {
+    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the one with the lower place */
+    LBVH_PLACES = 2,    /* own elements only: rows and entries are places, not ids: the tree's own order, and the fastest */
+    LBVH_SORTED = 4     /* CUDA: the queries come in an order where neighbours are near each other: do not sort them */
+};
+
+/* Many searches at once. All zero: every element of the tree against the others. */
+typedef struct lbvh_queries {
+    lbvh_kind kind;         /* LBVH_BOXES, LBVH_POINTS (within `radius`) or LBVH_SPHERES (each within its own radius) */
+    const lbvh_real *data;  /* as for lbvh_build (CUDA: device memory). NULL: the tree's own elements, row i for element i, itself
+                               left out; BOXES: their boxes, POINTS: the centres of their boxes */
+    size_t stride;          /* bytes between two queries (default: tightly packed) */
+    int32_t n;              /* queries, with data */
+    lbvh_real radius;       /* POINTS: how far each reaches (default: 0) */
+    uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit); own elements: and with their own mask */
+    const uint32_t *filters;/* [n] the same for each query (own elements: by id; default: `filter` for all) */
+    int flags;
+} lbvh_queries;
+
+/* counts[q] = leaves whose boxes overlap query q (BOXES) or come within its radius (POINTS, SPHERES). counts: [queries]. Queries with
+   NaN, inverted boxes and negative radii find nothing. */
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts);
+
+/* The lists, row after row (CSR): row q is ids[offsets[q]] .. ids[offsets[q+1] - 1], by ascending place. offsets: [queries + 1], always
+   filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[queries].
+   LBVH_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there. */
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
+                                   int64_t capacity, int64_t *needed);
+
+/* Your distance from p to element id, squared; never less than that to its box. */
+typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
+
+/* The k elements nearest to point p, at most `reach` away (any number >= 0, infinity too): ids and squared distances, nearest first,
+   equal ones by ascending id. `*found` <= k. fn NULL: the distance to the element's box. ids, distances2: [k]. */
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn, void *user,
+                                  int32_t *ids, lbvh_real *distances2, int32_t *found);
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
+   LBVH_IMPLEMENTATION and LBVH_CUDA. All pointers d_... are device memory. Nothing here waits for
+   the GPU unless its comment says so; every launch error comes back as LBVH_CUDA_ERROR.
+   ------------------------------------------------------------------------------------------------ */
+
+#ifdef LBVH_CUDA
+
+/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own, so that host code
+   cannot walk through device pointers by accident. */
+typedef struct lbvh_device { lbvh tree; } lbvh_device;
+
+/* Facts that only the device knows until lbvh_cuda_check fetches them. */
+typedef struct lbvh_cuda_facts {
+    uint64_t least[3], most[3]; /* half-scale centres, as integers of the same order */
+    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly indexed), 0 = none */
+    int32_t orphans;            /* of the last build or refit: nodes that were joined across blocks */
+} lbvh_cuda_facts;
+
+enum { LBVH_CUDA_SCRATCH = 8 };
+
+typedef struct lbvh_cuda {
+    lbvh_device device;         /* give this to your kernels */
+    lbvh_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last call */
+    lbvh_block block[LBVH_BLOCKS];           /* device memory: the arrays of the tree */
+    lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
+} lbvh_cuda;
+
+/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate nothing, so
+   that a step can be captured in a CUDA graph. (Own elements count as n queries; 0 where none will be made.) */
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries, struct CUstream_st *stream);
+
+/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing overlaps; lbvh_cuda_check tells. */
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
+                                     struct CUstream_st *stream);
+
+/* As lbvh_refit. Elements that are invalid now are left out, those that were before come back. */
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream);
+
+/* Waits for the stream and says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
+   device.tree.bad_id, the first element of that sort; the tree is usable, without those elements. */
+LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
+
+/* Gives the device memory back, in the order of the stream that the tree was last used on: that stream must still exist. One
+   lbvh_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
+
+/* Copies a host tree to the device: built here, searched there. May return before the copy is done: keep the tree until then. */
+LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
+
+/* Copies a device tree into a host tree (its memory reused): built there, searched here. Waits for the stream. */
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct CUstream_st *stream);
+
+/* As lbvh_boxes; an invalid element gets the box of an element left out. */
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
+                                     lbvh_real *d_boxes, struct CUstream_st *stream);
+
+/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list that does not fit is cut at
+   `capacity` and d_needed, or d_offsets[queries], tells the size needed. Queries are taken in the order of their Morton codes. */
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
+                                        int64_t capacity, struct CUstream_st *stream);
+
+/* For each of m points: row q of d_ids and d_distances2 ([m * k]) and d_found ([m]), as lbvh_nearest with the distance to the boxes; unused
+   entries are -1 and infinity. flags: LBVH_SORTED or 0. Distances of your own: lbvh_near_point in a kernel of yours. */
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k, lbvh_real reach,
+                                       int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found, struct CUstream_st *stream);
+#endif /* LBVH_CUDA */
+
+/* Stop here if you only need the API; the walks are next, and are part of it. */
+
+/* ------------------------------------------------------------------------------------------------
+   >>numbers: what both sides must round alike
+   ------------------------------------------------------------------------------------------------ */
+
+/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+LBVH_FN lbvh_real lbvh_i_times(lbvh_real a, lbvh_real b)
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    return __fmul_rn(a, b);
+#elif defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+/* The smaller and the larger of two numbers, neither NaN, not 0 and -0: then the GPU's one instruction and the comparison agree. */
+LBVH_FN lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
+{
+#if defined(__CUDA_ARCH__)
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b) : (lbvh_real)fmin((double)a, (double)b);
+#else
+    return a < b ? a : b;
+#endif
+}
+
+LBVH_FN lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
+{
+#if defined(__CUDA_ARCH__)
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b) : (lbvh_real)fmax((double)a, (double)b);
+#else
+    return a > b ? a : b;
+#endif
+}
+
+LBVH_FN int lbvh_i_finite(lbvh_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+
+/* The largest finite number, and infinity. */
+LBVH_FN lbvh_real lbvh_i_largest(void)
+{
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)3.40282347e+38 : (lbvh_real)1.7976931348623157e+308;
+}
+LBVH_FN lbvh_real lbvh_i_infinity(void) { return lbvh_i_largest() * 2; }
+
+/* x*x + y*y + z*z, rounded after every operation, so that both sides find the same leaves at the rim. */
+LBVH_FN lbvh_real lbvh_i_square(lbvh_real x, lbvh_real y, lbvh_real z)
+{
+    return lbvh_i_times(x, x) + lbvh_i_times(y, y) + lbvh_i_times(z, z);
+}
+
+/* Leading zeros of v > 0. */
+LBVH_FN int lbvh_i_leading_zeros(uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return __clzll((long long)v);
+#elif defined(__GNUC__) || defined(__clang__)
+    return __builtin_clzll((unsigned long long)v);
+#else
+    int zeros = 0, half;
+    for (half = 32; half > 0; half /= 2)
+        if (v >> (64 - half) == 0) { zeros += half; v <<= half; }
+    return zeros;
+#endif
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>elements: from the caller's numbers to a box
+   ------------------------------------------------------------------------------------------------ */
+
+/* The caller's numbers of element (or vertex) i. */
+LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t i)
+{
+    return (const lbvh_real *)(const void *)((const char *)data + stride * (size_t)i);
+}
+
+/* The smallest box around a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
+LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real min[3], lbvh_real max[3])
+{
+    int x;
+    for (x = 0; x < 3; x++) {
+        lbvh_real const ax = x < dim ? a[x] : 0, bx = x < dim ? b[x] : 0, cx = x < dim ? c[x] : 0;
+        min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
+        max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
+        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx)) min[x] = max[x] = lbvh_i_infinity(); /* a NaN must not get lost */
+    }
+}
+
+/* The corners of triangle i, as pointers into data; 0 if an index is out of range. */
+LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, const lbvh_real *corner[3])
+{
+    int v, named = 1;
+    for (v = 0; v < 3; v++) {
+        if (desc->indices) {
+            int32_t const vertex = desc->indices[3 * (size_t)i + (size_t)v];
+            int const exists = vertex >= 0 && vertex < desc->vertices;
+            corner[v] = lbvh_i_at(data, stride, exists ? vertex : 0);
+            named &= exists;
+        } else corner[v] = lbvh_i_at(data, stride, i) + v * desc->dim;
+    }
+    return named;
+}
+
+/* The box of a point or sphere of `dim` numbers, reaching `radius` to each side. */
+LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        min[a] = a < dim ? centre[a] - radius : 0;
+        max[a] = a < dim ? centre[a] + radius : 0;
+    }
+    if (radius < 0 && min[0] == max[0]) min[0] = centre[0] + 1; /* rounding must not hide it: inverted */
+}
+
+/* The box as it was given, whatever it holds. LBVH_BAD_INDEX: there is none. */
+LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3], lbvh_real max[3])
+{
+    const lbvh_real *corner[3];
+    const lbvh_real *x;
+    int a;
+    if (desc->kind == LBVH_TRIANGLES) {
+        if (!lbvh_triangle(desc, data, stride, i, corner)) return LBVH_BAD_INDEX;
+        lbvh_triangle_box(desc->dim, corner[0], corner[1], corner[2], min, max);
+        return LBVH_OK;
+    }
+    x = lbvh_i_at(data, stride, i);
+    if (desc->kind == LBVH_POINTS) lbvh_i_box_around(desc->dim, x, desc->radius, min, max);
+    else if (desc->kind == LBVH_SPHERES) lbvh_i_box_around(desc->dim, x, x[desc->dim], min, max);
+    else {
+        for (a = 0; a < 3; a++) {
+            min[a] = a < desc->dim ? x[a] : 0;
+            max[a] = a < desc->dim ? x[desc->dim + a] : 0;
+        }
+    }
+    return LBVH_OK;
+}
+
+/* The box of element i. When it has none (LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX): that of an element left out,
+   from infinity down to minus infinity, which overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a
+   minimum of both would depend on their order. */
+LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3], lbvh_real max[3])
+{
+    lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
+    int a;
+    if (result == LBVH_OK) {
+        lbvh_real const sum = (min[0] - min[0]) + (min[1] - min[1]) + (min[2] - min[2]) +
+                              (max[0] - max[0]) + (max[1] - max[1]) + (max[2] - max[2]);
+        if (!(sum == 0)) result = LBVH_NOT_FINITE;
+        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2])) result = LBVH_INVERTED;
+    }
+    for (a = 0; a < 3; a++) {
+        min[a] = result == LBVH_OK ? min[a] + 0 : lbvh_i_infinity();
+        max[a] = result == LBVH_OK ? max[a] + 0 : -lbvh_i_infinity();
+    }
+    return result;
+}
+
+/* Was the element, or everything below the node, left out? */
+LBVH_FN int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
+
+/* ------------------------------------------------------------------------------------------------
+   >>codes: Morton codes and what they have in common (Kureck sections 3.1.1 and 3.1.2)
+   ------------------------------------------------------------------------------------------------ */
+
+/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. */
+LBVH_FN uint64_t lbvh_i_spread3(uint32_t v)
+{
+    uint64_t x = v & 0x1FFFFFu;
+    x = (x | x << 32) & 0x001F00000000FFFFull;
+    x = (x | x << 16) & 0x001F0000FF0000FFull;
+    x = (x | x << 8) & 0x100F00F00F00F00Full;
+    x = (x | x << 4) & 0x10C30C30C30C30C3ull;
+    return (x | x << 2) & 0x1249249249249249ull;
+}
+
+/* The same of 10 bits, in half as many instructions on a GPU. */
+LBVH_FN uint32_t lbvh_i_spread3_short(uint32_t v)
+{
+    v = (v | v << 16) & 0x030000FFu;
+    v = (v | v << 8) & 0x0300F00Fu;
+    v = (v | v << 4) & 0x030C30C3u;
+    return (v | v << 2) & 0x09249249u;
+}
+
+/* One zero bit between any two of the lower 31 bits. */
+LBVH_FN uint64_t lbvh_i_spread2(uint32_t v)
+{
+    uint64_t x = v & 0x7FFFFFFFu;
+    x = (x | x << 16) & 0x0000FFFF0000FFFFull;
+    x = (x | x << 8) & 0x00FF00FF00FF00FFull;
+    x = (x | x << 4) & 0x0F0F0F0F0F0F0F0Full;
+    x = (x | x << 2) & 0x3333333333333333ull;
+    return (x | x << 1) & 0x5555555555555555ull;
+}
+
+/* Bits of a code along one axis. */
+LBVH_FN int lbvh_i_axis_bits(int dim, int bits) { return dim == 3 ? bits / 3 : bits / 2; }
+
+/* Bits of a whole code. */
+LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc) { return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim; }
+
+/* Half of the middle between min and max: no difference of two such numbers overflows. */
+LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
+{
+    return lbvh_i_times(min, (lbvh_real)0.25) + lbvh_i_times(max, (lbvh_real)0.25);
+}
+
+/* The lattice over half centres from least to most. (Kureck equation 3.1 scales each axis by its own length; with cubes, the
+   boxes of nodes are rounder.) No elements: least > most. */
+LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3], const lbvh_real most[3])
+{
+    lbvh_lattice lattice;
+    lbvh_real longest = 0, cells = (lbvh_real)((uint32_t)1 << lbvh_i_axis_bits(dim, bits));
+    int a;
+    for (a = 0; a < 3; a++) {
+        lattice.origin[a] = a < dim && least[a] <= most[a] ? least[a] : 0;
+        if (a < dim && least[a] <= most[a]) longest = lbvh_i_max(longest, most[a] - least[a]);
+    }
+    lattice.scale = longest > 0 ? cells / longest : 0;
+    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1; /* 2^31 - 1 is not a float */
+    return lattice;
+}
+
+/* Lattice coordinate of a half centre. A NaN becomes 0. */
+LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real half_centre)
+{
+    lbvh_real t = (half_centre - lattice->origin[a]) * lattice->scale;
+    t = t > 0 ? t : 0;
+    t = t < lattice->last ? t : lattice->last;
+    return (uint32_t)t;
+}
+
+/* The Morton code of a box (Kureck equation 3.2): the bits of x, y and z in turn, x first. Elements left out come last. */
+LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3], const lbvh_real max[3])
+{
+    uint32_t x, y, z;
+    if (!(min[0] <= max[0])) return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
+    x = lbvh_i_coordinate(lattice, 0, lbvh_i_half_centre(min[0], max[0]));
+    y = lbvh_i_coordinate(lattice, 1, lbvh_i_half_centre(min[1], max[1]));
+    if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
+    z = lbvh_i_coordinate(lattice, 2, lbvh_i_half_centre(min[2], max[2]));
+    if (bits == 30) return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 | lbvh_i_spread3_short(z);
+    return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
+}
+
+/* Common leading bits of codes a and b of places i and j, `bits` and 30 more: equal codes are told apart by their places. (The delta of
+   Karras; Kureck equation 3.3.) */
+LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j)
+{
+    if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
+    return bits + lbvh_i_leading_zeros((uint64_t)(uint32_t)(i ^ j)) - 34;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>nodes: where nodes lie and how they hang together. prefix[k]: 1 + common bits of places k-1 and k, 0 at both ends.
+   Neighbouring prefixes are never equal, for three sorted codes cannot differ pairwise at the same bit; so every range of leaves
+   [first, last] that is a node has one side where it has more in common with what lies there. That side is its sibling's.
+
+        prefix[first]            prefix[last+1]
+              |  first ... last  |                     prefix[last+1] > prefix[first]: a left child, and node number `last`
+                                                       else: a right child, or the root, and node number `first`       (Karras)
+   ------------------------------------------------------------------------------------------------ */
+
+LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last) { return prefix[last + 1] > prefix[first]; }
+
+/* The node with leaves first .. last. */
+LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first, int32_t last)
+{
+    if (first == last) return first_leaf + first;
+    return lbvh_i_is_left(prefix, first, last) ? last : first;
+}
+
+/* The first node to the right of leaf `last`: the largest one that begins behind it. */
+LBVH_FN int32_t lbvh_i_skip(const uint8_t *prefix, int32_t n, int32_t last)
+{
+    int32_t const next = last + 1;
+    if (next == n) return -1;
+    return prefix[next + 1] < prefix[next] ? n - 1 + next : next;
+}
+
+/* The node's last leaf ("rightmost index", Kureck section 3.1.6), from its skip. */
+LBVH_FN int32_t lbvh_last_place(const lbvh *tree, const lbvh_node *node)
+{
+    if (node->skip < 0) return tree->n - 1;
+    return (node->skip < tree->first_leaf ? node->skip : node->skip - tree->first_leaf) - 1;
+}
+
+/* The last leaf of an inner node's left child. */
+LBVH_FN int32_t lbvh_split_place(const lbvh *tree, const lbvh_node *node)
+{
+    return node->link < tree->first_leaf ? node->link : node->link - tree->first_leaf;
+}
+
+/* The right child of an inner node; the left one is its link. */
+LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
+{
+    int32_t const begin = lbvh_split_place(tree, node) + 1;
+    return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
+}
+
+/* The last place of first .. last whose code has a 0 where the first and the last code begin to differ: by bisection (Kureck section 3.1.4). */
+LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
+{
+    int const common = lbvh_i_common(bits, code[first], code[last], first, last);
+    int32_t low = first, high = last; /* low is on the left of the split, high on the right */
+    while (high - low > 1) {
+        int32_t const middle = low + (high - low) / 2;
+        if (lbvh_i_common(bits, code[first], code[middle], first, middle) > common) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+LBVH_FN int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
+
+/* Where a walk begins: node 0, -1 in an empty tree. */
+LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }
+
+LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
+{
+#if LBVH_I_REAL_KIND == 2
+    node->gap_min = node->gap_max = 0;
+#else
+    (void)node;
+#endif
+}
+
+/* A node in one piece. The GPU's compiler would load it number by number, and walks are bound by the number of loads. */
+LBVH_FN lbvh_node lbvh_i_fetch(const lbvh_node *from)
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    const float4 *const words = reinterpret_cast<const float4 *>(from);
+    float4 const low = words[0], high = words[1];
+    lbvh_node node;
+    node.min[0] = low.x;
+    node.min[1] = low.y;
+    node.min[2] = low.z;
+    node.link = __float_as_int(low.w);
+    node.max[0] = high.x;
+    node.max[1] = high.y;
+    node.max[2] = high.z;
+    node.skip = __float_as_int(high.w);
+    return node;
+#else
+    return *from;
+#endif
+}
+
+/* An inner node from its children: box, link, mask. Its skip is that of the right child, and its left child's is the right child. */
+LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t right)
+{
+    const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
+    lbvh_node *node = &tree->node[at];
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
+        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
+    }
+    node->link = left;
+    node->skip = r->skip;
+    lbvh_i_fill_gaps(node);
+    if (tree->mask) tree->mask[at] = tree->mask[left] | tree->mask[right];
+}
+
+/* The point closest to p in a box is p itself moved into the box; how far along one axis? */
+LBVH_FN lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
+{
+    return p - lbvh_i_min(lbvh_i_max(p, min), max);
+}
+
+/* Square of the distance from p to the node's box, 0 inside. */
+LBVH_FN lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
+{
+    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]), lbvh_i_outside(node->min[1], node->max[1], p[1]),
+                         lbvh_i_outside(node->min[2], node->max[2], p[2]));
+}
+
+/* Do two closed boxes share a point? */
+LBVH_FN int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3], const lbvh_real max[3])
+{
+    return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
+           (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>overlap: the walk through the leaves that overlap a box or come near a point. Serial:
+
+       lbvh_overlap o = lbvh_overlap_box(&tree, box);
+       while (lbvh_next(&o)) use(o.id);
+
+   and in a kernel the same on the tree of a lbvh_device. Ids come by ascending place. No stack: see skip.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct lbvh_overlap {
+    int32_t id;             /* the element found */
+    int32_t place;          /* its place */
+    uint32_t filter;        /* yours to set: only leaves whose mask shares a bit with it (all, at first) */
+    /* private */
+    const lbvh *tree;
+    lbvh_real min[3], max[3];   /* the box; for a sphere, min is the centre */
+    lbvh_real reach2;           /* sphere: square of the radius; a box: -1 */
+    int32_t at;                 /* the node to look at next, -1 = done */
+} lbvh_overlap;
+
+LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3], const lbvh_real max[3], lbvh_real reach2, int32_t at)
+{
+    lbvh_overlap o;
+    int a;
+    o.id = o.place = -1;
+    o.filter = 0xFFFFFFFFu;
+    o.tree = tree;
+    o.reach2 = reach2;
+    o.at = at;
+    for (a = 0; a < 3; a++) {
+        o.min[a] = min[a];
+        o.max[a] = max[a];
+    }
+    return o;
+}
+
+/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes find nothing, infinite ones are fine. */
+LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min, const lbvh_real *max)
+{
+    lbvh_real low[3], high[3];
+    int32_t at = lbvh_root(tree);
+    int a;
+    for (a = 0; a < 3; a++) {
+        low[a] = a < tree->desc.dim ? min[a] : 0;
+        high[a] = a < tree->desc.dim ? max[a] : 0;
+        if (!(low[a] <= high[a])) at = -1;
+        if (low[a] < -lbvh_i_largest()) low[a] = -lbvh_i_largest(); /* an element left out is at infinity, and is not to be found */
+        if (high[a] > lbvh_i_largest()) high[a] = lbvh_i_largest();
+    }
+    return lbvh_i_overlap(tree, low, high, -1, at);
+}
+
+/* The same, the box as 2 dim numbers: min x y (z), max x y (z). */
+LBVH_FN lbvh_overlap lbvh_overlap_box(const lbvh *tree, const lbvh_real *box)
+{
+    return lbvh_overlap_between(tree, box, box + tree->desc.dim);
+}
+
+/* Leaves that contain point p. */
+LBVH_FN lbvh_overlap lbvh_overlap_point(const lbvh *tree, const lbvh_real *p) { return lbvh_overlap_between(tree, p, p); }
+
+/* Leaves that come within `radius` of point p (distance to the box <= radius). In a tree of points: the points of the
+   sphere. NaN and negative radii find nothing; squares must be normal numbers for exact answers. */
+LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, lbvh_real radius)
+{
+    lbvh_real centre[3], reach2 = lbvh_i_times(radius, radius);
+    int32_t at = lbvh_root(tree);
+    int a;
+    for (a = 0; a < 3; a++) {
+        centre[a] = a < tree->desc.dim ? p[a] : 0;
+        if (!lbvh_i_finite(centre[a])) at = -1;
+    }
+    if (!(radius >= 0)) at = -1;
+    if (reach2 > lbvh_i_largest()) reach2 = lbvh_i_largest();
+    return lbvh_i_overlap(tree, centre, centre, reach2, at);
+}
+
+/* The masks that a leaf is paired with: those that share a bit with its own. */
+LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
+{
+    return tree->mask ? tree->mask[tree->first_leaf + place] : 0xFFFFFFFFu;
+}
+
+/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit with its: taken for every place, each such pair
+   once (Kureck section 3.1.6). The walk begins behind the leaf itself, so it never sees what lies before. */
+LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
+{
+    lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
+    lbvh_overlap o = lbvh_i_overlap(tree, leaf.min, leaf.max, -1, leaf.skip);
+    o.filter = lbvh_i_own_filter(tree, place);
+    return o;
+}
+
+LBVH_FN int lbvh_i_meets(const lbvh_overlap *o, const lbvh_node *node)
+{
+    if (o->reach2 >= 0) return lbvh_box_distance2(node, o->min) <= o->reach2;
+    return lbvh_boxes_touch(node, o->min, o->max);
+}
+
+/* The next leaf; 0 when there are no more. Cost: per call, the nodes between two hits. */
+LBVH_FN int lbvh_next(lbvh_overlap *o)
+{
+    const lbvh *tree = o->tree;
+    int32_t at = o->at;
+    while (at >= 0) {
+        lbvh_node const node = lbvh_i_fetch(&tree->node[at]);
+        int const meets = lbvh_i_meets(o, &node) && (!tree->mask || (tree->mask[at] & o->filter));
+        if (meets && lbvh_is_leaf(tree, at)) {
+            o->id = node.link;
+            o->place = at - tree->first_leaf;
+            o->at = node.skip;
+            return 1;
+        }
+        at = meets ? node.link : node.skip;
+    }
+    o->at = -1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>near: the walk through leaves by distance from a point, nearer subtrees first. You shrink its reach as you find things:
+
+       lbvh_near walk = lbvh_near_point(&tree, p, reach);
+       while (lbvh_next_near(&walk)) {
+           float d2 = my_distance2(walk.id, p);             // exact, of what is in the box; walk.distance2 is that to the box
+           if (d2 < walk.reach2) walk.reach2 = d2, nearest = walk.id;
+       }
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct lbvh_near {
+    int32_t id, place;
+    lbvh_real distance2;    /* from the point to the box found, squared */
+    lbvh_real reach2;       /* yours to shrink: boxes further away are passed over */
+    uint32_t filter;        /* yours to set, as for lbvh_overlap */
+    /* private */
+    const lbvh *tree;
+    lbvh_real p[3];
+    int32_t top;                    /* entries of the stack */
+    int32_t node[LBVH_STACK];       /* subtrees that wait, the nearest of each level last */
+    lbvh_real away2[LBVH_STACK];    /* and their squared distances */
+} lbvh_near;
+
+/* Leaves by distance from p, up to `reach` (infinity: all of them, within the square root of the largest number). */
+LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_real reach)
+{
+    lbvh_near walk;
+    int a, usable = lbvh_root(tree) >= 0 && reach >= 0;
+    walk.id = walk.place = -1;
+    walk.filter = 0xFFFFFFFFu;
+    walk.tree = tree;
+    walk.distance2 = 0;
+    walk.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    for (a = 0; a < 3; a++) {
+        walk.p[a] = a < tree->desc.dim ? p[a] : 0;
+        usable = usable && lbvh_i_finite(walk.p[a]);
+    }
+    walk.top = usable;
+    walk.node[0] = 0;
+    walk.away2[0] = usable ? lbvh_box_distance2(&tree->node[0], walk.p) : 0;
+    return walk;
+}
+
+LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
+{
+    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter))) return;
+    walk->node[walk->top] = at;
+    walk->away2[walk->top] = away2;
+    walk->top++;
+}
+
+/* The next leaf within reach2; 0 when there are no more. Distances do not always ascend; whoever needs the nearest shrinks the reach. */
+LBVH_FN int lbvh_next_near(lbvh_near *walk)
+{
+    const lbvh *tree = walk->tree;
+    while (walk->top > 0) {
+        int32_t const at = walk->node[--walk->top];
+        lbvh_real const away2 = walk->away2[walk->top];
+        lbvh_node node;
+        if (!(away2 <= walk->reach2)) continue;
+        node = lbvh_i_fetch(&tree->node[at]);
+        if (lbvh_is_leaf(tree, at)) {
+            if (tree->mask && !(tree->mask[at] & walk->filter)) continue; /* only a root that is a leaf gets here unasked */
+            walk->id = node.link;
+            walk->place = at - tree->first_leaf;
+            walk->distance2 = away2;
+            return 1;
+        } else {
+            int32_t const left = node.link, right = lbvh_right_child(tree, &node);
+            lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p), to_right = lbvh_box_distance2(&r, walk->p);
+            int const left_first = to_left <= to_right;
+            lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left); /* the nearer one ends on top */
+            lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
+        }
+    }
+    return 0;
+}
+
+/* Keeps the k nearest of all that is offered, nearest first, equal distances by ascending id: ids and distances2 hold `*found` of them so far.
+   Returns the reach from now on: the k-th distance, or `reach2` while there are fewer. */
+LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found, lbvh_real reach2, int32_t id, lbvh_real distance2)
+{
+    int32_t slot = *found;
+    if (k < 1 || !(distance2 <= reach2)) return reach2;
+    if (slot == k) {
+        if (distance2 > distances2[k - 1] || (distance2 == distances2[k - 1] && id > ids[k - 1])) return reach2;
+        slot--;
+    } else ++*found;
+    for (; slot > 0 && (distances2[slot - 1] > distance2 || (distances2[slot - 1] == distance2 && ids[slot - 1] > id)); slot--) {
+        ids[slot] = ids[slot - 1];
+        distances2[slot] = distances2[slot - 1];
+    }
+    ids[slot] = id;
+    distances2[slot] = distance2;
+    return *found == k ? distances2[k - 1] : reach2;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>ray: the walk along a ray, nearer boxes first. What is in the box is yours to test:
+
+       lbvh_ray ray = lbvh_ray_cast(&tree, origin, direction, t_max);
+       while (lbvh_next_ray(&ray))
+           if (hits(ray.id, &t) && t < ray.t_max) ray.t_max = t, closest = ray.id;          // any hit at all: break
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct lbvh_ray {
+    int32_t id, place;
+    lbvh_real t;            /* where the ray enters the box found, 0 if it begins inside */
+    lbvh_real t_max;        /* yours to shrink: boxes entered later are passed over */
+    uint32_t filter;        /* yours to set, as for lbvh_overlap */
+    /* private */
+    const lbvh *tree;
+    lbvh_real origin[3], inverse[3];    /* of the direction; infinite where it is 0 */
+    int32_t negative[3];                /* does the ray run down this axis? */
+    int32_t top;
+    int32_t node[LBVH_STACK];           /* subtrees that wait, the nearest of each level last */
+    lbvh_real enters[LBVH_STACK];       /* and where the ray enters them */
+} lbvh_ray;
+
+/* Where the ray enters the node's box; 0 if it misses it up to t_max. The far end is widened by what rounding can take away (Ize), so that a
+   ray along a face or an edge does not slip through. A NaN is 0 times infinity: the ray runs in that plane, which bounds nothing. */
+LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
+{
+    lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036 : (lbvh_real)1.0000000000000007;
+    lbvh_real begin = 0, end = ray->t_max;
+    int a;
+    for (a = 0; a < 3; a++) {
+        lbvh_real const down = (node->min[a] - ray->origin[a]) * ray->inverse[a], up = (node->max[a] - ray->origin[a]) * ray->inverse[a];
+        lbvh_real const in = ray->negative[a] ? up : down, out = (ray->negative[a] ? down : up) * widen;
+        begin = in > begin ? in : begin;
+        end = out < end ? out : end;
+    }
+    *t = begin;
+    return begin <= end && begin <= lbvh_i_largest();
+}
+
+LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
+{
+    if (ray->tree->mask && !(ray->tree->mask[at] & ray->filter)) return;
+    ray->node[ray->top] = at;
+    ray->enters[ray->top] = enters;
+    ray->top++;
+}
+
+/* From origin along direction (dim numbers each; any length, t counts in it), for t in 0 .. t_max. NaN and infinite numbers (except t_max) find nothing;
+   a direction of 0 finds what contains the origin. */
+LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const lbvh_real *direction, lbvh_real t_max)
+{
+    lbvh_ray ray;
+    int a, usable = lbvh_root(tree) >= 0 && t_max >= 0;
+    ray.id = ray.place = -1;
+    ray.filter = 0xFFFFFFFFu;
+    ray.tree = tree;
+    ray.t = 0;
+    ray.t_max = t_max <= lbvh_i_largest() ? t_max : lbvh_i_largest(); /* a plane that is never met lies at infinity */
+    for (a = 0; a < 3; a++) {
+        lbvh_real const along = a < tree->desc.dim ? direction[a] : 0;
+        ray.origin[a] = a < tree->desc.dim ? origin[a] : 0;
+        ray.inverse[a] = along == 0 ? lbvh_i_infinity() : 1 / along;
+        ray.negative[a] = along < 0;
+        usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray.origin[a]);
+    }
+    ray.top = 0;
+    if (usable) ray.top = lbvh_i_ray_enters(&ray, &tree->node[0], &ray.enters[0]);
+    ray.node[0] = 0;
+    return ray;
+}
+
+/* The next leaf whose box the ray enters at or before t_max; 0 when there are no more. */
+LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
+{
+    const lbvh *tree = ray->tree;
+    while (ray->top > 0) {
+        int32_t const at = ray->node[--ray->top];
+        lbvh_real const enters = ray->enters[ray->top];
+        lbvh_node node;
+        if (!(enters <= ray->t_max)) continue;
+        node = lbvh_i_fetch(&tree->node[at]);
+        if (lbvh_is_leaf(tree, at)) {
+            if (tree->mask && !(tree->mask[at] & ray->filter)) continue; /* only a root that is a leaf gets here unasked */
+            ray->id = node.link;
+            ray->place = at - tree->first_leaf;
+            ray->t = enters;
+            return 1;
+        } else {
+            int32_t const left = node.link, right = lbvh_right_child(tree, &node);
+            lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+            lbvh_real t_left, t_right;
+            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left), in_right = lbvh_i_ray_enters(ray, &r, &t_right);
+            int const left_first = t_left <= t_right;
+            if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right); /* the nearer one ends on top */
+            if (in_left) lbvh_i_ray_push(ray, left, t_left);
+            if (!left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
+        }
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>triangles: tests for what is in the boxes. Points have 3 numbers.
+   ------------------------------------------------------------------------------------------------ */
+
+/* What of a triangle a point belongs to: so that a corner or edge that triangles share can be counted once. */
+typedef enum lbvh_feature {
+    LBVH_FACE = 0,
+    LBVH_EDGE_AB, LBVH_EDGE_BC, LBVH_EDGE_CA,
+    LBVH_VERTEX_A, LBVH_VERTEX_B, LBVH_VERTEX_C
+} lbvh_feature;
+
+LBVH_FN lbvh_real lbvh_i_dot(const lbvh_real a[3], const lbvh_real b[3])
+{
+    return lbvh_i_times(a[0], b[0]) + lbvh_i_times(a[1], b[1]) + lbvh_i_times(a[2], b[2]);
+}
+
+LBVH_FN void lbvh_i_minus(const lbvh_real *a, const lbvh_real *b, lbvh_real d[3])
+{
+    d[0] = a[0] - b[0];
+    d[1] = a[1] - b[1];
+    d[2] = a[2] - b[2];
+}
+
+/* a * b - c * d. Swapping the products negates it exactly, which a fused multiply-add would spoil. */
+LBVH_FN lbvh_real lbvh_i_cross2(lbvh_real a, lbvh_real b, lbvh_real c, lbvh_real d) { return lbvh_i_times(a, b) - lbvh_i_times(c, d); }
+
+LBVH_FN void lbvh_i_cross(const lbvh_real a[3], const lbvh_real b[3], lbvh_real c[3])
+{
+    c[0] = lbvh_i_cross2(a[1], b[2], a[2], b[1]);
+    c[1] = lbvh_i_cross2(a[2], b[0], a[0], b[2]);
+    c[2] = lbvh_i_cross2(a[0], b[1], a[1], b[0]);
+}
+
+LBVH_FN void lbvh_i_along(const lbvh_real *a, const lbvh_real d[3], lbvh_real t, lbvh_real q[3])
+{
+    q[0] = a[0] + lbvh_i_times(t, d[0]);
+    q[1] = a[1] + lbvh_i_times(t, d[1]);
+    q[2] = a[2] + lbvh_i_times(t, d[2]);
+}
+
+LBVH_FN lbvh_feature lbvh_i_vertex(lbvh_feature feature, const lbvh_real *v, lbvh_real q[3])
+{
+    q[0] = v[0];
+    q[1] = v[1];
+    q[2] = v[2];
+    return feature;
+}
+
+/* The point q of the segment from a to b closest to p, and which of the three it belongs to. A segment of length 0 is its first end. */
+LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, lbvh_feature at_a, lbvh_feature between,
+                                            lbvh_feature at_b, lbvh_real q[3])
+{
+    lbvh_real d[3], to_p[3], along, length2;
+    lbvh_i_minus(b, a, d);
+    lbvh_i_minus(p, a, to_p);
+    along = lbvh_i_dot(d, to_p);
+    length2 = lbvh_i_dot(d, d);
+    if (!(along > 0)) return lbvh_i_vertex(at_a, a, q);
+    if (along >= length2) return lbvh_i_vertex(at_b, b, q);
+    lbvh_i_along(a, d, along / length2, q);
+    return between;
+}
+
+LBVH_FN lbvh_real lbvh_i_distance2(const lbvh_real *a, const lbvh_real *b)
+{
+    return lbvh_i_square(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+/* The nearest of the three edges: where the point does not project into the face, or there is none (all corners on a line). */
+LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real q[3])
+{
+    lbvh_real r[3];
+    lbvh_feature best = lbvh_i_closest_on_edge(p, a, b, LBVH_VERTEX_A, LBVH_EDGE_AB, LBVH_VERTEX_B, q), other;
+    other = lbvh_i_closest_on_edge(p, b, c, LBVH_VERTEX_B, LBVH_EDGE_BC, LBVH_VERTEX_C, r);
+    if (lbvh_i_distance2(r, p) < lbvh_i_distance2(q, p)) best = lbvh_i_vertex(other, r, q);
+    other = lbvh_i_closest_on_edge(p, c, a, LBVH_VERTEX_C, LBVH_EDGE_CA, LBVH_VERTEX_A, r);
+    if (lbvh_i_distance2(r, p) < lbvh_i_distance2(q, p)) best = lbvh_i_vertex(other, r, q);
+    return best;
+}
+
+/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner (Ericson section 5.1.5). A sphere touches
+   the triangle where q is no further than its radius from p. Triangles without area are segments or points. */
+LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real q[3])
+{
+    lbvh_real ab[3], ac[3], ap[3], bp[3], cp[3], normal[3], part[3], from_a, from_b, from_c, total;
+    lbvh_i_minus(b, a, ab);
+    lbvh_i_minus(c, a, ac);
+    lbvh_i_minus(p, a, ap);
+    lbvh_i_minus(p, b, bp);
+    lbvh_i_minus(p, c, cp);
+    lbvh_i_cross(ab, ac, normal); /* exactly 0 for corners on a line: then no weight is positive */
+    lbvh_i_cross(bp, cp, part);
+    from_a = lbvh_i_dot(normal, part);
+    lbvh_i_cross(cp, ap, part);
+    from_b = lbvh_i_dot(normal, part);
+    lbvh_i_cross(ap, bp, part);
+    from_c = lbvh_i_dot(normal, part);
+    if (!(from_a > 0 && from_b > 0 && from_c > 0)) return lbvh_i_closest_on_edges(p, a, b, c, q);
+    total = from_a + from_b + from_c;
+    lbvh_i_along(a, ab, from_b / total, q);
+    lbvh_i_along(q, ac, from_c / total, q);
+    return LBVH_FACE;
+}
+
+LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
+
+LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k) { return k == 0 ? v[0] : k == 1 ? v[1] : v[2]; }
+
+/* Where the line passes a corner, seen along axis k: the corner in coordinates that shear the line onto that axis, times direction[k]. */
+LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k, lbvh_real seen[2])
+{
+    int const i = k == 2 ? 0 : k + 1, j = k == 0 ? 2 : k - 1;
+    lbvh_real const depth = lbvh_i_pick(corner, k), along = lbvh_i_pick(direction, k);
+    seen[0] = lbvh_i_cross2(lbvh_i_pick(corner, i), along, depth, lbvh_i_pick(direction, i));
+    seen[1] = lbvh_i_cross2(lbvh_i_pick(corner, j), along, depth, lbvh_i_pick(direction, j));
+}
+
+/* Does the line from origin along direction meet the triangle, from either side? `*t`: where, in lengths of direction (negative: behind); u, v: weights
+   of b and c in the point met (of a: 1 - u - v). A line in the triangle's plane, and a triangle without area, are missed.
+   Watertight (after Woop, Benthin, Wald 2013): a corner is sheared alike for all triangles that share it, and on which side of an edge the
+   line passes is the sign of a difference of two rounded products, never wrong, and the exact opposite for the neighbour. On the edge both hit. */
+LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                              lbvh_real *t, lbvh_real *u, lbvh_real *v)
+{
+    lbvh_real const x = lbvh_i_absolute(direction[0]), y = lbvh_i_absolute(direction[1]), z = lbvh_i_absolute(direction[2]);
+    int const k = x >= y && x >= z ? 0 : y >= z ? 1 : 2; /* the longest axis */
+    lbvh_real oa[3], ob[3], oc[3], seen_a[2], seen_b[2], seen_c[2], of_a, of_b, of_c, total, depth;
+    lbvh_i_minus(a, origin, oa);
+    lbvh_i_minus(b, origin, ob);
+    lbvh_i_minus(c, origin, oc);
+    lbvh_i_shear(oa, direction, k, seen_a);
+    lbvh_i_shear(ob, direction, k, seen_b);
+    lbvh_i_shear(oc, direction, k, seen_c);
+    of_a = lbvh_i_cross2(seen_b[0], seen_c[1], seen_b[1], seen_c[0]);
+    of_b = lbvh_i_cross2(seen_c[0], seen_a[1], seen_c[1], seen_a[0]);
+    of_c = lbvh_i_cross2(seen_a[0], seen_b[1], seen_a[1], seen_b[0]);
+    if (!(of_a >= 0 && of_b >= 0 && of_c >= 0) && !(of_a <= 0 && of_b <= 0 && of_c <= 0)) return 0;
+    total = of_a + of_b + of_c;
+    if (total == 0) return 0;
+    depth = lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
+    *t = depth / lbvh_i_times(total, lbvh_i_pick(direction, k));
+    *u = of_b / total;
+    *v = of_c / total;
+    return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>queries: one search of a lbvh_queries. `q` counts the searches: places for own elements, else rows of the caller's array.
+   ------------------------------------------------------------------------------------------------ */
+
+/* The desc under which the queries' numbers are read. */
+LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *queries)
+{
+    lbvh_desc desc = tree->desc;
+    desc.indices = NULL;
+    desc.radius = 0;
+    desc.kind = queries->kind;
+    return desc;
+}
+
+/* An own element's search: HALF begins behind its leaf. */
+LBVH_FN lbvh_overlap lbvh_i_search_own(const lbvh *tree, const lbvh_queries *queries, int32_t place)
+{
+    lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
+    lbvh_overlap o;
+    if (queries->kind == LBVH_POINTS) {
+        lbvh_real centre[3];
+        int a;
+        for (a = 0; a < 3; a++) centre[a] = 2 * lbvh_i_half_centre(leaf.min[a], leaf.max[a]);
+        o = lbvh_overlap_sphere(tree, centre, queries->radius);
+    } else o = lbvh_overlap_between(tree, leaf.min, leaf.max);
+    if (lbvh_left_out(&leaf)) o.at = -1;
+    else if (queries->flags & LBVH_HALF) o.at = leaf.skip;
+    return o;
+}
+
+/* The search of one of the caller's queries. */
+LBVH_FN lbvh_overlap lbvh_i_search_at(const lbvh *tree, const lbvh_queries *queries, int32_t q)
+{
+    const lbvh_real *const x = lbvh_i_at(queries->data, queries->stride, q);
+    if (queries->kind == LBVH_BOXES) return lbvh_overlap_box(tree, x);
+    return lbvh_overlap_sphere(tree, x, queries->kind == LBVH_POINTS ? queries->radius : x[tree->desc.dim]);
+}
+
+/* The caller's number of search q: an own element's id. */
+LBVH_FN int32_t lbvh_i_query_id(const lbvh *tree, const lbvh_queries *queries, int32_t q)
+{
+    return queries->data == NULL ? tree->node[tree->first_leaf + q].link : q;
+}
+
+/* The row that its results belong to. */
+LBVH_FN int32_t lbvh_i_row(const lbvh *tree, const lbvh_queries *queries, int32_t q)
+{
+    return queries->flags & LBVH_PLACES ? q : lbvh_i_query_id(tree, queries, q);
+}
+
+/* Search q. */
+LBVH_FN lbvh_overlap lbvh_i_search(const lbvh *tree, const lbvh_queries *queries, int32_t q)
+{
+    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q) : lbvh_i_search_at(tree, queries, q);
+    o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)] : queries->filter;
+    if (queries->data == NULL) o.filter &= lbvh_i_own_filter(tree, q);
+    return o;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>stb_ds: the walks as arrays, where stb_ds.h was included before. `*hits` is an stb_ds array of ids (NULL is an empty one): ids are appended.
+   ------------------------------------------------------------------------------------------------ */
+
+#ifdef INCLUDE_STB_DS_H
+
+/* Leaves that overlap a box, within a radius of a point, and pairs of overlapping boxes (two ids each). */
+static inline void lbvh_arr_overlaps(const lbvh *tree, const lbvh_real *box, int32_t **hits)
+{
+    lbvh_overlap o = lbvh_overlap_box(tree, box);
+    while (lbvh_next(&o)) stbds_arrput(*hits, o.id);
+}
+
+static inline void lbvh_arr_within(const lbvh *tree, const lbvh_real *p, lbvh_real radius, int32_t **hits)
+{
+    lbvh_overlap o = lbvh_overlap_sphere(tree, p, radius);
+    while (lbvh_next(&o)) stbds_arrput(*hits, o.id);
+}
+
+static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
+{
+    int32_t place;
+    for (place = 0; place < tree->n; place++) {
+        lbvh_overlap o = lbvh_overlap_later(tree, place);
+        int32_t const id = tree->node[tree->first_leaf + place].link;
+        while (lbvh_next(&o)) {
+            stbds_arrput(*hits, id);
+            stbds_arrput(*hits, o.id);
+        }
+    }
+}
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files. In a kernel, the walks of a lbvh_device.
+   ------------------------------------------------------------------------------------------------ */
+
+#if defined(LBVH_CUDA) && defined(__CUDACC__)
+
+/* The walks for what kernels are given. They exist on the device only. */
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device, const lbvh_real *box)
+{
+    return lbvh_overlap_box(&device->tree, box);
+}
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device, const lbvh_real *p)
+{
+    return lbvh_overlap_point(&device->tree, p);
+}
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device, const lbvh_real *p, lbvh_real radius)
+{
+    return lbvh_overlap_sphere(&device->tree, p, radius);
+}
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device, int32_t place)
+{
+    return lbvh_overlap_later(&device->tree, place);
+}
+static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device, const lbvh_real *p, lbvh_real reach)
+{
+    return lbvh_near_point(&device->tree, p, reach);
+}
+static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin, const lbvh_real *direction, lbvh_real t_max)
+{
+    return lbvh_ray_cast(&device->tree, origin, direction, t_max);
+}
+
+/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
+template <class... Parameters, class... Arguments>
+static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
+                                 Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    gpu->stream = stream;
+    if (threads <= 0) return LBVH_OK;
+    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (error == cudaSuccess) return LBVH_OK;
+    gpu->device.tree.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    return LBVH_CUDA_ERROR;
+}
+
+template <class F>
+__global__ void __launch_bounds__(128) lbvh_i_each_pair_kernel(__grid_constant__ const lbvh_device device, F f)
+{
+    int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (place >= device.tree.n) return;
+    lbvh_overlap o = lbvh_overlap_later(&device, place);
+    int32_t const id = device.tree.node[device.tree.first_leaf + place].link;
+    while (lbvh_next(&o)) f(id, o.id);
+}
+
+/* f(i, j), on the device, for every pair of elements whose boxes overlap, each once, in no fixed order. Does not wait. */
+template <class F>
+static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *stream)
+{
+    if (!gpu) return LBVH_BAD_ARGUMENT;
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, 128, lbvh_i_each_pair_kernel<F>, gpu->device, f);
+}
+#endif /* LBVH_CUDA && __CUDACC__ */
+
+#endif /* LBVH_H */
+
+/* ================================================================================================
+   The implementation: serial, and the reference for cuda/lbvh.cu
+   ================================================================================================ */
+
+#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_IMPLEMENTATION_DONE)
+#define LBVH_IMPLEMENTATION_DONE
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LBVH_I_N_MAX ((1 << 30) - 512)
+
+LBVH_API int lbvh_version(void) { return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH; }
+
+#define LBVH_I_TEXT(code, text) text,
+LBVH_API const char *lbvh_result_text(lbvh_result result)
+{
+    static const char *const texts[] = {LBVH_RESULTS(LBVH_I_TEXT)};
+    if ((int)result < 0 || result >= LBVH_RESULT_COUNT) return "not a result of lbvh.h";
+    return texts[result];
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory: blocks that grow and are kept
+   ------------------------------------------------------------------------------------------------ */
+
+enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
+
+static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
+{
+    return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
+}
+
+static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
+{
+    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    else free(block->memory);
+    block->memory = NULL;
+    block->bytes = 0;
+}
+
+/* What the arrays of a tree with n leaves need. The nodes have one more than they use: the sort works there (>>sort). */
+static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[LBVH_BLOCKS])
+{
+    int const codes = desc->keep_codes || desc->builder == LBVH_SPLIT;
+    memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
+    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if (n == 0) return LBVH_OK;
+    if ((uint64_t)n > (uint64_t)(SIZE_MAX / 2) / (2 * sizeof(lbvh_node))) return LBVH_OUT_OF_MEMORY; /* only where size_t has 32 bits */
+    bytes[LBVH_I_NODE] = 2 * (size_t)n * sizeof(lbvh_node);
+    bytes[LBVH_I_PREFIX] = (size_t)n + 1;
+    if (desc->masks) bytes[LBVH_I_MASK] = 2 * (size_t)n * sizeof(uint32_t);
+    if (codes) bytes[LBVH_I_CODE] = (size_t)n * sizeof(uint64_t);
+    return LBVH_OK;
+}
+
+/* Points the arrays at their blocks; those that this desc does not use become NULL. */
+static void lbvh_i_bind(lbvh *tree, const lbvh_block *block)
+{
+    int const codes = tree->desc.keep_codes || tree->desc.builder == LBVH_SPLIT;
+    tree->node = (lbvh_node *)block[LBVH_I_NODE].memory;
+    tree->prefix = (uint8_t *)block[LBVH_I_PREFIX].memory;
+    tree->mask = tree->desc.masks ? (uint32_t *)block[LBVH_I_MASK].memory : NULL;
+    tree->code = codes ? (uint64_t *)block[LBVH_I_CODE].memory : NULL;
+}
+
+/* Memory for n leaves. What is too small is replaced: nothing in it is worth a copy. */
+static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n)
+{
+    size_t bytes[LBVH_BLOCKS];
+    int b;
+    lbvh_result const result = lbvh_i_sizes(&tree->desc, n, bytes);
+    if (result != LBVH_OK) return result;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        lbvh_block *block = &tree->block[b];
+        if (bytes[b] <= block->bytes) continue;
+        lbvh_i_release(&tree->desc.allocator, block);
+        block->memory = lbvh_i_alloc(&tree->desc.allocator, bytes[b]);
+        if (!block->memory) break;
+        block->bytes = bytes[b];
+    }
+    lbvh_i_bind(tree, tree->block);
+    return b == LBVH_BLOCKS ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+}
+
+LBVH_API void lbvh_free(lbvh *tree)
+{
+    int b;
+    if (!tree) return;
+    for (b = 0; b < LBVH_BLOCKS; b++) lbvh_i_release(&tree->desc.allocator, &tree->block[b]);
+    memset(tree, 0, sizeof *tree);
+}
+
+LBVH_API int64_t lbvh_bytes(const lbvh *tree)
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; tree && b < LBVH_BLOCKS; b++) bytes += (int64_t)tree->block[b].bytes;
+    return bytes;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>resolve: defaults, and what can be refused before an element is read
+   ------------------------------------------------------------------------------------------------ */
+
+static int lbvh_i_bounds_given(const lbvh_desc *desc)
+{
+    int a;
+    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
+    return 0;
+}
+
+static int lbvh_i_bounds_valid(const lbvh_desc *desc)
+{
+    int a;
+    for (a = 0; a < desc->dim; a++)
+        if (!(desc->min[a] <= desc->max[a]) || !lbvh_i_finite(desc->min[a]) || !lbvh_i_finite(desc->max[a])) return 0;
+    return 1;
+}
+
+LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
+{
+    lbvh_desc given;
+    if (!out) return LBVH_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given = *desc;
+    if (given.dim == 0) given.dim = 3;
+    if (given.bits == 0) given.bits = 63;
+    *out = given;
+    if (given.dim != 2 && given.dim != 3) return LBVH_BAD_DIM;
+    if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
+    if ((int)given.builder < 0 || given.builder > LBVH_SPLIT) return LBVH_BAD_OPTION;
+    if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
+    if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
+    if (given.vertices < 0) return LBVH_BAD_ARGUMENT;
+    if (!lbvh_i_bounds_valid(&given)) return LBVH_BAD_BOUNDS;
+    if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
+    if (!given.cuda_allocator.alloc != !given.cuda_allocator.free) return LBVH_BAD_ALLOCATOR;
+    return LBVH_OK;
+}
+
+/* Numbers of one element; with indices, of one vertex. */
+static int lbvh_i_width(const lbvh_desc *desc)
+{
+    if (desc->kind == LBVH_BOXES) return 2 * desc->dim;
+    if (desc->kind == LBVH_SPHERES) return desc->dim + 1;
+    return desc->kind == LBVH_TRIANGLES && !desc->indices ? 3 * desc->dim : desc->dim;
+}
+
+/* stride in bytes, 0 replaced; 0 if it is not one. */
+static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
+{
+    size_t const tight = (size_t)lbvh_i_width(desc) * sizeof(lbvh_real);
+    if (stride == 0) return tight;
+    return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
+}
+
+static void lbvh_i_make_empty(lbvh *tree)
+{
+    tree->n = tree->first_leaf = 0;
+    tree->bad_id = -1;
+    tree->cuda_error = 0;
+    memset(&tree->lattice, 0, sizeof tree->lattice);
+}
+
+/* Empties the tree and takes over a checked desc. */
+static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
+{
+    lbvh_desc given;
+    lbvh_result const result = lbvh_defaults(&given, desc);
+    lbvh_allocator const *had = &tree->desc.allocator;
+    lbvh_i_make_empty(tree);
+    if (result != LBVH_OK) return result;
+    if (lbvh_bytes(tree) > 0 && (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        return LBVH_BAD_ALLOCATOR;
+    tree->desc = given;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n)
+{
+    lbvh_result result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (n < 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_begin(tree, desc);
+    return result == LBVH_OK ? lbvh_i_prepare(tree, n) : result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: ids by code, ascending within equal codes
+
+   A key is one word: the upper 32 bits of the code, then the id. The bits of the code below those, `low` by id, are looked at only where
+   the upper ones are equal, which is rare: moving 8 bytes instead of 16 is what this sort saves.
+
+   Keys and low bits lie where the nodes will be, 64 bytes for each leaf:
+
+       | keys 8 n | spare 8 n | low 4 n | ........ |                the sort
+       | inner nodes 32 (n - 1)         | leaves 32 n       | 32 |    what comes there: first the leaves, by the ids of the keys, then,
+                                                                   when keys and low are no longer needed, the inner nodes
+   (n = 1: the leaf comes where its key is, which is read before.)
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct lbvh_i_keys {
+    uint64_t *key, *spare;  /* [n] */
+    uint32_t *low;          /* [n] by id */
+    int shift;              /* bits of the code that are in low */
+} lbvh_i_keys;
+
+static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
+{
+    lbvh_i_keys keys;
+    int const bits = lbvh_i_code_bits(&tree->desc);
+    keys.key = (uint64_t *)(void *)tree->node;
+    keys.spare = keys.key + tree->n;
+    keys.low = (uint32_t *)(void *)(keys.spare + tree->n);
+    keys.shift = bits > 32 ? bits - 32 : 0;
+    return keys;
+}
+
+static int32_t lbvh_i_key_id(uint64_t key) { return (int32_t)(uint32_t)key; }
+
+/* The whole code of a key. */
+static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
+{
+    return (key >> 32) << keys->shift | (keys->shift ? keys->low[lbvh_i_key_id(key)] : 0);
+}
+
+/* n keys by their upper 32 bits: four passes of 8 bits, each stable. (Three of 11 write 2048 streams at once: faster only while these stay in
+   the cache.) An even number of moves: the result is in key. */
+static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
+{
+    int32_t begin[4][256];
+    int32_t k;
+    int pass, digit;
+    memset(begin, 0, sizeof begin);
+    for (k = 0; k < n; k++) {
+        uint32_t const upper = (uint32_t)(key[k] >> 32);
+        begin[0][upper & 255]++;
+        begin[1][upper >> 8 & 255]++;
+        begin[2][upper >> 16 & 255]++;
+        begin[3][upper >> 24]++;
+    }
+    for (pass = 0; pass < 4; pass++) {
+        const uint64_t *from = pass % 2 ? spare : key;
+        uint64_t *to = pass % 2 ? key : spare;
+        int const down = 32 + 8 * pass;
+        int32_t sum = 0;
+        for (digit = 0; digit < 256; digit++) {
+            int32_t const count = begin[pass][digit];
+            begin[pass][digit] = sum;
+            sum += count;
+        }
+        for (k = 0; k < n; k++) to[begin[pass][from[k] >> down & 255]++] = from[k];
+    }
+}
+
+/* A few keys with the same upper bits, by their lower ones. */
+static void lbvh_i_insertion(const lbvh_i_keys *keys, uint64_t *key, int32_t n)
+{
+    int32_t k;
+    for (k = 1; k < n; k++) {
+        uint64_t const moving = key[k];
+        uint32_t const low = keys->low[lbvh_i_key_id(moving)];
+        int32_t slot = k;
+        for (; slot > 0 && keys->low[lbvh_i_key_id(key[slot - 1])] > low; slot--) key[slot] = key[slot - 1];
+        key[slot] = moving;
+    }
+}
+
+/* Many such keys: the lower bits take the place of the upper ones for a while. */
+static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *spare, int32_t n)
+{
+    uint64_t const upper = key[0] >> 32 << 32;
+    int32_t k;
+    for (k = 0; k < n; k++) key[k] = (uint64_t)keys->low[lbvh_i_key_id(key[k])] << 32 | (uint32_t)key[k];
+    lbvh_i_radix(key, spare, n);
+    for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
+}
+
+static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n)
+{
+    int32_t begin, end;
+    lbvh_i_radix(keys->key, keys->spare, n);
+    for (begin = 0; begin < n && keys->shift; begin = end) {
+        uint64_t const upper = keys->key[begin] >> 32;
+        for (end = begin + 1; end < n && keys->key[end] >> 32 == upper; end++) {}
+        if (end - begin > 64) lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
+        else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build
+   ------------------------------------------------------------------------------------------------ */
+
+/* A refusal for the caller, or an element to leave out? The first one is told either way. */
+static lbvh_result lbvh_i_judge(lbvh *tree, lbvh_result result, int32_t i)
+{
+    if (result == LBVH_OK) return LBVH_OK;
+    if (tree->bad_id < 0) tree->bad_id = i;
+    return tree->desc.skip_invalid ? LBVH_OK : result;
+}
+
+/* The lattice of the bounds that the caller gave. */
+LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
+{
+    lbvh_real least[3], most[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        least[a] = desc->min[a] / 2;
+        most[a] = desc->max[a] / 2;
+    }
+    return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+}
+
+/* The lattice around the centres of all elements; also finds those to refuse. */
+static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
+{
+    const lbvh_desc *desc = &tree->desc;
+    lbvh_real least[3], most[3], min[3], max[3];
+    int32_t i;
+    int a;
+    for (a = 0; a < 3; a++) {
+        least[a] = lbvh_i_infinity();
+        most[a] = -lbvh_i_infinity();
+    }
+    for (i = 0; i < n; i++) {
+        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max), result = lbvh_i_judge(tree, box, i);
+        if (result != LBVH_OK) return result;
+        for (a = 0; a < 3 && box == LBVH_OK; a++) {
+            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
+            least[a] = lbvh_i_min(least[a], half_centre);
+            most[a] = lbvh_i_max(most[a], half_centre);
+        }
+    }
+    tree->lattice = lbvh_i_bounds_given(desc) ? lbvh_i_given_lattice(desc) : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+    return LBVH_OK;
+}
+
+static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride, const lbvh_i_keys *keys)
+{
+    lbvh_real min[3], max[3];
+    int32_t i;
+    for (i = 0; i < tree->n; i++) {
+        uint64_t code;
+        (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
+        code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
+        keys->key[i] = code >> keys->shift << 32 | (uint32_t)i;
+        keys->low[i] = (uint32_t)(code & (((uint64_t)1 << keys->shift) - 1));
+    }
+}
+
+/* What each place has in common with the one before it; and the codes, where they are kept. */
+static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
+{
+    int const bits = lbvh_i_code_bits(&tree->desc);
+    int32_t k;
+    tree->prefix[0] = tree->prefix[tree->n] = 0;
+    for (k = 1; k < tree->n; k++) {
+        uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
+        int const upper_bits = bits - keys->shift;
+        int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
+                                  : lbvh_i_common(bits, lbvh_i_key_code(keys, left), lbvh_i_key_code(keys, right), k - 1, k);
+        tree->prefix[k] = (uint8_t)(1 + common);
+    }
+    for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
+}
+
+/* Boxes in the order of the keys come from everywhere: asked for some turns before they are needed. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define LBVH_I_PREFETCH(address) ((void)(address))
+#endif
+
+static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride, const lbvh_i_keys *keys)
+{
+    lbvh_node *leaves = tree->node + tree->first_leaf;
+    int32_t const ahead = 24;
+    int32_t k;
+    for (k = 0; k < tree->n; k++) {
+        int32_t const id = lbvh_i_key_id(keys->key[k]);
+        if (k < tree->n - ahead && !tree->desc.indices) LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+        if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
+        (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
+        leaves[k].link = id;
+        lbvh_i_fill_gaps(&leaves[k]);
+    }
+}
+
+/* LBVH_MERGE: inner nodes from leaves and prefixes, one pass over the leaves (the serial form of Apetrei's). A finished node that is a left child
+   waits on a stack for its sibling; one that is a right child is joined with the last that waits:
+
+       prefix   0 | 3 | 2 | 4 | 0 ...     leaf 0 waits; leaf 1 is joined with it, 0-1 waits; leaf 2 waits; 3 is joined with it: 2-3 is
+       leaf       0   1   2   3           a right child too, and joined with 0-1
+
+   Those that wait have ever more in common with what follows, so there are never more than a code and a place have bits. */
+static void lbvh_i_merge(lbvh *tree)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, at = tree->first_leaf + k;
+        tree->node[at].skip = lbvh_i_skip(prefix, tree->n, k);
+        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
+            int32_t const split = first - 1, right = at;
+            first = waiting[--top];
+            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
+            lbvh_i_join(tree, at, first == split ? tree->first_leaf + split : split, right);
+        }
+        if (k < tree->n - 1) waiting[top++] = first;
+    }
+}
+
+/* LBVH_SPLIT: the node of leaves first .. last, from the top (Kureck section 3.1.4, the sequential algorithm). Calls itself at most LBVH_STACK deep. */
+static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
+{
+    int32_t split, left, right;
+    tree->node[at].skip = skip;
+    if (first == last) return;
+    split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
+    left = split == first ? tree->first_leaf + split : split;
+    right = split + 1 == last ? tree->first_leaf + last : split + 1;
+    lbvh_i_split(tree, left, first, split, right);
+    lbvh_i_split(tree, right, split + 1, last, skip);
+    lbvh_i_join(tree, at, left, right);
+}
+
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n)
+{
+    lbvh_result result;
+    lbvh_i_keys keys;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_begin(tree, desc);
+    if (result != LBVH_OK) return result;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_prepare(tree, n);
+    if (result == LBVH_OK) result = lbvh_i_measure_lattice(tree, data, stride, n);
+    if (result != LBVH_OK || n == 0) return result;
+    tree->n = n;
+    tree->first_leaf = n - 1;
+    keys = lbvh_i_key_room(tree);
+    lbvh_i_make_keys(tree, data, stride, &keys);
+    lbvh_i_sort(&keys, n);
+    lbvh_i_make_prefixes(tree, &keys);
+    lbvh_i_make_leaves(tree, data, stride, &keys);
+    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
+    else lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>refit
+   ------------------------------------------------------------------------------------------------ */
+
+LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_real min[3], max[3];
+    lbvh_node *leaves;
+    int32_t k;
+    if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
+    tree->bad_id = -1;
+    for (k = 0; k < tree->n; k++) { /* all are looked at before the first is changed */
+        lbvh_result const result = lbvh_i_judge(tree, lbvh_box_of(&tree->desc, data, stride, k, min, max), k);
+        if (result != LBVH_OK) return result;
+    }
+    leaves = tree->node + tree->first_leaf;
+    for (k = 0; k < tree->n; k++) (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    if (tree->n > 0) lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes, int32_t *bad_id)
+{
+    lbvh_desc given;
+    lbvh_real min[3], max[3];
+    int32_t i;
+    int a;
+    lbvh_result result = lbvh_defaults(&given, desc);
+    if (bad_id) *bad_id = -1;
+    if (result != LBVH_OK) return result;
+    stride = lbvh_i_stride(&given, stride);
+    if (stride == 0 || n < 0 || (n > 0 && (!data || !boxes))) return LBVH_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) {
+        result = lbvh_box_of(&given, data, stride, i, min, max);
+        if (result != LBVH_OK && bad_id && *bad_id < 0) *bad_id = i;
+        if (result != LBVH_OK && !given.skip_invalid) return result;
+        for (a = 0; a < given.dim; a++) {
+            boxes[2 * (size_t)i * (size_t)given.dim + (size_t)a] = min[a];
+            boxes[(2 * (size_t)i + 1) * (size_t)given.dim + (size_t)a] = max[a];
+        }
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>measure: how good a tree is
+   ------------------------------------------------------------------------------------------------ */
+
+/* Surface of a box, in 2D its circumference; 0 for what was left out. */
+static double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
+{
+    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1], z = (double)max[2] - (double)min[2];
+    if (!(x >= 0 && y >= 0 && z >= 0)) return 0;
+    return dim == 2 ? 2 * (x + y) : 2 * (x * y + y * z + z * x);
+}
+
+/* The area that two nodes share. */
+static double lbvh_i_shared_area(int dim, const lbvh_node *l, const lbvh_node *r)
+{
+    lbvh_real min[3], max[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        min[a] = lbvh_i_max(l->min[a], r->min[a]);
+        max[a] = lbvh_i_min(l->max[a], r->max[a]);
+    }
+    return lbvh_i_area(dim, min, max);
+}
+
+LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
+{
+    int32_t inner[LBVH_STACK]; /* last places of the inner nodes above */
+    int32_t at, place = 0, depth = 0;
+    double areas = 0, shared = 0, levels = 0, root;
+    if (!tree || !quality) return LBVH_BAD_ARGUMENT;
+    memset(quality, 0, sizeof *quality);
+    if (tree->n == 0) return LBVH_OK;
+    for (at = 0; at >= 0;) { /* the walk that meets every node */
+        const lbvh_node *node = &tree->node[at];
+        while (depth > 0 && inner[depth - 1] < place) depth--;
+        areas += lbvh_i_area(tree->desc.dim, node->min, node->max);
+        if (lbvh_is_leaf(tree, at)) {
+            if (quality->depth < depth) quality->depth = depth;
+            levels += depth;
+            place++;
+            at = node->skip;
+        } else {
+            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link], &tree->node[lbvh_right_child(tree, node)]);
+            inner[depth++] = lbvh_last_place(tree, node);
+            at = node->link;
+        }
+    }
+    root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
+    quality->mean_depth = levels / tree->n;
+    if (root > 0) {
+        quality->sah = areas / root;
+        quality->overlap = shared / root;
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>save
+   ------------------------------------------------------------------------------------------------ */
+
+/* What a saved tree begins with. The arrays follow without gaps: nodes, prefixes, masks. */
+typedef struct lbvh_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes;
+    int32_t dim, bits, n;
+    int32_t has_masks;
+    int32_t unused[3];
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header without this */
+} lbvh_i_header;
+
+static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull; /* FNV-1a, Fowler, Noll and Vo */
+    return sum;
+}
+
+static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
+{
+    lbvh_i_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "lbvh.h\r\n", sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(lbvh_real);
+    header.dim = tree->desc.dim;
+    header.bits = tree->desc.bits;
+    header.n = tree->n;
+    header.has_masks = tree->mask != NULL;
+    header.bytes = sizeof header;
+    if (tree->n > 0) {
+        uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
+        header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
+        if (tree->mask) header.bytes += nodes * sizeof(uint32_t);
+    }
+    return header;
+}
+
+/* The arrays of a tree, in the order of the file. */
+typedef struct lbvh_i_piece { void *memory; size_t bytes; } lbvh_i_piece;
+static void lbvh_i_pieces(const lbvh *tree, lbvh_i_piece piece[3])
+{
+    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
+    piece[0].memory = tree->node;
+    piece[0].bytes = nodes * sizeof(lbvh_node);
+    piece[1].memory = tree->prefix;
+    piece[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
+    piece[2].memory = tree->mask;
+    piece[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
+}
+
+LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed)
+{
+    lbvh_i_header header;
+    lbvh_i_piece piece[3];
+    unsigned char *out = (unsigned char *)bytes;
+    int p;
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    *needed = 0;
+    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    header = lbvh_i_header_of(tree);
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
+    lbvh_i_pieces(tree, piece);
+    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+    out += sizeof header;
+    for (p = 0; p < 3; p++) {
+        if (piece[p].bytes) memcpy(out, piece[p].memory, piece[p].bytes);
+        header.checksum = lbvh_i_checksum(header.checksum, piece[p].memory, piece[p].bytes);
+        out += piece[p].bytes;
+    }
+    memcpy(bytes, &header, sizeof header);
+    return LBVH_OK;
+}
+
+/* Is this header one that lbvh_i_header_of could have made, for these many bytes and this real type? */
+static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
+{
+    lbvh shape;
+    lbvh_i_header expected;
+    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63)) return 0;
+    if (header->n < 0 || header->n > LBVH_I_N_MAX || (header->has_masks & ~1)) return 0;
+    memset(&shape, 0, sizeof shape);
+    shape.desc.dim = header->dim;
+    shape.desc.bits = header->bits;
+    shape.n = header->n;
+    shape.mask = header->has_masks ? (uint32_t *)(void *)&shape : NULL;
+    expected = lbvh_i_header_of(&shape);
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+}
+
+/* Fills the arrays of a prepared tree from a file, whose checksum must agree. */
+static int lbvh_i_read_pieces(const lbvh *tree, lbvh_i_header header, const unsigned char *in)
+{
+    lbvh_i_piece piece[3];
+    uint64_t const expected = header.checksum;
+    uint64_t sum;
+    int p;
+    header.checksum = 0;
+    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+    lbvh_i_pieces(tree, piece);
+    for (p = 0; p < 3; p++) {
+        if (piece[p].bytes) memcpy(piece[p].memory, in, piece[p].bytes);
+        sum = lbvh_i_checksum(sum, piece[p].memory, piece[p].bytes);
+        in += piece[p].bytes;
+    }
+    return sum == expected;
+}
+
+LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size)
+{
+    static const uint32_t some_masks = 0;
+    lbvh_i_header header;
+    lbvh_desc given;
+    lbvh_result result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given.allocator = desc->allocator;
+    if (desc) given.cuda_allocator = desc->cuda_allocator;
+    result = lbvh_i_begin(tree, &given);
+    if (result != LBVH_OK) return result;
+    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
+    tree->desc.dim = header.dim;
+    tree->desc.bits = header.bits;
+    tree->desc.masks = header.has_masks ? &some_masks : NULL; /* there are masks, but no longer an array of the caller's */
+    result = lbvh_i_prepare(tree, header.n);
+    if (result != LBVH_OK) return result;
+    tree->n = header.n;
+    tree->first_leaf = header.n > 0 ? header.n - 1 : 0;
+    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header)) result = LBVH_BAD_FILE;
+    else result = lbvh_validate(tree);
+    if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>walk: searches of neighbours together
+
+   Elements that are neighbours in the tree visit nearly the same nodes. So the leaves of a small subtree walk as one crowd: what lies near any of
+   them goes into a batch, once, in columns; then each goes through the batch, which is a plain loop without branches. Places ascend in
+   the batch, so every row is that of lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
+   ------------------------------------------------------------------------------------------------ */
+
+enum {
+    LBVH_I_CROWD = 16,      /* searches that walk together: at most so many leaves */
+    LBVH_I_FEW = 16,        /* a subtree of no more leaves is looked through whole */
+    LBVH_I_BATCH = 1024     /* leaves of a batch; a crowd near more walks one by one */
+};
+
+/* The searches of a crowd as one: the box around their boxes or centres, and their reach (boxes: -1). */
+typedef struct lbvh_i_crowd {
+    lbvh_real min[3], max[3], reach2;
+} lbvh_i_crowd;
+
+typedef struct lbvh_i_batch {
+    lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
+    int32_t place[LBVH_I_BATCH + LBVH_I_FEW];
+    int32_t count;
+} lbvh_i_batch;
+
+/* Searches of the own elements, place after place. */
+typedef struct lbvh_i_finder {
+    const lbvh *tree;
+    const lbvh_queries *queries;
+    int32_t begin, last, next;          /* places of this crowd, and the node where the next one begins */
+    lbvh_overlap search[LBVH_I_CROWD];
+    int32_t place;                      /* whose search is on */
+    int fits;                           /* does the batch hold all that is near the crowd? else the searches walk by themselves */
+    int32_t hits, turn;                 /* of the search that is on: entries of hit, and those given out */
+    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places */
+    lbvh_i_batch batch;
+} lbvh_i_finder;
+
+/* Could any search of the crowd meet this node? Rounded as each search rounds, so that no gap comes out larger than theirs. */
+static int lbvh_i_near_crowd(const lbvh_i_crowd *crowd, const lbvh_node *node)
+{
+    lbvh_real gap[3];
+    int a;
+    if (crowd->reach2 < 0) return lbvh_boxes_touch(node, crowd->min, crowd->max);
+    for (a = 0; a < 3; a++) gap[a] = lbvh_i_max(lbvh_i_max(node->min[a] - crowd->max[a], crowd->min[a] - node->max[a]), 0);
+    return lbvh_i_square(gap[0], gap[1], gap[2]) <= crowd->reach2;
+}
+
+/* Appends the leaves first .. last that are near the crowd: all are written, those that are not are written over. */
+static void lbvh_i_take_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_crowd *crowd, int32_t first, int32_t last)
+{
+    int32_t place, slot = batch->count;
+    int a;
+    for (place = first; place <= last; place++) {
+        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        for (a = 0; a < 3; a++) {
+            batch->min[a][slot] = leaf->min[a];
+            batch->max[a][slot] = leaf->max[a];
+        }
+        batch->place[slot] = place;
+        slot += lbvh_i_near_crowd(crowd, leaf);
+    }
+    batch->count = slot;
+}
+
+/* The walk of a crowd from node `at`, whose first leaf is at place `first`; 0 if the batch does not hold all. */
+static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_crowd *crowd, int32_t at, int32_t first)
+{
+    batch->count = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const last = lbvh_last_place(tree, node);
+        if (lbvh_i_near_crowd(crowd, node)) {
+            if (last - first >= LBVH_I_FEW) {
+                at = node->link;
+                continue;
+            }
+            if (batch->count > LBVH_I_BATCH) return 0;
+            lbvh_i_take_leaves(batch, tree, crowd, first, last);
+        }
+        first = last + 1;
+        at = node->skip;
+    }
+    return batch->count <= LBVH_I_BATCH;
+}
+
+/* The next crowd: the largest subtree from here on that is small enough; its searches, and what is near them. */
+static void lbvh_i_next_crowd(lbvh_i_finder *finder)
+{
+    const lbvh *tree = finder->tree;
+    lbvh_i_crowd crowd;
+    int32_t at = finder->next, k;
+    int a;
+    finder->begin = finder->last + 1;
+    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_CROWD) at = tree->node[at].link;
+    finder->last = lbvh_last_place(tree, &tree->node[at]);
+    finder->next = tree->node[at].skip;
+    for (a = 0; a < 3; a++) {
+        crowd.min[a] = lbvh_i_infinity();
+        crowd.max[a] = -lbvh_i_infinity();
+    }
+    crowd.reach2 = -1;
+    for (k = finder->begin; k <= finder->last; k++) {
+        lbvh_overlap *o = &finder->search[k - finder->begin];
+        *o = lbvh_i_search(tree, finder->queries, k);
+        if (lbvh_left_out(&tree->node[tree->first_leaf + k])) continue;
+        crowd.reach2 = o->reach2;
+        for (a = 0; a < 3; a++) {
+            crowd.min[a] = lbvh_i_min(crowd.min[a], o->min[a]);
+            crowd.max[a] = lbvh_i_max(crowd.max[a], o->max[a]);
+        }
+    }
+    if (!(finder->queries->flags & LBVH_HALF)) finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &crowd, lbvh_root(tree), 0);
+    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &crowd, at, finder->begin);
+}
+
+/* Places of the batch, from entry `from` on, that a search for boxes meets. */
+static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o, int32_t *hit)
+{
+    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1], z1 = o->max[2];
+    int32_t c, hits = 0;
+    uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
+    for (c = from; c < batch->count; c++)
+        meets[c] = (uint8_t)((batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) & (batch->min[2][c] <= z1) &
+                             (batch->max[0][c] >= x0) & (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0));
+    for (c = from; c < batch->count; c++) {
+        hit[hits] = batch->place[c];
+        hits += meets[c];
+    }
+    return hits;
+}
+
+/* The same for a search within a radius. */
+static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o, int32_t *hit)
+{
+    lbvh_real const x = o->min[0], y = o->min[1], z = o->min[2], reach2 = o->reach2;
+    int32_t c, hits = 0;
+    uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
+    for (c = from; c < batch->count; c++)
+        meets[c] = lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x), lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
+                                 lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <= reach2;
+    for (c = from; c < batch->count; c++) {
+        hit[hits] = batch->place[c];
+        hits += meets[c];
+    }
+    return hits;
+}
+
+static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree, const lbvh_queries *queries)
+{
+    finder->tree = tree;
+    finder->queries = queries;
+    finder->begin = finder->last = finder->place = -1;
+    finder->next = lbvh_root(tree);
+    finder->hits = finder->turn = finder->fits = 0;
+}
+
+/* Begins the search of the next place; -1 when all had theirs. */
+static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
+{
+    const lbvh_overlap *o;
+    int32_t from = 0;
+    if (finder->place + 1 >= finder->tree->n) return -1;
+    if (++finder->place > finder->last) lbvh_i_next_crowd(finder);
+    if (!finder->fits) return finder->place;
+    if (finder->queries->flags & LBVH_HALF)
+        while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
+    o = &finder->search[finder->place - finder->begin];
+    finder->hits = o->reach2 >= 0 ? lbvh_i_test_spheres(&finder->batch, from, o, finder->hit)
+                                  : lbvh_i_test_boxes(&finder->batch, from, o, finder->hit);
+    finder->turn = 0;
+    return finder->place;
+}
+
+/* The next place that the search has found, its own left out; -1 when there are no more. */
+static int32_t lbvh_i_found(lbvh_i_finder *finder)
+{
+    const lbvh *tree = finder->tree;
+    lbvh_overlap *o = &finder->search[finder->place - finder->begin];
+    while (!finder->fits && lbvh_next(o))
+        if (o->place != finder->place) return o->place;
+    while (finder->fits && finder->turn < finder->hits) {
+        int32_t const place = finder->hit[finder->turn++];
+        if (place != finder->place && (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter))) return place;
+    }
+    return -1;
+}
+
+static int32_t lbvh_i_id(const lbvh *tree, int32_t place) { return tree->node[tree->first_leaf + place].link; }
+
+/* ------------------------------------------------------------------------------------------------
+   >>pairs: overlapping boxes, each pair once
+   ------------------------------------------------------------------------------------------------ */
+
+static lbvh_queries lbvh_i_pair_queries(void)
+{
+    lbvh_queries queries;
+    memset(&queries, 0, sizeof queries);
+    queries.filter = 0xFFFFFFFFu;
+    queries.flags = LBVH_HALF | LBVH_PLACES;
+    return queries;
+}
+
+LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
+{
+    lbvh_queries const queries = lbvh_i_pair_queries();
+    lbvh_i_finder finder;
+    int32_t place, other;
+    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
+    lbvh_i_begin_finder(&finder, tree, &queries);
+    while ((place = lbvh_i_next_place(&finder)) >= 0)
+        while ((other = lbvh_i_found(&finder)) >= 0)
+            if (fn(user, lbvh_i_id(tree, place), lbvh_i_id(tree, other))) return LBVH_STOPPED;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
+{
+    lbvh_queries const queries = lbvh_i_pair_queries();
+    lbvh_i_finder finder;
+    int64_t found = 0;
+    int32_t place, other;
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
+    lbvh_i_begin_finder(&finder, tree, &queries);
+    while ((place = lbvh_i_next_place(&finder)) >= 0) {
+        int32_t const id = lbvh_i_id(tree, place);
+        for (; (other = lbvh_i_found(&finder)) >= 0; found++) {
+            if (found >= capacity) continue;
+            pairs[2 * found] = id;
+            pairs[2 * found + 1] = lbvh_i_id(tree, other);
+        }
+    }
+    *needed = found;
+    return found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
+{
+    lbvh_result result;
+    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
+    result = lbvh_pairs(tree, NULL, 0, pairs);
+    return result == LBVH_BUFFER_TOO_SMALL ? LBVH_OK : result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>query: many searches at once
+   ------------------------------------------------------------------------------------------------ */
+
+static int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
+
+/* Checks, and `*resolved` with its defaults filled in. */
+static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries, lbvh_queries *resolved)
+{
+    int const flags = queries->flags, own = lbvh_i_own(queries);
+    lbvh_desc desc;
+    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
+    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES || (own && queries->kind == LBVH_SPHERES)) return LBVH_BAD_OPTION;
+    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
+    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
+    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
+    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    *resolved = *queries;
+    desc = lbvh_i_query_desc(tree, queries);
+    resolved->stride = lbvh_i_stride(&desc, queries->stride);
+    if (own) resolved->n = tree->n;
+    if (resolved->filter == 0) resolved->filter = 0xFFFFFFFFu;
+    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* counts[row], as int32 or as int64: one of the two is NULL. */
+static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts, int64_t *offsets)
+{
+    lbvh_i_finder finder;
+    int32_t q, found;
+    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries);
+    for (q = 0; q < queries->n; q++) {
+        int32_t const row = lbvh_i_row(tree, queries, q);
+        found = 0;
+        if (lbvh_i_own(queries)) {
+            (void)lbvh_i_next_place(&finder);
+            while (lbvh_i_found(&finder) >= 0) found++;
+        } else {
+            lbvh_overlap o = lbvh_i_search(tree, queries, q);
+            while (lbvh_next(&o)) found++;
+        }
+        if (counts) counts[row] = found;
+        else offsets[row] = found;
+    }
+}
+
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts)
+{
+    lbvh_queries resolved;
+    lbvh_result result;
+    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
+    lbvh_i_count_rows(tree, &resolved, counts, NULL);
+    return LBVH_OK;
+}
+
+/* The caller's queries: rows in their order, one pass, that goes on counting where the room ends. */
+static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+{
+    int64_t found = 0;
+    int32_t q;
+    for (q = 0; q < queries->n; q++) {
+        lbvh_overlap o = lbvh_i_search(tree, queries, q);
+        offsets[q] = found;
+        for (; lbvh_next(&o); found++)
+            if (found < capacity) ids[found] = o.id;
+    }
+    offsets[queries->n] = found;
+    return found;
+}
+
+/* Own elements, rows by place: the same. */
+static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+{
+    lbvh_i_finder finder;
+    int64_t found = 0;
+    int32_t place, other;
+    lbvh_i_begin_finder(&finder, tree, queries);
+    while ((place = lbvh_i_next_place(&finder)) >= 0) {
+        offsets[place] = found;
+        for (; (other = lbvh_i_found(&finder)) >= 0; found++)
+            if (found < capacity) ids[found] = other;
+    }
+    offsets[tree->n] = found;
+    return found;
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+{
+    lbvh_i_finder finder;
+    int64_t sum = 0;
+    int32_t q, other;
+    lbvh_i_count_rows(tree, queries, NULL, offsets);
+    for (q = 0; q < queries->n; q++) {
+        int64_t const count = offsets[q];
+        offsets[q] = sum;
+        sum += count;
+    }
+    offsets[queries->n] = sum;
+    lbvh_i_begin_finder(&finder, tree, queries);
+    while (capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
+        int32_t const row = lbvh_i_id(tree, q);
+        int64_t slot = offsets[row];
+        if (offsets[row + 1] > capacity) continue; /* a row that does not fit whole */
+        while ((other = lbvh_i_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
+    }
+    return sum;
+}
+
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
+                                   int64_t capacity, int64_t *needed)
+{
+    lbvh_queries resolved;
+    lbvh_result result;
+    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity);
+    else if (resolved.flags & LBVH_PLACES) *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
+    else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn, void *user,
+                                  int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    lbvh_near walk;
+    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found) return LBVH_BAD_ARGUMENT;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    *found = 0;
+    if (k == 0) return LBVH_OK;
+    walk = lbvh_near_point(tree, p, reach);
+    while (lbvh_next_near(&walk)) {
+        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
+        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>validate: the arrays against what the prefixes say the tree must be
+   ------------------------------------------------------------------------------------------------ */
+
+/* Could sorted codes have these prefixes? Then a pass like lbvh_i_merge's stays within its stack. */
+static int lbvh_i_prefixes_valid(const lbvh *tree)
+{
+    int const most = lbvh_i_code_bits(&tree->desc) + 30;
+    int32_t k;
+    if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
+    for (k = 1; k < tree->n; k++) {
+        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1]) return 0;
+        if (tree->code && (tree->code[k - 1] > tree->code[k] ||
+                           tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1], tree->code[k], k - 1, k)))
+            return 0;
+    }
+    return 1;
+}
+
+/* A finite box, or that of an element left out; an id that no other leaf has. */
+static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *seen)
+{
+    const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+    int a;
+    if (leaf->link < 0 || leaf->link >= tree->n || seen[leaf->link]) return 0;
+    seen[leaf->link] = 1;
+    if (leaf->skip != lbvh_i_skip(tree->prefix, tree->n, place)) return 0;
+    for (a = 0; a < 3; a++) {
+        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) && lbvh_i_finite(leaf->max[a]);
+        int const out = leaf->min[a] == lbvh_i_infinity() && leaf->max[a] == -lbvh_i_infinity();
+        if (lbvh_left_out(leaf) ? !out : !finite) return 0;
+    }
+    return 1;
+}
+
+/* Is the node at `at` what joining its children makes? */
+static int lbvh_i_join_valid(const lbvh *tree, int32_t at, int32_t left, int32_t right)
+{
+    const lbvh_node *l = &tree->node[left], *r = &tree->node[right], *node = &tree->node[at];
+    int a, valid = node->link == left && node->skip == r->skip;
+    for (a = 0; a < 3; a++)
+        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) && node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
+    if (tree->mask) valid &= tree->mask[at] == (tree->mask[left] | tree->mask[right]);
+    return valid;
+}
+
+/* The pass of lbvh_i_merge, comparing instead of writing. */
+static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
+{
+    int32_t waiting[LBVH_STACK];
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, at = tree->first_leaf + k;
+        if (!lbvh_i_leaf_valid(tree, k, seen)) return 0;
+        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
+            int32_t const split = first - 1, right = at;
+            first = waiting[--top];
+            at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
+            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split, right)) return 0;
+        }
+        if (k < tree->n - 1) waiting[top++] = first;
+    }
+    return top == 0;
+}
+
+LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
+{
+    lbvh_block seen;
+    int valid;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (tree->n == 0) return LBVH_OK;
+    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix) return LBVH_INVALID;
+    seen.bytes = (size_t)tree->n;
+    seen.memory = lbvh_i_alloc(&tree->desc.allocator, seen.bytes);
+    if (!seen.memory) return LBVH_OUT_OF_MEMORY;
+    memset(seen.memory, 0, seen.bytes);
+    valid = lbvh_i_prefixes_valid(tree) && lbvh_i_nodes_valid(tree, (unsigned char *)seen.memory);
+    lbvh_i_release(&tree->desc.allocator, &seen);
+    return valid ? LBVH_OK : LBVH_INVALID;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#ifdef LBVH_CUDA
+#include "cuda/lbvh.cu"
+#endif
+
+#endif /* LBVH_IMPLEMENTATION */

@@ -1,0 +1,51 @@
+/* A small user of lbvh.h, built in every way by run.sh. USE: the name of the function, so that two
+   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. */
+#ifdef WITH_STB_DS
+#include <stb_ds.h>
+#endif
+#include "lbvh.h"
+
+#ifdef __cplusplus
+#define EMPTY {}    /* C++ compilers warn about {0}, C99 does not know {} */
+#else
+#define EMPTY {0}
+#endif
+
+int USE(void);
+int USE(void)
+{
+    /* Four boxes in a row along x: each overlaps the next, 3 pairs. */
+    const lbvh_real boxes[24] = {
+        0, 0, 0,  2, 1, 1,      1, 0, 0,  4, 1, 1,      3, 0, 0,  6, 1, 1,      5, 0, 0,  7, 1, 1
+    };
+    const lbvh_real window[6] = {3, 0, 0, 4, 1, 1}, point[3] = {8, 0, 0}, back[3] = {-1, 0, 0};
+    lbvh tree = EMPTY;
+    lbvh_overlap o;
+    lbvh_ray ray;
+    lbvh_real distance2 = 0;
+    int64_t pairs = -1;
+    int32_t met = 0, ahead = 0, nearest = -1, found = 0;
+    int right = 1;
+    if (lbvh_build(&tree, NULL, boxes, 0, 4) != LBVH_OK) return 0;
+    o = lbvh_overlap_box(&tree, window);
+    while (lbvh_next(&o)) met += 1 << o.id;
+    right = right && met == 2 + 4;
+    ray = lbvh_ray_cast(&tree, point, back, 4);
+    while (lbvh_next_ray(&ray)) ahead += 1 << ray.id;
+    right = right && ahead == 2 + 4 + 8; /* the second box is met where it ends, at t = 4 */
+    right = right && lbvh_nearest(&tree, point, 1, 100, NULL, NULL, &nearest, &distance2, &found) == LBVH_OK;
+    right = right && found == 1 && nearest == 3 && distance2 >= 1 && distance2 <= 1;
+    right = right && lbvh_count_pairs(&tree, &pairs) == LBVH_OK && pairs == 3;
+#ifdef WITH_STB_DS
+    {
+        int32_t *hits = NULL;
+        lbvh_arr_within(&tree, point, 2, &hits);
+        right = right && arrlen(hits) == 2;
+        lbvh_arr_pairs(&tree, &hits);
+        right = right && arrlen(hits) == 2 + 6;
+        arrfree(hits);
+    }
+#endif
+    lbvh_free(&tree);
+    return right;
+}
