@@ -3,19 +3,22 @@
 # Everything is built under build/; `make clean` removes it. What is missing is installed by
 # tests/deps.sh through apt-get where that is possible, else one sentence says what to install.
 # Variables you may set: CC CFLAGS CXX NVCC CUDA_ARCH JOBS CI STB_CFLAGS STB_LIBS CMOCKA_CFLAGS CMOCKA_LIBS
+#                        ASSIMP_CFLAGS ASSIMP_LIBS
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test bench bench-cuda cuda deps clean consumers \
         test-serial test-examples test-readme test-vendor test-emu test-cuda \
-        deps-demo deps-test always
+        deps-demo deps-pick deps-test always
 
 JOBS ?= 2
 CFLAGS ?= -O2
 WARN := -Wall -Wextra -Wpedantic
 STB_CFLAGS = $$(pkg-config --cflags stb)
 STB_LIBS = $$(pkg-config --libs stb)
+ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
+ASSIMP_LIBS = $$(pkg-config --libs assimp)
 CMOCKA_CFLAGS = $$(pkg-config --cflags cmocka)
 CMOCKA_LIBS = $$(pkg-config --libs cmocka)
 # Every program is rebuilt when any header changes: there are four, and it is quick.
@@ -39,6 +42,8 @@ deps:
 	@tests/deps.sh all
 deps-demo:
 	@tests/deps.sh demo
+deps-pick:
+	@tests/deps.sh pick
 deps-test:
 	@tests/deps.sh test
 
@@ -49,7 +54,13 @@ EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
 # --as-needed: only the examples that draw are tied to libstb.
 $(EXAMPLES): build/%: examples/%.c $(SOURCES) | deps-demo
 	@mkdir -p build
-	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $< -o $@ -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) -lm
+	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $(READER_CFLAGS) $< -o $@ \
+	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) $(READER_LIBS) -lm
+
+# The one that reads meshes needs assimp, and only that one.
+build/pick: READER_CFLAGS = $(ASSIMP_CFLAGS)
+build/pick: READER_LIBS = $(ASSIMP_LIBS)
+build/pick: | deps-pick
 
 demo: build/dam_break
 	@mkdir -p build/demo

@@ -55,15 +55,17 @@
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_quality and lbvh_validate (and lbvh_cuda_... as told there) allocate, by
-            desc.allocator. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf:
-            65 (float: two nodes of 32, one prefix byte), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in
-            the room of the nodes to come. (Kureck section 3.3 counts 64, without the boxes of the leaves.)
+   Memory   Only lbvh_build, lbvh_reserve, lbvh_load and lbvh_validate (and lbvh_cuda_... as told there) allocate, by desc.allocator.
+            Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two nodes of
+            32, a prefix of 1), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in the room of the nodes to come.
+            (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space: 28 more, 20 with codes of 30 bits;
+            40 more for lists of pairs, 8 for other lists.
+            Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
-   Boxes    Closed: boxes that touch overlap, a box at the distance of the radius is within. Units are those of your input; radii are
-            distances, not squares; t of a ray is in lengths of its direction.
+   Boxes    Closed: boxes that touch overlap, a box at the distance of the radius is within. Units are those of your input; radii
+            are distances, not squares; t of a ray is in lengths of its direction.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is the index of a leaf in the tree's
             own order, that of the Morton codes: leaf k is node first_leaf + k, and its link is the id.
    Bits     The serial code and CUDA make the same tree and the same answers, bit for bit, whichever builder.
@@ -80,33 +82,37 @@
        prefix    4     3     5     1     2                     1        0..1        0      first (Karras)
        (1 more, 0 at both ends)                                2        2..3        2
 
-   The numbers are Karras': the left child of a split after leaf s is inner node s (or leaf s), the right one s + 1. Hence a node needs two
-   links only. `link`: the left child (leaf: the element's id). `skip`: the node to go on with when this one is done, the first to the right
-   of all its leaves; it gives away the node's last leaf too ("rightmost index", Kureck section 3.1.6), and a walk needs no stack:
+   The numbers are Karras': the left child of a split after leaf s is inner node s (or leaf s), the right one s + 1. Hence a node needs
+   two links only. `link`: the left child (leaf: the element's id). `skip`: the node to go on with when this one is done, the first to
+   the right of all its leaves; it gives away the node's last leaf too ("rightmost index", Kureck), and a walk needs no stack:
 
        at = root;  while (at is a node)   at = (overlaps(at) and inner) ? link : skip        (reporting leaves that overlap)
 
    Equal codes are told apart by their places, as if those were written behind the codes (Kureck equation 3.3).
+
+   Searches in bulk let neighbours walk together: see >>walk here and in cuda/lbvh.cu.
 
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d Trees, HPG 2012; and his posts
                      Thinking Parallel I to III, NVIDIA developer blog, 2012.
             Apetrei: C. Apetrei, Fast and Simple Agglomerative LBVH Construction, CGVC 2014.
             Kureck:  H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation,
                      master's thesis, TU Graz 2016, section 3.1.
-            Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume hierarchy construction algorithm to allow
-                     stackless traversal, 2024 (the skip links).
-            Ericson: C. Ericson, Real-Time Collision Detection, 2005, section 5.1.5.    Ize: T. Ize, Robust BVH Ray Traversal, JCGT 2013.
+            Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume hierarchy construction algorithm to
+                     allow stackless traversal, 2024 (the skip links).
+            Ericson: C. Ericson, Real-Time Collision Detection, 2005.    Ize: T. Ize, Robust BVH Ray Traversal, JCGT 2013.
+            Woop:    S. Woop, C. Benthin, I. Wald, Watertight Ray/Triangle Intersection, JCGT 2013.
 
    >>limits
 
-   n up to 2^30 - 512. Depth: at most 63 bits of code + 30 of place = 93 inner nodes above a leaf, whatever the input; the walks that keep
-   a stack (rays, nearest) have LBVH_STACK = 94 entries, and so cannot overflow. NaN and infinite numbers, inverted boxes and negative
-   radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by lbvh_cuda_check).
+   n up to 2^30 - 512. Depth: at most 63 bits of code + 30 of place = 93 inner nodes above a leaf, whatever the input; the walks that
+   keep a stack (rays, nearest) have LBVH_STACK = 94 entries, and so cannot overflow. NaN and infinite numbers, inverted boxes and
+   negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by
+   lbvh_cuda_check). Squares of distances are numbers too: radii below 1e-19 and distances above 1e19 (float) lose their meaning.
 
    >>not here
 
-   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes (search again with the box moved by
-   a period; nlist.h does); neighbours of particles of equal size (ugrid.h is faster); file formats, threads, timers.
+   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes (search again with the box
+   moved by a period); neighbours of particles of equal size (ugrid.h is faster); file formats, threads, timers.
 
    >>changes
 
@@ -291,7 +297,8 @@ typedef struct lbvh_desc {
     const int32_t *indices;     /* LBVH_TRIANGLES: 3 vertex numbers per triangle; CUDA: device memory (default: none, the
                                    corners come in threes) */
     int32_t vertices;           /* LBVH_TRIANGLES with indices: how many vertices there are (no default) */
-    lbvh_real min[3], max[3];   /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on the border, which
+    lbvh_real min[3],
+        max[3]; /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on the border, which
                                    costs quality only (default, all zero: measured) */
     int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31 (default: 63) */
     lbvh_builder builder;       /* (default: LBVH_MERGE) */
@@ -340,7 +347,7 @@ typedef struct lbvh {
     int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf + k: n - 1, or 0 when n = 0 */
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
-    uint8_t *prefix;        /* [n + 1] 1 + number of common bits of the codes of places k-1 and k; 0 at both ends: the shape of the tree */
+    uint8_t *prefix;        /* [n + 1] 1 + common bits of the codes of places k-1 and k, 0 at both ends: the shape of the tree */
     uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, those of a node's leaves or-ed; else NULL */
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
     int32_t bad_id;         /* the first element that was refused or left out, else -1 */
@@ -376,8 +383,8 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
    Cost: O(n), a radix sort and one pass. Not thread-safe on one tree; different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n);
 
-/* New boxes for the same tree: elements moved a little, kept their ids, and the hierarchy stays as it is. n and all of desc are those
-   of the build; masks are kept. Refusals as lbvh_build, and then the tree is as before. Searches are exact after any
+/* New boxes for the same tree: elements moved a little, kept their ids, and the hierarchy stays as it is. n and all of desc
+   are those of the build; masks are kept. Refusals as lbvh_build, and then the tree is as before. Searches are exact after any
    motion, and slower the more the neighbourhoods changed: build again then. O(n), about a fifth of a build. */
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
 
@@ -387,8 +394,9 @@ LBVH_API void lbvh_free(lbvh *tree);
 /* Bytes of memory that the tree holds. */
 LBVH_API int64_t lbvh_bytes(const lbvh *tree);
 
-/* LBVH_OK, or LBVH_INVALID when the structure is damaged: every leaf reached once, links and skips right, each box the union of its
-   children's, ids each once, masks and prefixes right. Safe on any content of the arrays. For tests and students. Allocates n bytes. O(n). */
+/* LBVH_OK, or LBVH_INVALID when the structure is damaged: every leaf reached once, links and skips right, each box the union
+   of its children's, ids each once, masks and prefixes right. Safe on any content of the arrays. For tests and students.
+   Allocates n bytes. O(n). */
 LBVH_API lbvh_result lbvh_validate(const lbvh *tree);
 
 /* How good a tree is. Areas are surfaces (2D: circumferences); elements left out have none. */
@@ -407,20 +415,21 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality);
    not fit (LBVH_BUFFER_TOO_SMALL; NULL with 0 asks). Files are for machines of the same byte order and the same LBVH_REAL. */
 LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed);
 
-/* The way back. desc (NULL: defaults) gives the allocator; everything else comes from the bytes. Codes are not in them, and the kind of the
-   elements becomes LBVH_BOXES: refit a loaded tree with boxes. They may be anything: damaged ones are
-   refused (LBVH_BAD_FILE) after a checksum and the checks of lbvh_validate. The tree is empty after a refusal. */
+/* The way back. desc (NULL: defaults) gives the allocator; everything else comes from the bytes. Codes are not in them, and
+   the kind of the elements becomes LBVH_BOXES: refit a loaded tree with boxes. They may be anything: damaged ones are refused
+   (LBVH_BAD_FILE) after a checksum and the checks of lbvh_validate. The tree is empty after a refusal. */
 LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size);
 
 /* boxes[2 dim i ..] = the box of element i, for elements of desc.kind: what the build will use. Refusals as lbvh_build; `*bad_id`
    (may be NULL) is the first bad element. */
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes, int32_t *bad_id);
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
+                                int32_t *bad_id);
 
 /* Pairs of elements whose boxes overlap, each once. With masks: of elements whose masks share a bit. */
 LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 
-/* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`: how many there are, also when they did
-   not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of the first, then by that of the second. */
+/* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`: how many there are, also when
+   they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of the first, then by that of the second. */
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed);
 
 /* fn(user, i, j) for every pair of ids, in the same order, until fn returns non-zero (LBVH_STOPPED). */
@@ -442,28 +451,28 @@ typedef struct lbvh_queries {
     size_t stride;          /* bytes between two queries (default: tightly packed) */
     int32_t n;              /* queries, with data */
     lbvh_real radius;       /* POINTS: how far each reaches (default: 0) */
-    uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit); own elements: and with their own mask */
+    uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit); own elements: and with theirs */
     const uint32_t *filters;/* [n] the same for each query (own elements: by id; default: `filter` for all) */
     int flags;
 } lbvh_queries;
 
-/* counts[q] = leaves whose boxes overlap query q (BOXES) or come within its radius (POINTS, SPHERES). counts: [queries]. Queries with
-   NaN, inverted boxes and negative radii find nothing. */
+/* counts[q] = leaves whose boxes overlap query q (BOXES) or come within its radius (POINTS, SPHERES). counts: [queries].
+   Queries with NaN, inverted boxes and negative radii find nothing. */
 LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts);
 
-/* The lists, row after row (CSR): row q is ids[offsets[q]] .. ids[offsets[q+1] - 1], by ascending place. offsets: [queries + 1], always
-   filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[queries].
-   LBVH_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there. */
+/* The lists, row after row (CSR): row q is ids[offsets[q]] .. ids[offsets[q+1] - 1], by ascending place. offsets: [queries +
+   1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[queries]. LBVH_BUFFER_TOO_SMALL:
+   needed > capacity; the rows that fit whole are there. */
 LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
                                    int64_t capacity, int64_t *needed);
 
 /* Your distance from p to element id, squared; never less than that to its box. */
 typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 
-/* The k elements nearest to point p, at most `reach` away (any number >= 0, infinity too): ids and squared distances, nearest first,
-   equal ones by ascending id. `*found` <= k. fn NULL: the distance to the element's box. ids, distances2: [k]. */
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn, void *user,
-                                  int32_t *ids, lbvh_real *distances2, int32_t *found);
+/* The k elements nearest to point p, at most `reach` away (any number >= 0, infinity too): ids and squared distances, nearest
+   first, equal ones by ascending id. `*found` <= k. fn NULL: the distance to the element's box. ids, distances2: [k]. */
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
+                                  void *user, int32_t *ids, lbvh_real *distances2, int32_t *found);
 
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
@@ -484,7 +493,7 @@ typedef struct lbvh_cuda_facts {
     int32_t orphans;            /* of the last build or refit: nodes that were joined across blocks */
 } lbvh_cuda_facts;
 
-enum { LBVH_CUDA_SCRATCH = 8 };
+enum { LBVH_CUDA_SCRATCH = 9 };
 
 typedef struct lbvh_cuda {
     lbvh_device device;         /* give this to your kernels */
@@ -494,9 +503,10 @@ typedef struct lbvh_cuda {
     lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
 } lbvh_cuda;
 
-/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate nothing, so
-   that a step can be captured in a CUDA graph. (Own elements count as n queries; 0 where none will be made.) */
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries, struct CUstream_st *stream);
+/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate
+   nothing, so that a step can be captured in a CUDA graph. (Own elements count as n queries; 0 where none will be made.) */
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
+                                       struct CUstream_st *stream);
 
 /* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing overlaps; lbvh_cuda_check tells. */
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
@@ -526,15 +536,19 @@ LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, cons
 /* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list that does not fit is cut at
    `capacity` and d_needed, or d_offsets[queries], tells the size needed. Queries are taken in the order of their Morton codes. */
 LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed,
+                                     struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts,
+                                              struct CUstream_st *stream);
 LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
                                         int64_t capacity, struct CUstream_st *stream);
 
-/* For each of m points: row q of d_ids and d_distances2 ([m * k]) and d_found ([m]), as lbvh_nearest with the distance to the boxes; unused
-   entries are -1 and infinity. flags: LBVH_SORTED or 0. Distances of your own: lbvh_near_point in a kernel of yours. */
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k, lbvh_real reach,
-                                       int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found, struct CUstream_st *stream);
+/* For each of m points: row q of d_ids and d_distances2 ([m * k]) and d_found ([m]), as lbvh_nearest with the distance to the
+   boxes; unused entries are -1 and infinity. flags: LBVH_SORTED or 0. Distances of your own: lbvh_near_point in a kernel of
+   yours. */
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k,
+                                       lbvh_real reach, int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+                                       struct CUstream_st *stream);
 #endif /* LBVH_CUDA */
 
 /* Stop here if you only need the API; the walks are next, and are part of it. */
@@ -615,14 +629,15 @@ LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t
 }
 
 /* The smallest box around a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
-LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real min[3], lbvh_real max[3])
+LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real min[3],
+                               lbvh_real max[3])
 {
     int x;
     for (x = 0; x < 3; x++) {
         lbvh_real const ax = x < dim ? a[x] : 0, bx = x < dim ? b[x] : 0, cx = x < dim ? c[x] : 0;
         min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
         max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
-        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx)) min[x] = max[x] = lbvh_i_infinity(); /* a NaN must not get lost */
+        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx)) min[x] = max[x] = lbvh_i_infinity();
     }
 }
 
@@ -653,7 +668,8 @@ LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radiu
 }
 
 /* The box as it was given, whatever it holds. LBVH_BAD_INDEX: there is none. */
-LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3], lbvh_real max[3])
+LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3],
+                                         lbvh_real max[3])
 {
     const lbvh_real *corner[3];
     const lbvh_real *x;
@@ -678,7 +694,8 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
 /* The box of element i. When it has none (LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX): that of an element left out,
    from infinity down to minus infinity, which overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a
    minimum of both would depend on their order. */
-LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3], lbvh_real max[3])
+LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3],
+                                    lbvh_real max[3])
 {
     lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
     int a;
@@ -783,8 +800,8 @@ LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, con
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
 }
 
-/* Common leading bits of codes a and b of places i and j, `bits` and 30 more: equal codes are told apart by their places. (The delta of
-   Karras; Kureck equation 3.3.) */
+/* Common leading bits of codes a and b of places i and j, `bits` and 30 more: equal codes are told apart by their places. (The
+   delta of Karras; Kureck equation 3.3.) */
 LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j)
 {
     if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
@@ -818,7 +835,7 @@ LBVH_FN int32_t lbvh_i_skip(const uint8_t *prefix, int32_t n, int32_t last)
     return prefix[next + 1] < prefix[next] ? n - 1 + next : next;
 }
 
-/* The node's last leaf ("rightmost index", Kureck section 3.1.6), from its skip. */
+/* The node's last leaf ("rightmost index", Kureck section 3.1.7), from its skip. */
 LBVH_FN int32_t lbvh_last_place(const lbvh *tree, const lbvh_node *node)
 {
     if (node->skip < 0) return tree->n - 1;
@@ -838,7 +855,8 @@ LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
     return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
 }
 
-/* The last place of first .. last whose code has a 0 where the first and the last code begin to differ: by bisection (Kureck section 3.1.4). */
+/* The last place of first .. last whose code has a 0 where the first and the last code begin to differ: by bisection (Kureck
+   section 3.1.4). */
 LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
 {
     int const common = lbvh_i_common(bits, code[first], code[last], first, last);
@@ -886,7 +904,8 @@ LBVH_FN lbvh_node lbvh_i_fetch(const lbvh_node *from)
 #endif
 }
 
-/* An inner node from its children: box, link, mask. Its skip is that of the right child, and its left child's is the right child. */
+/* An inner node from its children: box, link, mask. Its skip is that of the right child, and its left child's is the right child.
+   */
 LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t right)
 {
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
@@ -958,7 +977,8 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3], co
     return o;
 }
 
-/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes find nothing, infinite ones are fine. */
+/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes find nothing, infinite ones
+   are fine. */
 LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min, const lbvh_real *max)
 {
     lbvh_real low[3], high[3];
@@ -1005,8 +1025,9 @@ LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
     return tree->mask ? tree->mask[tree->first_leaf + place] : 0xFFFFFFFFu;
 }
 
-/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit with its: taken for every place, each such pair
-   once (Kureck section 3.1.6). The walk begins behind the leaf itself, so it never sees what lies before. */
+/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit with its: taken for every
+   place, each such pair once (Kureck section 3.1.7). The walk begins behind the leaf itself, so it never sees what lies before.
+   */
 LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
 {
     lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
@@ -1092,7 +1113,8 @@ LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
     walk->top++;
 }
 
-/* The next leaf within reach2; 0 when there are no more. Distances do not always ascend; whoever needs the nearest shrinks the reach. */
+/* The next leaf within reach2; 0 when there are no more. Distances do not always ascend; whoever needs the nearest shrinks the
+   reach. */
 LBVH_FN int lbvh_next_near(lbvh_near *walk)
 {
     const lbvh *tree = walk->tree;
@@ -1120,9 +1142,10 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
     return 0;
 }
 
-/* Keeps the k nearest of all that is offered, nearest first, equal distances by ascending id: ids and distances2 hold `*found` of them so far.
-   Returns the reach from now on: the k-th distance, or `reach2` while there are fewer. */
-LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found, lbvh_real reach2, int32_t id, lbvh_real distance2)
+/* Keeps the k nearest of all that is offered, nearest first, equal distances by ascending id: ids and distances2 hold `*found`
+   of them so far. Returns the reach from now on: the k-th distance, or `reach2` while there are fewer. */
+LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found, lbvh_real reach2, int32_t id,
+                                    lbvh_real distance2)
 {
     int32_t slot = *found;
     if (k < 1 || !(distance2 <= reach2)) return reach2;
@@ -1145,6 +1168,8 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
        lbvh_ray ray = lbvh_ray_cast(&tree, origin, direction, t_max);
        while (lbvh_next_ray(&ray))
            if (hits(ray.id, &t) && t < ray.t_max) ray.t_max = t, closest = ray.id;          // any hit at all: break
+
+   Of things at the very same t either may be met first, and the other not at all: who wants the lowest id keeps t_max a little longer.
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct lbvh_ray {
@@ -1161,15 +1186,17 @@ typedef struct lbvh_ray {
     lbvh_real enters[LBVH_STACK];       /* and where the ray enters them */
 } lbvh_ray;
 
-/* Where the ray enters the node's box; 0 if it misses it up to t_max. The far end is widened by what rounding can take away (Ize), so that a
-   ray along a face or an edge does not slip through. A NaN is 0 times infinity: the ray runs in that plane, which bounds nothing. */
+/* Where the ray enters the node's box; 0 if it misses it up to t_max. The far end is widened by what rounding can take away
+   (Ize), so that a ray along a face or an edge does not slip through. A NaN is 0 times infinity: the ray runs in that plane,
+   which bounds nothing. */
 LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
 {
     lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036 : (lbvh_real)1.0000000000000007;
     lbvh_real begin = 0, end = ray->t_max;
     int a;
     for (a = 0; a < 3; a++) {
-        lbvh_real const down = (node->min[a] - ray->origin[a]) * ray->inverse[a], up = (node->max[a] - ray->origin[a]) * ray->inverse[a];
+        lbvh_real const down = (node->min[a] - ray->origin[a]) * ray->inverse[a],
+                        up = (node->max[a] - ray->origin[a]) * ray->inverse[a];
         lbvh_real const in = ray->negative[a] ? up : down, out = (ray->negative[a] ? down : up) * widen;
         begin = in > begin ? in : begin;
         end = out < end ? out : end;
@@ -1186,8 +1213,8 @@ LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
     ray->top++;
 }
 
-/* From origin along direction (dim numbers each; any length, t counts in it), for t in 0 .. t_max. NaN and infinite numbers (except t_max) find nothing;
-   a direction of 0 finds what contains the origin. */
+/* From origin along direction (dim numbers each; any length, t counts in it), for t in 0 .. t_max. NaN and infinite numbers
+   (except t_max) find nothing; a direction of 0 finds what contains the origin. */
 LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const lbvh_real *direction, lbvh_real t_max)
 {
     lbvh_ray ray;
@@ -1264,7 +1291,10 @@ LBVH_FN void lbvh_i_minus(const lbvh_real *a, const lbvh_real *b, lbvh_real d[3]
 }
 
 /* a * b - c * d. Swapping the products negates it exactly, which a fused multiply-add would spoil. */
-LBVH_FN lbvh_real lbvh_i_cross2(lbvh_real a, lbvh_real b, lbvh_real c, lbvh_real d) { return lbvh_i_times(a, b) - lbvh_i_times(c, d); }
+LBVH_FN lbvh_real lbvh_i_cross2(lbvh_real a, lbvh_real b, lbvh_real c, lbvh_real d)
+{
+    return lbvh_i_times(a, b) - lbvh_i_times(c, d);
+}
 
 LBVH_FN void lbvh_i_cross(const lbvh_real a[3], const lbvh_real b[3], lbvh_real c[3])
 {
@@ -1288,9 +1318,10 @@ LBVH_FN lbvh_feature lbvh_i_vertex(lbvh_feature feature, const lbvh_real *v, lbv
     return feature;
 }
 
-/* The point q of the segment from a to b closest to p, and which of the three it belongs to. A segment of length 0 is its first end. */
-LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, lbvh_feature at_a, lbvh_feature between,
-                                            lbvh_feature at_b, lbvh_real q[3])
+/* The point q of the segment from a to b closest to p, and which of the three it belongs to. A segment of length 0 is its first
+   end. */
+LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, lbvh_feature at_a,
+                                            lbvh_feature between, lbvh_feature at_b, lbvh_real q[3])
 {
     lbvh_real d[3], to_p[3], along, length2;
     lbvh_i_minus(b, a, d);
@@ -1309,7 +1340,8 @@ LBVH_FN lbvh_real lbvh_i_distance2(const lbvh_real *a, const lbvh_real *b)
 }
 
 /* The nearest of the three edges: where the point does not project into the face, or there is none (all corners on a line). */
-LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real q[3])
+LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                                             lbvh_real q[3])
 {
     lbvh_real r[3];
     lbvh_feature best = lbvh_i_closest_on_edge(p, a, b, LBVH_VERTEX_A, LBVH_EDGE_AB, LBVH_VERTEX_B, q), other;
@@ -1320,9 +1352,11 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
     return best;
 }
 
-/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner (Ericson section 5.1.5). A sphere touches
-   the triangle where q is no further than its radius from p. Triangles without area are segments or points. */
-LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real q[3])
+/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner (Ericson section
+   5.1.5). A sphere touches the triangle where q is no further than its radius from p. Triangles without area are segments or
+   points. */
+LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                                              lbvh_real q[3])
 {
     lbvh_real ab[3], ac[3], ap[3], bp[3], cp[3], normal[3], part[3], from_a, from_b, from_c, total;
     lbvh_i_minus(b, a, ab);
@@ -1348,7 +1382,8 @@ LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
 
 LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k) { return k == 0 ? v[0] : k == 1 ? v[1] : v[2]; }
 
-/* Where the line passes a corner, seen along axis k: the corner in coordinates that shear the line onto that axis, times direction[k]. */
+/* Where the line passes a corner, seen along axis k: the corner in coordinates that shear the line onto that axis, times
+   direction[k]. */
 LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k, lbvh_real seen[2])
 {
     int const i = k == 2 ? 0 : k + 1, j = k == 0 ? 2 : k - 1;
@@ -1357,12 +1392,13 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
     seen[1] = lbvh_i_cross2(lbvh_i_pick(corner, j), along, depth, lbvh_i_pick(direction, j));
 }
 
-/* Does the line from origin along direction meet the triangle, from either side? `*t`: where, in lengths of direction (negative: behind); u, v: weights
-   of b and c in the point met (of a: 1 - u - v). A line in the triangle's plane, and a triangle without area, are missed.
-   Watertight (after Woop, Benthin, Wald 2013): a corner is sheared alike for all triangles that share it, and on which side of an edge the
-   line passes is the sign of a difference of two rounded products, never wrong, and the exact opposite for the neighbour. On the edge both hit. */
-LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
-                              lbvh_real *t, lbvh_real *u, lbvh_real *v)
+/* Does the line from origin along direction meet the triangle, from either side? `*t`: where, in lengths of direction
+   (negative: behind); u, v: weights of b and c in the point met (of a: 1 - u - v). A line in the triangle's plane, and a triangle
+   without area, are missed. Watertight (after Woop, Benthin, Wald 2013): a corner is sheared alike for all triangles that share
+   it, and on which side of an edge the line passes is the sign of a difference of two rounded products, never wrong, and the
+   exact opposite for the neighbour. On the edge both hit. */
+LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction, const lbvh_real *a, const lbvh_real *b,
+                              const lbvh_real *c, lbvh_real *t, lbvh_real *u, lbvh_real *v)
 {
     lbvh_real const x = lbvh_i_absolute(direction[0]), y = lbvh_i_absolute(direction[1]), z = lbvh_i_absolute(direction[2]);
     int const k = x >= y && x >= z ? 0 : y >= z ? 1 : 2; /* the longest axis */
@@ -1379,7 +1415,8 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
     if (!(of_a >= 0 && of_b >= 0 && of_c >= 0) && !(of_a <= 0 && of_b <= 0 && of_c <= 0)) return 0;
     total = of_a + of_b + of_c;
     if (total == 0) return 0;
-    depth = lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
+    depth =
+        lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
     *t = depth / lbvh_i_times(total, lbvh_i_pick(direction, k));
     *u = of_b / total;
     *v = of_c / total;
@@ -1446,7 +1483,8 @@ LBVH_FN lbvh_overlap lbvh_i_search(const lbvh *tree, const lbvh_queries *queries
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>stb_ds: the walks as arrays, where stb_ds.h was included before. `*hits` is an stb_ds array of ids (NULL is an empty one): ids are appended.
+   >>stb_ds: the walks as arrays, where stb_ds.h was included before. `*hits` is an stb_ds array of ids (NULL is an empty one):
+   ids are appended.
    ------------------------------------------------------------------------------------------------ */
 
 #ifdef INCLUDE_STB_DS_H
@@ -1493,6 +1531,11 @@ static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_devic
 {
     return lbvh_overlap_box(&device->tree, box);
 }
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device, const lbvh_real *min,
+                                                                    const lbvh_real *max)
+{
+    return lbvh_overlap_between(&device->tree, min, max);
+}
 static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device, const lbvh_real *p)
 {
     return lbvh_overlap_point(&device->tree, p);
@@ -1509,15 +1552,16 @@ static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *d
 {
     return lbvh_near_point(&device->tree, p, reach);
 }
-static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin, const lbvh_real *direction, lbvh_real t_max)
+static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin,
+                                                         const lbvh_real *direction, lbvh_real t_max)
 {
     return lbvh_ray_cast(&device->tree, origin, direction, t_max);
 }
 
 /* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
 template <class... Parameters, class... Arguments>
-static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
-                                 Arguments... arguments)
+static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block,
+                                 void (*kernel)(Parameters...), Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     gpu->stream = stream;
@@ -1605,7 +1649,7 @@ static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[L
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     if (n == 0) return LBVH_OK;
-    if ((uint64_t)n > (uint64_t)(SIZE_MAX / 2) / (2 * sizeof(lbvh_node))) return LBVH_OUT_OF_MEMORY; /* only where size_t has 32 bits */
+    if ((uint64_t)n > (uint64_t)(SIZE_MAX / 2) / (2 * sizeof(lbvh_node))) return LBVH_OUT_OF_MEMORY; /* 32-bit size_t */
     bytes[LBVH_I_NODE] = 2 * (size_t)n * sizeof(lbvh_node);
     bytes[LBVH_I_PREFIX] = (size_t)n + 1;
     if (desc->masks) bytes[LBVH_I_MASK] = 2 * (size_t)n * sizeof(uint32_t);
@@ -1730,7 +1774,8 @@ static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
     lbvh_allocator const *had = &tree->desc.allocator;
     lbvh_i_make_empty(tree);
     if (result != LBVH_OK) return result;
-    if (lbvh_bytes(tree) > 0 && (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+    if (lbvh_bytes(tree) > 0 &&
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
         return LBVH_BAD_ALLOCATOR;
     tree->desc = given;
     return LBVH_OK;
@@ -1749,14 +1794,14 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n)
 /* ------------------------------------------------------------------------------------------------
    >>sort: ids by code, ascending within equal codes
 
-   A key is one word: the upper 32 bits of the code, then the id. The bits of the code below those, `low` by id, are looked at only where
-   the upper ones are equal, which is rare: moving 8 bytes instead of 16 is what this sort saves.
+   A key is one word: the upper 32 bits of the code, then the id. The bits of the code below those, `low` by id, are looked at only
+   where the upper ones are equal, which is rare: moving 8 bytes instead of 16 is what this sort saves.
 
    Keys and low bits lie where the nodes will be, 64 bytes for each leaf:
 
        | keys 8 n | spare 8 n | low 4 n | ........ |                the sort
-       | inner nodes 32 (n - 1)         | leaves 32 n       | 32 |    what comes there: first the leaves, by the ids of the keys, then,
-                                                                   when keys and low are no longer needed, the inner nodes
+       | inner nodes 32 (n - 1)         | leaves 32 n       | 32 |    what comes there: first the leaves, by the ids of the
+                                                                   keys, then, when keys are no longer needed, inner nodes
    (n = 1: the leaf comes where its key is, which is read before.)
    ------------------------------------------------------------------------------------------------ */
 
@@ -1785,8 +1830,8 @@ static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
     return (key >> 32) << keys->shift | (keys->shift ? keys->low[lbvh_i_key_id(key)] : 0);
 }
 
-/* n keys by their upper 32 bits: four passes of 8 bits, each stable. (Three of 11 write 2048 streams at once: faster only while these stay in
-   the cache.) An even number of moves: the result is in key. */
+/* n keys by their upper 32 bits: four passes of 8 bits, each stable. (Three of 11 write 2048 streams at once: faster only
+   while these stay in the cache.) An even number of moves: the result is in key. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
 {
     int32_t begin[4][256];
@@ -1940,7 +1985,8 @@ static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
     int32_t k;
     for (k = 0; k < tree->n; k++) {
         int32_t const id = lbvh_i_key_id(keys->key[k]);
-        if (k < tree->n - ahead && !tree->desc.indices) LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+        if (k < tree->n - ahead && !tree->desc.indices)
+            LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
         if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
         (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
         leaves[k].link = id;
@@ -1948,11 +1994,11 @@ static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
     }
 }
 
-/* LBVH_MERGE: inner nodes from leaves and prefixes, one pass over the leaves (the serial form of Apetrei's). A finished node that is a left child
-   waits on a stack for its sibling; one that is a right child is joined with the last that waits:
+/* LBVH_MERGE: inner nodes from leaves and prefixes, one pass over the leaves (the serial form of Apetrei's). A finished node that is a
+   left child waits on a stack for its sibling; one that is a right child is joined with the last that waits:
 
-       prefix   0 | 3 | 2 | 4 | 0 ...     leaf 0 waits; leaf 1 is joined with it, 0-1 waits; leaf 2 waits; 3 is joined with it: 2-3 is
-       leaf       0   1   2   3           a right child too, and joined with 0-1
+       prefix   0 | 3 | 2 | 4 | 0 ...     leaf 0 waits; leaf 1 is joined with it, 0-1 waits; leaf 2 waits; 3 is joined with
+       leaf       0   1   2   3           it: 2-3 is a right child too, and joined with 0-1
 
    Those that wait have ever more in common with what follows, so there are never more than a code and a place have bits. */
 static void lbvh_i_merge(lbvh *tree)
@@ -1973,7 +2019,8 @@ static void lbvh_i_merge(lbvh *tree)
     }
 }
 
-/* LBVH_SPLIT: the node of leaves first .. last, from the top (Kureck section 3.1.4, the sequential algorithm). Calls itself at most LBVH_STACK deep. */
+/* LBVH_SPLIT: the node of leaves first .. last, from the top (Kureck section 3.1.4, the sequential algorithm). Calls itself at
+   most LBVH_STACK deep. */
 static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
 {
     int32_t split, left, right;
@@ -2037,7 +2084,8 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes, int32_t *bad_id)
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
+                                int32_t *bad_id)
 {
     lbvh_desc given;
     lbvh_real min[3], max[3];
@@ -2268,9 +2316,9 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
 /* ------------------------------------------------------------------------------------------------
    >>walk: searches of neighbours together
 
-   Elements that are neighbours in the tree visit nearly the same nodes. So the leaves of a small subtree walk as one crowd: what lies near any of
-   them goes into a batch, once, in columns; then each goes through the batch, which is a plain loop without branches. Places ascend in
-   the batch, so every row is that of lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
+   Elements that are neighbours in the tree visit nearly the same nodes. So the leaves of a small subtree walk as one crowd: what lies
+   near any of them goes into a batch, once, in columns; then each goes through the batch, which is a plain loop without branches.
+   Places ascend in the batch, so every row is that of lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
    ------------------------------------------------------------------------------------------------ */
 
 enum {
@@ -2404,7 +2452,8 @@ static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, cons
     int32_t c, hits = 0;
     uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
     for (c = from; c < batch->count; c++)
-        meets[c] = lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x), lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
+        meets[c] = lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
+                                 lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
                                  lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <= reach2;
     for (c = from; c < batch->count; c++) {
         hit[hits] = batch->place[c];
@@ -2636,8 +2685,8 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn, void *user,
-                                  int32_t *ids, lbvh_real *distances2, int32_t *found)
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
+                                  void *user, int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
     lbvh_near walk;
     if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found) return LBVH_BAD_ARGUMENT;
@@ -2664,8 +2713,9 @@ static int lbvh_i_prefixes_valid(const lbvh *tree)
     if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
     for (k = 1; k < tree->n; k++) {
         if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1]) return 0;
-        if (tree->code && (tree->code[k - 1] > tree->code[k] ||
-                           tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1], tree->code[k], k - 1, k)))
+        if (tree->code &&
+            (tree->code[k - 1] > tree->code[k] ||
+             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1], tree->code[k], k - 1, k)))
             return 0;
     }
     return 1;

@@ -1,7 +1,8 @@
 /* cuda/lbvh.cu - the CUDA half of lbvh.h, which includes this file; sections and names follow the serial code there.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What happens to one element, node or query is the same LBVH_FN function on both sides. Whole arrays are sorted and scanned by CUB. */
+   What happens to one element, node or query is the same LBVH_FN function on both sides. Whole arrays are sorted and scanned by
+   CUB. */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -20,9 +21,9 @@ __device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
-/* KEYS and IDS: of the sort; LINKS: LBVH_SPLIT, parents and counters; MEETING: LBVH_MERGE, one word per border between leaves; ROWS: where the
-   rows of a list begin. */
-enum { LBVH_I_KEYS_A, LBVH_I_KEYS_B, LBVH_I_IDS_A, LBVH_I_IDS_B, LBVH_I_MEETING, LBVH_I_LINKS, LBVH_I_ROWS, LBVH_I_TEMP };
+/* KEYS and IDS: of the sort; MEETING: LBVH_MERGE, a word per border between leaves; LINKS: LBVH_SPLIT, parents and counters; ROWS: where
+   the rows of a list begin; KEPT: the first pairs of each place. */
+enum { LBVH_I_KEYS_A, LBVH_I_KEYS_B, LBVH_I_IDS_A, LBVH_I_IDS_B, LBVH_I_MEETING, LBVH_I_LINKS, LBVH_I_ROWS, LBVH_I_KEPT, LBVH_I_TEMP };
 
 bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
 {
@@ -64,8 +65,8 @@ lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, cu
 template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
 
 template <class Key>
-cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys, cub::DoubleBuffer<int32_t> &ids, int32_t n,
-                              int bits, cudaStream_t stream)
+cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys, cub::DoubleBuffer<int32_t> &ids,
+                              int32_t n, int bits, cudaStream_t stream)
 {
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
@@ -111,7 +112,8 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
     result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
                   : lbvh_i_temp_bytes<uint32_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP]);
     for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) result = lbvh_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
-    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
     if (result != LBVH_OK) return result;
     lbvh_i_bind(tree, gpu->block);
     gpu->d_facts = reinterpret_cast<lbvh_cuda_facts *>(tree->prefix + ((size_t)n + 8) / 8 * 8);
@@ -168,8 +170,8 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
 }
 
 /* The bounds of all half centres. A minimum is kept as the maximum of the complement: one clearing to 0 starts all. */
-__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n,
-                                                                     lbvh_cuda_facts *facts)
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n, lbvh_cuda_facts *facts)
 {
     __shared__ lbvh_real shared[6][lbvh_i_block / 32];
     lbvh_real min[3], max[3], most[6];
@@ -191,7 +193,8 @@ __global__ void __launch_bounds__(lbvh_i_block) lbvh_i_bounds_kernel(__grid_cons
     if (threadIdx.x >= 6) return;
     lbvh_real all = shared[threadIdx.x][0];
     for (int w = 1; w < lbvh_i_block / 32; w++) all = lbvh_i_max(all, shared[threadIdx.x][w]);
-    unsigned long long *const to = reinterpret_cast<unsigned long long *>(threadIdx.x < 3 ? facts->most : facts->least) + threadIdx.x % 3;
+    unsigned long long *const to =
+        reinterpret_cast<unsigned long long *>(threadIdx.x < 3 ? facts->most : facts->least) + threadIdx.x % 3;
     if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
 }
 
@@ -268,18 +271,18 @@ __device__ __forceinline__ lbvh_node lbvh_i_make_leaf(const lbvh &tree, const lb
 /* ------------------------------------------------------------------------------------------------
    >>build: LBVH_MERGE, in two parts
 
-   Every border between two neighbouring leaves splits one inner node (Apetrei 2014), which reaches on each side to the nearest border with a
-   smaller prefix. Nodes that lie within the 256 leaves of a block, nearly all, are made without a word between threads:
+   Every border between two neighbouring leaves splits one inner node (Apetrei 2014), which reaches on each side to the nearest border
+   with a smaller prefix. Nodes that lie within the 256 leaves of a block, nearly all, are made without a word between threads:
 
        1. a thread makes a leaf; the block notes the least prefix of every 2, 4, .. 256 borders
-       2. a thread takes a border, and finds the node's two ends by steps of 128, 64, .. 1 over those minima
-       3. boxes of every 2, 4, .. leaves in turn; a node of m leaves is covered by two of the largest power of 2 that is not above m
-       4. a node whose parent reaches beyond the block is an orphan, and there are some 2 log n to a block. They climb in a second kernel: at
-          its parent's border a node waits for its sibling, or finds it waiting there and makes the parent. They meet behind fences, whose
-          wait would hold up the first kernel.
+       2. a thread takes a border, and finds the node's two ends by steps of 256, 128, .. 1 over those minima
+       3. boxes of every 2, 4, .. leaves in turn; a node of 2^j+1 .. 2^(j+1) leaves is covered by two boxes of 2^j
+       4. a node whose parent reaches beyond the block is an orphan; a block has some 2 log n. They climb in a second kernel: at its
+          parent's border a node waits for its sibling, or finds it waiting there and makes the parent. They meet behind fences, and
+          the wait for those would hold up whole blocks of the first kernel (twice its time, on an H200).
 
-       prefix of    | 4 | 3 | 5 | 1 |      the border with prefix 3 splits the leaves between the borders 0 and 1: four leaves, two boxes of
-       borders      0   .   .   .   1      two. That with 5: the nearest smaller ones are 3 and 1: two leaves.
+       border       0   1   2   3   4      border 2 splits the node between borders 0 and 4, the nearest smaller ones: four leaves, two
+       prefix     | 2 | 4 | 3 | 5 | 1 |    boxes of two. Border 3 splits the one between 2 and 4: two leaves. (Prefix 2 left of them.)
    ------------------------------------------------------------------------------------------------ */
 
 constexpr int lbvh_i_levels = 8; /* of a block: 2^8 leaves */
@@ -292,8 +295,8 @@ struct LBVH_ALIGN_NODE lbvh_i_corner {
 
 /* Leaves and borders are counted from the block's first; border b lies before leaf b. */
 struct lbvh_i_windows {
-    uint8_t least[lbvh_i_levels + 1][lbvh_i_block + 1]; /* [j][b]: the least prefix of borders b .. b + 2^j - 1 */
-    bool beyond[lbvh_i_block + 1];                      /* does the node that border b splits reach beyond the block? */
+    uint8_t least[lbvh_i_levels + 1][lbvh_i_block + 1];       /* [j][b]: the least prefix of borders b .. b + 2^j - 1 */
+    bool beyond[lbvh_i_block + 1];                            /* does the node that border b splits reach beyond the block? */
     lbvh_i_corner min[2][lbvh_i_block], max[2][lbvh_i_block]; /* of the box around leaves k .. k + 2^j - 1, for j and for j + 1 */
 };
 
@@ -357,7 +360,8 @@ __device__ __forceinline__ lbvh_i_masked lbvh_i_join_masked(const lbvh_i_masked 
 __device__ __forceinline__ void lbvh_i_put_window(lbvh_i_windows &w, int side, int k, const lbvh_i_masked &box)
 {
 #if LBVH_I_REAL_KIND == 1
-    reinterpret_cast<float4 *>(w.min[side])[k] = make_float4(box.node.min[0], box.node.min[1], box.node.min[2], __uint_as_float(box.mask));
+    reinterpret_cast<float4 *>(w.min[side])[k] =
+        make_float4(box.node.min[0], box.node.min[1], box.node.min[2], __uint_as_float(box.mask));
     reinterpret_cast<float4 *>(w.max[side])[k] = make_float4(box.node.max[0], box.node.max[1], box.node.max[2], 0);
 #else
     for (int a = 0; a < 3; a++) {
@@ -390,8 +394,8 @@ __device__ __forceinline__ lbvh_i_masked lbvh_i_get_window(const lbvh_i_windows 
     return box;
 }
 
-/* Step 3: the box and mask of leaves first .. last of the block, for the node of each thread (none: first = last). Its leaf is `box`. Of m leaves,
-   2^j < m <= 2^(j+1), two windows of 2^j leave none out. */
+/* Step 3: the box and mask of leaves first .. last of the block, for the node of each thread (none: first = last). Its leaf is
+   `box`. Of m leaves, 2^j < m <= 2^(j+1), two windows of 2^j leave none out. */
 __device__ __forceinline__ lbvh_i_masked lbvh_i_cover(lbvh_i_windows &w, lbvh_i_masked box, int first, int last)
 {
     int const t = (int)threadIdx.x, level = last > first ? 31 - __clz(last - first) : -1;
@@ -399,7 +403,8 @@ __device__ __forceinline__ lbvh_i_masked lbvh_i_cover(lbvh_i_windows &w, lbvh_i_
     for (int j = 0; j < lbvh_i_levels; j++) {
         lbvh_i_put_window(w, j % 2, t, box);
         __syncthreads();
-        if (j == level) cover = lbvh_i_join_masked(lbvh_i_get_window(w, j % 2, first), lbvh_i_get_window(w, j % 2, last + 1 - (1 << j)));
+        if (j == level)
+            cover = lbvh_i_join_masked(lbvh_i_get_window(w, j % 2, first), lbvh_i_get_window(w, j % 2, last + 1 - (1 << j)));
         if (t + (1 << j) < lbvh_i_block) box = lbvh_i_join_masked(box, lbvh_i_get_window(w, j % 2, t + (1 << j)));
     }
     return cover;
@@ -416,7 +421,8 @@ __device__ __forceinline__ void lbvh_i_store_node(const lbvh &tree, int32_t numb
 }
 
 /* Makes and stores leaf k. */
-__device__ __forceinline__ lbvh_i_masked lbvh_i_store_leaf(const lbvh &tree, const lbvh_i_input &input, const int32_t *ids, int32_t k)
+__device__ __forceinline__ lbvh_i_masked lbvh_i_store_leaf(const lbvh &tree, const lbvh_i_input &input, const int32_t *ids,
+                                                           int32_t k)
 {
     lbvh_i_masked leaf;
     int32_t const number = tree.first_leaf + k;
@@ -464,11 +470,13 @@ __global__ void __launch_bounds__(lbvh_i_block)
     const lbvh &tree = device.tree;
     int const b = (int)threadIdx.x;
     int32_t const begin = (int32_t)blockIdx.x * lbvh_i_block, k = begin + b;
-    bool const has_leaf = k < tree.n, has_border = b > 0 && has_leaf;
+    bool const has_leaf = k < tree.n;
+    bool const has_border = b > 0 && has_leaf;
     lbvh_i_masked leaf = {};
     if (has_leaf) leaf = lbvh_i_store_leaf(tree, input, ids, k);
     lbvh_i_note_prefixes(tree, w, begin);
-    int const end_left = has_border ? lbvh_i_end_left(w, b) : -1, end_right = has_border ? lbvh_i_end_right(w, b) : lbvh_i_block + 1;
+    int const end_left = has_border ? lbvh_i_end_left(w, b) : -1,
+              end_right = has_border ? lbvh_i_end_right(w, b) : lbvh_i_block + 1;
     bool const within = end_left >= 0 && end_right <= lbvh_i_block;
     w.beyond[b] = !within;
     if (b == 0) w.beyond[lbvh_i_block] = true;
@@ -481,7 +489,8 @@ __global__ void __launch_bounds__(lbvh_i_block)
     lbvh_i_list_orphan(orphans, within && w.beyond[within ? lbvh_i_parent_border(tree, first, last) - begin : 0], first, last);
 }
 
-/* Step 4: a thread for each orphan, which it carries along with the prefixes of its two borders. A meeting place is -1 again when both have come. */
+/* Step 4: a thread for each orphan, which it carries along with the prefixes of its two borders. A meeting place is -1 again when
+   both have come. */
 __device__ __forceinline__ void lbvh_i_climb(const lbvh &tree, int32_t *meeting, int32_t first, int32_t last)
 {
     uint8_t at_first = tree.prefix[first], behind_last = tree.prefix[last + 1];
@@ -519,8 +528,8 @@ __global__ void __launch_bounds__(lbvh_i_block)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first: every inner node on its own, then boxes from
-   the leaves up with one counter per node
+   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first: every inner node on its own, then boxes
+   from the leaves up with one counter per node
    ------------------------------------------------------------------------------------------------ */
 
 /* Common bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
@@ -542,14 +551,16 @@ __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
     return i + d * length;
 }
 
-__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent, int32_t *arrived)
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent, int32_t *arrived)
 {
     const lbvh &tree = device.tree;
     int32_t const i = lbvh_i_thread(), bits = lbvh_i_code_bits(&tree.desc);
     if (i >= tree.first_leaf) return;
     int32_t const other = lbvh_i_other_end(tree, bits, i), first = other < i ? other : i, last = other < i ? i : other;
     int32_t const split = lbvh_i_find_split(tree.code, bits, first, last);
-    int32_t const left = split == first ? tree.first_leaf + split : split, right = split + 1 == last ? tree.first_leaf + last : split + 1;
+    int32_t const left = split == first ? tree.first_leaf + split : split,
+                  right = split + 1 == last ? tree.first_leaf + last : split + 1;
     tree.node[i].link = left;
     tree.node[i].skip = lbvh_i_skip(tree.prefix, tree.n, last);
     parent[left] = parent[right] = i;
@@ -559,7 +570,8 @@ __global__ void __launch_bounds__(lbvh_i_block) lbvh_i_split_kernel(__grid_const
 
 /* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. */
 __global__ void __launch_bounds__(lbvh_i_block)
-    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids, const int32_t *parent, int32_t *arrived)
+    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids,
+                           const int32_t *parent, int32_t *arrived)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
@@ -587,7 +599,8 @@ lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const int32_t 
 {
     int32_t const n = gpu->device.tree.n;
     int32_t *const ids_a = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), *const ids_b = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B);
-    lbvh_i_orphans const orphans = {&gpu->d_facts->orphans, lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEYS_A), ids == ids_a ? ids_b : ids_a};
+    lbvh_i_orphans const orphans = {&gpu->d_facts->orphans, lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEYS_A),
+                                    ids == ids_a ? ids_b : ids_a};
     lbvh_result const result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_merge_kernel, gpu->device, input, ids, orphans);
     if (result != LBVH_OK || n <= lbvh_i_block) return result;
     return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_climb_kernel, gpu->device,
@@ -619,22 +632,25 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
     cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_bounds_kernel,
-                               gpu->device, input, n, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_bounds_kernel, gpu->device,
+                               input, n, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_keys_kernel<Key>, gpu->device, input, given, keys.Current(), ids.Current(),
-                               gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_keys_kernel<Key>, gpu->device, input, given, keys.Current(),
+                               ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n, lbvh_i_code_bits(&tree->desc), stream)))
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
+                                                  lbvh_i_code_bits(&tree->desc), stream)))
         return LBVH_CUDA_ERROR;
-    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block, lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current());
+    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block, lbvh_i_prefix_kernel<Key>, gpu->device,
+                           (const Key *)keys.Current());
     if (result != LBVH_OK) return result;
     if (tree->desc.builder == LBVH_SPLIT) return lbvh_i_cuda_split(gpu, input, ids.Current(), stream);
     return lbvh_i_cuda_merge(gpu, input, ids.Current(), stream);
 }
 
 /* Reports what a refit leaves out. (A build does it beside the codes.) */
-__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
+__global__ void __launch_bounds__(lbvh_i_block)
+    lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
 {
     lbvh_real min[3], max[3];
     int32_t const i = lbvh_i_thread();
@@ -659,10 +675,10 @@ __global__ void __launch_bounds__(lbvh_i_block)
 /* ------------------------------------------------------------------------------------------------
    >>walk: the 32 searches of a warp together
 
-   Searches that are near each other visit nearly the same nodes, but a thread for each would fetch them one by one, 32 addresses at a time: the
-   caches' port is what such a search waits for. So a warp walks as one: at each node, which all lanes fetch at once, they vote whether anyone
-   needs it. A subtree of at most 32 leaves is not walked: each lane fetches one of its leaves, and those near any of the searches are put into
-   a batch in shared memory, which every lane then goes through for its own search.
+   Searches that are near each other visit nearly the same nodes, but a thread for each would fetch them one by one, 32 addresses at a
+   time: the caches' port is what such a search waits for. So a warp walks as one: at each node, which all lanes fetch at once, they vote
+   whether anyone needs it. A small subtree is not walked: each lane fetches one of its leaves, and those near any of the searches are
+   put into a batch in shared memory, which every lane then goes through for its own search.
 
        walk      o            vote per node: does anyone meet it?             leaves stay in the order of their places, so the
                 / \                                                           results are those of lbvh_next, in its order
@@ -671,15 +687,20 @@ __global__ void __launch_bounds__(lbvh_i_block)
        test    every lane its own search against b, d, e
    ------------------------------------------------------------------------------------------------ */
 
-/* Blocks of the searches: less than in the builds, for long searches hold their block's place. 12 of them fit an SM when a thread takes no more than 40
-   registers: 0.56 ms instead of 0.58 for the radius counts of uniform-1M on an H200. */
-constexpr int lbvh_i_search_block = 128, lbvh_i_search_blocks = 8;
+/* Blocks of the searches: less than in the builds, for long searches hold their block's place. 12 of them fit an SM when a thread takes no
+   more than 40 registers: 0.56 ms instead of 0.61 with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room for 8.) */
+constexpr int lbvh_i_search_block = 128;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int lbvh_i_search_blocks = 8;
+#else
+constexpr int lbvh_i_search_blocks = 12;
+#endif
 
 /* What is tested, chosen on the host so that each kernel holds one test only. */
 enum lbvh_i_test {
-    LBVH_I_BOX,     /* boxes that overlap a box */
-    LBVH_I_SPHERE,  /* boxes within a radius */
-    LBVH_I_POINTS   /* the same where all leaves are points: half the work */
+    LBVH_I_BOX,    /* boxes that overlap a box */
+    LBVH_I_SPHERE, /* boxes within a radius */
+    LBVH_I_POINTS  /* the same where all leaves are points: half the work */
 };
 
 /* Leaves on their way from the walk to the test, which takes 32 at a time. */
@@ -697,7 +718,7 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(co
 
 template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
 {
-    return lbvh_i_meets_leaf<Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE>(o, node);
+    return lbvh_i_meets_leaf < Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE > (o, node);
 }
 
 /* The searches of a warp as one. */
@@ -719,13 +740,15 @@ __device__ __forceinline__ lbvh_i_crowd lbvh_i_gather_crowd(const lbvh_overlap &
     return crowd;
 }
 
-/* Could any search of the crowd meet this leaf? Its distance to a box of centres, rounded as each search rounds, is not above that to any of them. */
+/* Could any search of the crowd meet this leaf? Its distance to a box of centres, rounded as each search rounds, is not above
+   that to any of them. */
 template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(const lbvh_i_crowd &crowd, const lbvh_node &leaf)
 {
     lbvh_real away[3] = {0, 0, 0};
     for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
         away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - crowd.max[a], crowd.min[a] - leaf.max[a]), 0);
-    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, crowd.min, crowd.max) : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
+    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, crowd.min, crowd.max)
+                              : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
 }
 
 /* A search that nothing meets, for lanes that have none. */
@@ -737,7 +760,8 @@ __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 
 /* Every lane's own search against the first 32 leaves of the batch, or what there is: a bit for each that it meets. */
 template <lbvh_i_test Test, bool Later, bool Masked>
-__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after, const lbvh_i_warp_batch &batch, int waiting)
+__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after, const lbvh_i_warp_batch &batch,
+                                                      int waiting)
 {
     unsigned hits = 0;
 #pragma unroll 8
@@ -766,8 +790,8 @@ __device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int 
 
 /* Leaves begin .. last, a leaf per lane: those near the crowd go to the end of the batch. */
 template <lbvh_i_test Test, bool Masked>
-__device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const lbvh_i_crowd &crowd, int32_t begin, int32_t last, lbvh_i_warp_batch &batch,
-                                                  int waiting)
+__device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const lbvh_i_crowd &crowd, int32_t begin, int32_t last,
+                                                       lbvh_i_warp_batch &batch, int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
     bool const has_leaf = lane <= last - begin;
@@ -783,11 +807,12 @@ __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const l
     return waiting + __popc(nears);
 }
 
-/* The walk of a warp from node `at`: hits(bits) for every batch; the lane that calls it has met the batch's leaf c where bit c is set. Batches come by
-   ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a right child or a leaf: its number tells its
-   first leaf. */
+/* The walk of a warp from node `at`: hits(bits) for every batch; the lane that calls it has met the batch's leaf c where bit c
+   is set. Batches come by ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a
+   right child or a leaf: its number tells its first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at, lbvh_i_warp_batch &batch, Hits hits)
+__device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
+                                                   lbvh_i_warp_batch &batch, Hits hits)
 {
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64; /* leaves of a subtree that is taken whole */
     lbvh_i_crowd const crowd = lbvh_i_gather_crowd(o);
@@ -820,7 +845,8 @@ __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_
 }
 
 template <lbvh_i_test Test, bool Later, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_together(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at, lbvh_i_warp_batch &batch, Hits hits)
+__device__ __forceinline__ void lbvh_i_walk_together(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
+                                                     lbvh_i_warp_batch &batch, Hits hits)
 {
     if (tree.mask) lbvh_i_walk_as_one<Test, Later, true>(tree, o, after, at, batch, hits);
     else lbvh_i_walk_as_one<Test, Later, false>(tree, o, after, at, batch, hits);
@@ -847,45 +873,73 @@ template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lb
     lbvh_i_walk_together<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
 }
 
-/* Pairs of each place with later ones; either the total, or per place for the scan. */
-__global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows)
-{
-    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
-    int32_t const place = lbvh_i_thread();
-    long long count = 0;
-    lbvh_i_each_later(device.tree, batches[threadIdx.x / 32], [&](unsigned hits) { count += __popc(hits); });
-    if (rows && place <= device.tree.n) rows[place] = count;
-    if (!total) return;
-    for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(0xFFFFFFFFu, count, step);
-    if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(total, (unsigned long long)count);
-}
+/* So many pairs of a place are kept while they are counted, so that the second pass need not find them again. Enough for bodies that touch. */
+constexpr int lbvh_i_kept = 8;
 
+/* Pairs of each place with later ones: their total; or counts by place for the scan, and the first of them in kept[slot * n + place]. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, int32_t *pairs, int64_t capacity)
+    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows, int32_t *kept)
 {
     __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
     lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
-    int32_t const place = lbvh_i_thread();
-    bool const searching = place < device.tree.n;
-    int64_t slot = searching ? rows[place] : 0;
-    int32_t const id = searching ? device.tree.node[device.tree.first_leaf + place].link : -1;
+    int32_t const n = device.tree.n, place = lbvh_i_thread();
+    int32_t count = 0;
     lbvh_i_each_later(device.tree, batch, [&](unsigned hits) {
+        int32_t slot = count;
+        count += __popc(hits);
+        if (!kept) return;
         lbvh_i_each_hit(batch, hits, [&](int32_t other, int32_t) {
-            if (slot < capacity) {
-                pairs[2 * slot] = id;
-                pairs[2 * slot + 1] = other;
-            }
+            if (slot < lbvh_i_kept) kept[(int64_t)slot * n + place] = other;
             slot++;
         });
     });
+    if (rows && place <= n) rows[place] = count;
+    if (!total) return;
+    long long sum = count;
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
+    if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(total, (unsigned long long)sum);
+}
+
+/* Only warps in which some place has more pairs than were kept walk again. */
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, const int32_t *kept, int32_t *pairs,
+                             int64_t capacity)
+{
+    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
+    lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
+    int32_t const n = device.tree.n, place = lbvh_i_thread();
+    bool const searching = place < n;
+    int64_t slot = searching ? rows[place] : 0;
+    int64_t const count = searching ? rows[place + 1] - slot : 0;
+    int32_t const id = searching ? device.tree.node[device.tree.first_leaf + place].link : -1;
+    auto put = [&](int32_t other, int32_t) {
+        if (slot < capacity) {
+            pairs[2 * slot] = id;
+            pairs[2 * slot + 1] = other;
+        }
+        slot++;
+    };
+    if (__any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
+        lbvh_i_each_later(device.tree, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
+    } else {
+        for (int32_t k = 0; k < (int32_t)count; k++) put(kept[(int64_t)k * n + place], -1);
+    }
+}
+
+/* Grows what lists of pairs need. */
+lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    lbvh_result const result = lbvh_i_prepare_search(gpu, n, false, stream);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], (size_t)n * lbvh_i_kept * sizeof(int32_t), stream);
 }
 
 /* rows[q] = counts become begins; rows[m] the total. */
 lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    return lbvh_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
+    return lbvh_i_failed(gpu,
+                         cub::DeviceScan::ExclusiveSum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }
@@ -896,7 +950,8 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
 
 /* Morton codes of 30 bits of the queries, over the box of the tree. */
 __global__ void __launch_bounds__(lbvh_i_block)
-    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries, uint32_t *keys, int32_t *order)
+    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
+                             uint32_t *keys, int32_t *order)
 {
     const lbvh &tree = device.tree;
     lbvh_real least[3], most[3], min[3], max[3];
@@ -956,12 +1011,13 @@ __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
 /* What search number `turn` looks for. */
 struct lbvh_i_turn {
     lbvh_overlap o;
-    int32_t q, row;     /* -1: there is no such search */
-    bool finds_itself;  /* among the rest; to be left out */
+    int32_t q, row;    /* -1: there is no such search */
+    bool finds_itself; /* among the rest; to be left out */
 };
 
 template <lbvh_i_test Test>
-__device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const lbvh_queries &queries, const int32_t *order, int32_t number)
+__device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const lbvh_queries &queries, const int32_t *order,
+                                                        int32_t number)
 {
     lbvh_i_turn turn = {lbvh_i_no_search(&tree), -1, -1, false};
     if (number >= queries.n) return turn;
@@ -977,10 +1033,11 @@ __device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const 
     return turn;
 }
 
-/* The walk of a turn: hits(bits) as lbvh_i_walk_as_one, or found(id, place) where the warp's searches are too far apart for one walk. */
+/* The walk of a turn: hits(bits) as lbvh_i_walk_as_one, or found(id, place) where the warp's searches are too far apart for one
+   walk. */
 template <lbvh_i_test Test, class Hits, class Found>
-__device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_queries &queries, lbvh_i_turn &turn, lbvh_i_warp_batch &batch, Hits hits,
-                                                   Found found)
+__device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_queries &queries, lbvh_i_turn &turn,
+                                                   lbvh_i_warp_batch &batch, Hits hits, Found found)
 {
     int32_t const begin = lbvh_i_thread() - (int32_t)(threadIdx.x % 32);
     if (queries.flags & LBVH_HALF) {
@@ -995,20 +1052,22 @@ __device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_
 /* Counts per row, as int32 or as int64. */
 template <lbvh_i_test Test, class Count>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries, const int32_t *order, Count *rows)
+    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
+                        const int32_t *order, Count *rows)
 {
     __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
     lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
     int32_t count = 0;
-    lbvh_i_search_turn<Test>(device.tree, queries, turn, batches[threadIdx.x / 32], [&](unsigned hits) { count += __popc(hits); },
-                             [&](int32_t, int32_t) { count++; });
+    lbvh_i_search_turn<Test>(
+        device.tree, queries, turn, batches[threadIdx.x / 32], [&](unsigned hits) { count += __popc(hits); },
+        [&](int32_t, int32_t) { count++; });
     if (turn.row >= 0) rows[turn.row] = count - (turn.finds_itself ? 1 : 0);
 }
 
 template <lbvh_i_test Test>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries, const int32_t *order,
-                       const int64_t *offsets, int32_t *ids, int64_t capacity)
+    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
+                       const int32_t *order, const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
     lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
@@ -1021,7 +1080,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
         if (slot < capacity) ids[slot] = places ? place : id;
         slot++;
     };
-    lbvh_i_search_turn<Test>(device.tree, queries, turn, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+    lbvh_i_search_turn<Test>(
+        device.tree, queries, turn, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
 }
 
 /* Which test these searches need. */
@@ -1032,26 +1092,28 @@ lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
 }
 
 template <class Count>
-lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, Count *rows, cudaStream_t stream)
+lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, Count *rows,
+                                 cudaStream_t stream)
 {
-    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, Count *) = {
-        lbvh_i_count_kernel<LBVH_I_BOX, Count>, lbvh_i_count_kernel<LBVH_I_SPHERE, Count>, lbvh_i_count_kernel<LBVH_I_POINTS, Count>};
-    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
-                         order, rows);
+    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
+                             Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>, lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
+                                         lbvh_i_count_kernel<LBVH_I_POINTS, Count>};
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
+                         gpu->device, queries, order, rows);
 }
 
-lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, const int64_t *offsets, int32_t *ids,
-                               int64_t capacity, cudaStream_t stream)
+lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, const int64_t *offsets,
+                               int32_t *ids, int64_t capacity, cudaStream_t stream)
 {
     void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, const int64_t *, int32_t *, int64_t) = {
         lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>, lbvh_i_fill_kernel<LBVH_I_POINTS>};
-    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
-                         order, offsets, ids, capacity);
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
+                         gpu->device, queries, order, offsets, ids, capacity);
 }
 
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points, const int32_t *order, int32_t k,
-                          lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
+    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points,
+                          const int32_t *order, int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
     int32_t const turn = lbvh_i_thread();
     if (turn >= points.n) return;
@@ -1060,7 +1122,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
     int32_t count = 0;
     lbvh_near walk = lbvh_near_point(&device, lbvh_i_at(points.data, points.stride, q), reach);
-    while (lbvh_next_near(&walk)) walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id, walk.distance2);
+    while (lbvh_next_near(&walk))
+        walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id, walk.distance2);
     found[q] = count;
     for (int32_t slot = count; slot < k; slot++) {
         row_ids[slot] = -1;
@@ -1091,7 +1154,8 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
     lbvh_result result = LBVH_OK;
     lbvh_i_pieces(to, there);
     lbvh_i_pieces(from, here);
-    for (int p = 0; p < 3 && result == LBVH_OK; p++) result = lbvh_i_copy(gpu, there[p].memory, here[p].memory, here[p].bytes, kind, stream);
+    for (int p = 0; p < 3 && result == LBVH_OK; p++)
+        result = lbvh_i_copy(gpu, there[p].memory, here[p].memory, here[p].bytes, kind, stream);
     if (result == LBVH_OK && from->code)
         result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind, stream);
     return result;
@@ -1105,12 +1169,14 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
 
 extern "C" {
 
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
+                                       struct CUstream_st *stream)
 {
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, stream);
+    if (result == LBVH_OK && queries > 0) result = lbvh_i_prepare_pairs(gpu, n, stream);
     return result == LBVH_OK ? lbvh_i_prepare_search(gpu, queries > n ? queries : n, queries > 0, stream) : result;
 }
 
@@ -1127,7 +1193,8 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK || n == 0) return result;
     tree->n = n;
     tree->first_leaf = n - 1;
-    result = tree->desc.bits > 32 ? lbvh_i_cuda_build_with<uint64_t>(gpu, input, stream) : lbvh_i_cuda_build_with<uint32_t>(gpu, input, stream);
+    result = tree->desc.bits > 32 ? lbvh_i_cuda_build_with<uint64_t>(gpu, input, stream)
+                                  : lbvh_i_cuda_build_with<uint32_t>(gpu, input, stream);
     if (result != LBVH_OK) tree->n = tree->first_leaf = 0;
     return result;
 }
@@ -1142,7 +1209,8 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
     if (tree->n == 0) return LBVH_OK;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
-    if (result == LBVH_OK) result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
     return result == LBVH_OK ? lbvh_i_cuda_merge(gpu, input, nullptr, stream) : result;
 }
 
@@ -1234,26 +1302,30 @@ LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_foun
     if (!gpu || !d_pairs_found) return LBVH_BAD_ARGUMENT;
     if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream))) return LBVH_CUDA_ERROR;
     return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
-                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr);
+                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr, (int32_t *)nullptr);
 }
 
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed,
+                                     struct CUstream_st *stream)
 {
     if (!gpu || !d_needed || capacity < 0 || (capacity > 0 && !d_pairs)) return LBVH_BAD_ARGUMENT;
     int32_t const n = gpu->device.tree.n;
     if (n == 0) return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
-    lbvh_result result = lbvh_i_prepare_search(gpu, n, false, stream);
+    lbvh_result result = lbvh_i_prepare_pairs(gpu, n, stream);
     int64_t *const rows = lbvh_i_scratch<int64_t>(gpu, LBVH_I_ROWS);
+    int32_t *const kept = lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEPT);
     if (result == LBVH_OK)
         result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
-                               (unsigned long long *)nullptr, rows);
+                               (unsigned long long *)nullptr, rows, capacity > 0 ? kept : nullptr);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, rows, n, stream);
     if (result == LBVH_OK) result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice, stream);
     if (result != LBVH_OK || capacity == 0) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device, (const int64_t *)rows, d_pairs, capacity);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device, (const int64_t *)rows,
+                         (const int32_t *)kept, d_pairs, capacity);
 }
 
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts,
+                                              struct CUstream_st *stream)
 {
     lbvh_queries resolved;
     const int32_t *order;
@@ -1265,8 +1337,8 @@ LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries
     return lbvh_i_launch_counts(gpu, resolved, order, d_counts, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
-                                        struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
+                                        int64_t capacity, struct CUstream_st *stream)
 {
     lbvh_queries resolved;
     const int32_t *order;
@@ -1281,8 +1353,9 @@ LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *quer
     return lbvh_i_launch_fill(gpu, resolved, order, d_offsets, d_ids, capacity, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k, lbvh_real reach, int flags,
-                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k,
+                                       lbvh_real reach, int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+                                       struct CUstream_st *stream)
 {
     lbvh_queries points = {}, resolved;
     const int32_t *order;
@@ -1298,8 +1371,8 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
     lbvh_result result = lbvh_i_begin_search(gpu, &points, &resolved, stream);
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device, resolved, order, k, reach, d_ids, d_distances2,
-                         d_found);
+    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device, resolved, order, k, reach, d_ids,
+                         d_distances2, d_found);
 }
 
 } /* extern "C" */

@@ -2,9 +2,10 @@
 # Looks for what is needed, and installs what is missing (apt-get, as root or through sudo without a
 # password). Silent when all is there.
 #
-#   tests/deps.sh demo    what the examples need
+#   tests/deps.sh demo    what all examples need
+#   tests/deps.sh pick    what examples/pick.c needs besides
 #   tests/deps.sh test    what the tests need; with CI=true also what they can use
-#   tests/deps.sh all     both
+#   tests/deps.sh all     all of it
 #
 # Missing and not installable: for what is needed one sentence and exit status 1; what is optional
 # (further compilers) is left out, and its tests say "skipped".
@@ -18,7 +19,8 @@ needed() {
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || echo gcc libc6-dev
     have pkg-config || echo pkg-config
     [ "${STB_CFLAGS:-}" ] || module stb || echo libstb-dev
-    [ "$1" = demo ] || [ "${CMOCKA_LIBS:-}" ] || module cmocka || echo libcmocka-dev
+    [ "$1" = demo ] || [ "${ASSIMP_LIBS:-}" ] || module assimp || echo libassimp-dev
+    [ "$1" != test ] || [ "${CMOCKA_LIBS:-}" ] || module cmocka || echo libcmocka-dev
 }
 
 optional() {
@@ -89,8 +91,9 @@ install_optional() {
 cd "$(dirname "$0")/.." && mkdir -p build || exit 1
 case ${1:-} in
 demo) install_needed demo ;;
+pick) install_needed pick ;;
 test) install_needed test; if [ "${CI:-}" = true ]; then install_optional; fi ;;
 all)  install_needed test; install_optional ;;
-*)    sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*)    sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 exit 0

@@ -1236,7 +1236,7 @@ WL_FN void check_everything(const lbvh *t, const scene *s, int count)
     check_searches(t, s, count);
     check_nears(t, s, count);
     check_rays(t, s, 2 * count);
-    if (s->n <= 400) check_pairs(t, s);
+    if (s->n <= 1000) check_pairs(t, s);
     if (s->n <= 120) check_own_rows(t, s);
     check_given_rows(t, s);
     check_stb(t, s);

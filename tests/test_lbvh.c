@@ -94,6 +94,57 @@ static void test_larger(void **state)
     lbvh_free(&tree);
 }
 
+/* Boxes that all overlap, in subtrees of 16 leaves; of 1041, the last 17 are one subtree. */
+static void in_sixteens(int32_t i, int32_t n, real centre[3], real half[3])
+{
+    (void)n;
+    all_axes(centre, (real)(i < 1024 ? i / 16 : 64));
+    all_axes(half, 128);
+}
+
+/* Own elements search in crowds, which share what lies near them as long as there is not too much of it: sizes around those limits (16
+   and 1024), with boxes that all overlap, that mostly do, and that rarely do; left out and masked ones among them. */
+static void test_crowds(void **state)
+{
+    static const int32_t sizes[] = {15, 16, 17, 18, 33, 65, 300, 1008, 1023, 1024, 1025, 1026, 1039, 1040, 1041, 1042, 1057, 1500};
+    static input_fn *const fns[] = {in_sixteens, all_equal, all_sizes, uniform, bare_points};
+    lbvh tree = {0};
+    scene s;
+    int size, in;
+    (void)state;
+    dice = wl_seed(31);
+    current_scene = &s;
+    describe = describe_scene;
+    for (size = 0; size < COUNT_OF(sizes); size++) for (in = 0; in < COUNT_OF(fns); in++) {
+        input const chosen_input = {"crowd", fns[in]};
+        lbvh_queries q;
+        int k;
+        if (in && !chosen(5 * size + in)) continue;
+        memset(&s, 0, sizeof s);
+        s.dim = 2 + roll(2);
+        s.masked = in && roll(3) == 0;
+        s.skip_invalid = 1;
+        make_scene(&s, &chosen_input, sizes[size]);
+        for (k = in == 0 || roll(3) ? 0 : 1 + roll(20); k > 0; k--) {
+            int32_t const i = roll((int)s.n);
+            element(&s, i)[roll(2)] = REAL_NAN;
+            leave_out(&s.truth[i]);
+        }
+        build(&tree, &s);
+        check_pairs(&tree, &s);
+        for (k = 0; k < 2; k++) {
+            memset(&q, 0, sizeof q);
+            q.kind = k ? LBVH_BOXES : LBVH_POINTS;
+            q.flags = roll(4);
+            q.radius = roll(3) ? (real)(0.3 * wl_u(&dice)) : 4;
+            if (roll(2)) q.filter = some_filter();
+            check_rows(&tree, &s, &q);
+        }
+        forget(&s);
+    }
+    lbvh_free(&tree);
+}
+
 /* Nothing in it: built, never built, refused. Searches find nothing and answer. */
 static void check_nothing(const lbvh *t, const scene *s)
 {
@@ -803,6 +854,7 @@ int main(void)
         TEST(test_product_2d),
         TEST(test_product_3d),
         TEST(test_larger),
+        TEST(test_crowds),
         TEST(test_empty),
         TEST(test_karras),
         TEST(test_deepest),

@@ -111,10 +111,10 @@ WL_FN void wl_dam(int32_t n, uint64_t seed, float *out)
 #define WL_EDGE   0.2203f       /* of the cube, in m: half of it is spheres */
 #define WL_JITTER 1.0f          /* of a site's width, from -half to +half: 2.7 M overlapping boxes (the text says about 2.88 M) */
 
-/* Site number `site` of count^3, moved by the jitter. */
-WL_FN void wl_site(wl_random *r, int site, int count, float *p)
+/* Site number `site` of count^3 in a cube, moved by the jitter. */
+WL_FN void wl_site(wl_random *r, int32_t site, int32_t count, float edge, float *p)
 {
-    float const width = WL_EDGE / (float)count;
+    float const width = edge / (float)count;
     int a;
     for (a = 0; a < 3; a++, site /= count)
         p[a] = width * ((float)(site % count) + 0.5f + WL_JITTER * (wl_u(r) - 0.5f));
@@ -130,22 +130,124 @@ WL_FN void wl_swap_particles(float *pos, float *radius, int32_t i, int32_t j)
     radius[j] = s;
 }
 
-/* bidisperse-1M: WL_BOTH spheres in a cube of edge WL_EDGE, shuffled. pos: 3 * WL_BOTH numbers, radius: WL_BOTH. */
-WL_FN void wl_bidisperse(uint64_t seed, float *pos, float *radius)
+/* `many` spheres on as many of the sites, of which each has the same chance (Knuth 2, 3.4.2, S). */
+WL_FN void wl_on_sites(wl_random *r, int32_t many, int32_t count, float edge, float size, float *pos, float *radius)
 {
-    wl_random r = wl_seed(seed);
-    int32_t i, site, left = WL_BIG;
-    for (i = 0; i < WL_SMALL; i++) {
-        wl_site(&r, i, 100, pos + 3 * (size_t)i);
-        radius[i] = 0.001f;
-    }
-    for (site = 0; site < 343 && left > 0; site++) { /* each of the 343 sites with the same chance (Knuth 2, 3.4.2, S) */
-        if ((int32_t)wl_below(&r, (uint32_t)(343 - site)) >= left) continue;
-        wl_site(&r, site, 7, pos + 3 * (size_t)i);
-        radius[i++] = 0.01f;
+    int32_t const sites = count * count * count;
+    int32_t site, left = many;
+    for (site = 0; site < sites && left > 0; site++) {
+        if (sites > many && (int32_t)wl_below(r, (uint32_t)(sites - site)) >= left) continue;
+        wl_site(r, site, count, edge, pos + 3 * (size_t)(many - left));
+        radius[many - left] = size;
         left--;
     }
-    for (i = WL_BOTH - 1; i > 0; i--) wl_swap_particles(pos, radius, i, (int32_t)wl_below(&r, (uint32_t)i + 1));
+}
+
+/* The least count for which count^3 * per >= many * of. */
+WL_FN int32_t wl_side(int64_t many, int64_t per, int64_t of)
+{
+    int32_t count = 1;
+    while ((int64_t)count * count * count * per < many * of) count++;
+    return count;
+}
+
+/* Large spheres that go with `small` ones, at least one. */
+WL_FN int32_t wl_big(int32_t small)
+{
+    int32_t const big = (int32_t)(((int64_t)small * WL_BIG + WL_SMALL / 2) / WL_SMALL);
+    return big > 0 ? big : 1;
+}
+
+/* The same mixture with any number of small spheres: small + wl_big(small) in all, shuffled, in a cube that is as full. */
+WL_FN void wl_two_sizes(int32_t small, uint64_t seed, float *pos, float *radius)
+{
+    float const edge = WL_EDGE * (float)cbrt((double)small / WL_SMALL);
+    int32_t const big = wl_big(small);
+    wl_random r = wl_seed(seed);
+    int32_t i;
+    wl_on_sites(&r, small, wl_side(small, 1, 1), edge, 0.001f, pos, radius);
+    wl_on_sites(&r, big, wl_side(big, WL_BIG, 343), edge, 0.01f, pos + 3 * (size_t)small, radius + small);
+    for (i = small + big - 1; i > 0; i--) wl_swap_particles(pos, radius, i, (int32_t)wl_below(&r, (uint32_t)i + 1));
+}
+
+/* bidisperse-1M: WL_BOTH spheres in a cube of edge WL_EDGE, shuffled. pos: 3 * WL_BOTH numbers, radius: WL_BOTH. */
+WL_FN void wl_bidisperse(uint64_t seed, float *pos, float *radius) { wl_two_sizes(WL_SMALL, seed, pos, radius); }
+
+/* ---- triangles ---- */
+
+/* A point of the tube around the torus knot (2, 3), at `along` and `around` from 0 to 2 pi. The tube has ribs and waves. */
+WL_FN void wl_knot_point(double along, double around, float *p)
+{
+    double const wide = 2 + cos(3 * along), tube = 0.42 * (1 + 0.08 * sin(24 * along) * cos(6 * around));
+    double const c[3] = {wide * cos(2 * along), wide * sin(2 * along), -sin(3 * along)};
+    double const shrink = -3 * sin(3 * along);
+    double const t[3] = {shrink * cos(2 * along) - 2 * c[1], shrink * sin(2 * along) + 2 * c[0], -3 * cos(3 * along)}; /* tangent */
+    double const b[3] = {t[1] * c[2] - t[2] * c[1], t[2] * c[0] - t[0] * c[2], t[0] * c[1] - t[1] * c[0]};
+    double const n[3] = {b[1] * t[2] - b[2] * t[1], b[2] * t[0] - b[0] * t[2], b[0] * t[1] - b[1] * t[0]};
+    double const of_b = tube * sin(around) / sqrt(b[0] * b[0] + b[1] * b[1] + b[2] * b[2]);
+    double const of_n = tube * cos(around) / sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+    int a;
+    for (a = 0; a < 3; a++) p[a] = (float)(c[a] + of_b * b[a] + of_n * n[a]);
+}
+
+/* 2 * along * around triangles, closed, in -3.5 .. 3.5: corners[9 i ..] are those of triangle i. 640 x 80: knot-102k. */
+WL_FN void wl_knot(int32_t along, int32_t around, float *corners)
+{
+    double const full = 2 * 3.14159265358979323846;
+    int32_t u, v, k;
+    for (u = 0; u < along; u++)
+        for (v = 0; v < around; v++) {
+            float p[4][3]; /* the corners of a quadrangle: (u, v), (u + 1, v), (u, v + 1), (u + 1, v + 1) */
+            float *to = corners + 18 * ((size_t)u * (size_t)around + (size_t)v);
+            for (k = 0; k < 4; k++)
+                wl_knot_point(full * ((u + k % 2) % along) / along, full * ((v + k / 2) % around) / around, p[k]);
+            memcpy(to, p[0], 6 * sizeof *to);
+            memcpy(to + 6, p[2], 3 * sizeof *to);
+            memcpy(to + 9, p[1], 3 * sizeof *to);
+            memcpy(to + 12, p[3], 3 * sizeof *to);
+            memcpy(to + 15, p[2], 3 * sizeof *to);
+        }
+}
+
+/* width * width rays through the pixels of a camera that looks at the knot: 6 numbers each, origin and direction. */
+WL_FN void wl_primary_rays(int32_t width, float *rays)
+{
+    static float const eye[3] = {2.5f, -6.5f, 5.0f};
+    float forward[3], right[3], up[3], length;
+    int32_t x, y;
+    int a;
+    length = sqrtf(eye[0] * eye[0] + eye[1] * eye[1] + eye[2] * eye[2]);
+    for (a = 0; a < 3; a++) forward[a] = -eye[a] / length;
+    length = sqrtf(forward[0] * forward[0] + forward[1] * forward[1]);
+    right[0] = forward[1] / length;
+    right[1] = -forward[0] / length;
+    right[2] = 0;
+    up[0] = right[1] * forward[2];
+    up[1] = -right[0] * forward[2];
+    up[2] = right[0] * forward[1] - right[1] * forward[0];
+    for (y = 0; y < width; y++)
+        for (x = 0; x < width; x++) {
+            float *ray = rays + 6 * ((size_t)y * (size_t)width + (size_t)x);
+            float const s = 0.8f * ((float)x + 0.5f) / (float)width - 0.4f, t = 0.4f - 0.8f * ((float)y + 0.5f) / (float)width;
+            for (a = 0; a < 3; a++) {
+                ray[a] = eye[a];
+                ray[3 + a] = forward[a] + s * right[a] + t * up[a];
+            }
+        }
+}
+
+/* n rays from random points of the cube -3.5 .. 3.5 to others. */
+WL_FN void wl_random_rays(int32_t n, uint64_t seed, float *rays)
+{
+    wl_random r = wl_seed(seed);
+    int32_t i;
+    int a;
+    for (i = 0; i < n; i++)
+        for (a = 0; a < 3; a++) {
+            float *ray = rays + 6 * (size_t)i;
+            ray[a] = 7 * wl_u(&r) - 3.5f;
+            ray[3 + a] = 7 * wl_u(&r) - 3.5f - ray[a];
+        }
 }
 
 /* ---- order and motion ---- */

@@ -1817,7 +1817,7 @@ static void test_many_blocks()
 static void test_large()
 {
 #ifdef CUDA_EMU
-    int const n = size_max >= 4097 ? 10007 : 600, rounds = 1;
+    int const n = size_max >= 4097 ? 5003 : 600, rounds = 1;
 #else
     int const n = size_max >= 4097 ? 1000003 : 50021, rounds = 5;
 #endif
@@ -1865,9 +1865,9 @@ int main(int argc, char **argv)
     bool const small = getenv("TEST_SMALL") != nullptr;
 #ifdef CUDA_EMU
     bool const slow = small || emu_options()->blocks > 1; /* blocks take turns: all shared memory is copied at each */
-    n_max = slow ? 270 : 400;
-    size_max = slow ? 600 : 4100;
-    share = slow ? 80 : 8;
+    n_max = slow ? 260 : 400;
+    size_max = slow ? 520 : 4100;
+    share = slow ? 80 : 16;
 #else
     n_max = small ? 400 : 1000;
     size_max = small ? 2100 : 4100;

@@ -1,0 +1,772 @@
+/* bench_lbvh.c - how fast is lbvh.h on one core of this machine? README.md in this folder explains the tables.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench                                       all of it, about three minutes
+       build/bench/bench_lbvh --only build,pairs --quick
+       groups: build pairs radius nearest rays quality                                                                */
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
+
+#define LBVH_STATIC
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
+#define UGRID_STATIC
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h" /* to compare with, where all elements have one size */
+#include "tests/bench/bench.h"
+#include "tests/bench/plain_tree.h"
+#include "tests/workloads.h"
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+static void must(lbvh_result result)
+{
+    if (result == LBVH_OK) return;
+    printf("%s\n", lbvh_result_text(result));
+    exit(1);
+}
+
+/* ---- floor: what memory allows ---- */
+
+typedef struct copy_job { char *from, *to; size_t bytes; } copy_job;
+
+static void *(*volatile do_copy)(void *, const void *, size_t) = memcpy; /* volatile: or clang sees that nobody reads the copy */
+
+static void work_copy(void *user)
+{
+    copy_job const *copy = (copy_job const *)user;
+    do_copy(copy->to, copy->from, copy->bytes);
+}
+
+/* Bytes per millisecond of a large memcpy, read and written bytes counted. */
+static double copy_speed(void)
+{
+    copy_job copy;
+    double ms;
+    copy.bytes = (size_t)64 << 20;
+    copy.from = (char *)bench_alloc(copy.bytes);
+    copy.to = (char *)bench_alloc(copy.bytes);
+    memset(copy.from, 1, copy.bytes);
+    ms = bench_cpu_ms(work_copy, &copy);
+    free(copy.from);
+    free(copy.to);
+    return 2 * (double)copy.bytes / ms;
+}
+
+static double speed; /* of memcpy; set by main */
+
+/* "Cold" builds begin without memory, and fresh pages cost time. So that malloc gives what was freed back to the system, and
+   takes it from there again: */
+static void give_memory_back(void)
+{
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 1 << 16);
+#endif
+}
+
+/* ---- what trees are built over ---- */
+
+typedef struct workload {
+    const char *name;
+    int32_t n;
+    lbvh_desc desc;         /* dim 3; kind; radius 0 */
+    int32_t width;          /* numbers per element */
+    float *data;
+    float *boxes;           /* the same elements as boxes */
+    float radius;           /* points: of the search */
+    int64_t pairs;          /* points: known total of ordered pairs within the radius, or 0 */
+} workload;
+
+static workload new_workload(const char *name, int32_t n, lbvh_kind kind, int32_t width)
+{
+    workload w;
+    memset(&w, 0, sizeof w);
+    w.name = name;
+    w.n = n;
+    w.desc.kind = kind;
+    w.width = width;
+    w.data = (float *)bench_alloc((size_t)n * (size_t)width * sizeof(float));
+    w.boxes = kind == LBVH_BOXES ? w.data : (float *)bench_alloc((size_t)n * 6 * sizeof(float));
+    return w;
+}
+
+static void free_workload(workload *w)
+{
+    if (w->boxes != w->data) free(w->boxes);
+    free(w->data);
+}
+
+/* The mixture of two sizes, as boxes. */
+static workload bidisperse(int32_t small)
+{
+    int32_t const n = small + wl_big(small);
+    workload w = new_workload(small == WL_SMALL ? "bidisperse-1M" : "bidisperse", n, LBVH_BOXES, 6);
+    float *pos = (float *)bench_alloc((size_t)n * 3 * sizeof(float)), *radius = (float *)bench_alloc((size_t)n * sizeof(float));
+    size_t i, a;
+    wl_two_sizes(small, 4, pos, radius);
+    for (i = 0; i < (size_t)n; i++)
+        for (a = 0; a < 3; a++) {
+            w.data[6 * i + a] = pos[3 * i + a] - radius[i];
+            w.data[6 * i + 3 + a] = pos[3 * i + a] + radius[i];
+        }
+    free(pos);
+    free(radius);
+    return w;
+}
+
+static void point_boxes(workload *w)
+{
+    size_t i;
+    for (i = 0; i < (size_t)w->n; i++) {
+        memcpy(w->boxes + 6 * i, w->data + 3 * i, 3 * sizeof(float));
+        memcpy(w->boxes + 6 * i + 3, w->data + 3 * i, 3 * sizeof(float));
+    }
+}
+
+static workload uniform(int32_t n)
+{
+    workload w = new_workload(n == 1000000 ? "uniform-1M" : "uniform", n, LBVH_POINTS, 3);
+    w.radius = wl_radius(n, 30);
+    if (n == 1000000) w.pairs = 29352150;
+    wl_uniform(n, 1, w.data);
+    point_boxes(&w);
+    return w;
+}
+
+static workload dam(int32_t n)
+{
+    workload w = new_workload(n == 1000000 ? "dam-1M" : "dam", n, LBVH_POINTS, 3);
+    w.radius = n == 1000000 ? 0.005577566f : 0.005577566f * cbrtf(1e6f / (float)n);
+    if (n == 1000000) w.pairs = 29997360;
+    wl_dam(n, 3, w.data);
+    point_boxes(&w);
+    return w;
+}
+
+static workload knot(int32_t along, int32_t around)
+{
+    workload w = new_workload(along == 640 ? "knot-102k" : "knot", 2 * along * around, LBVH_TRIANGLES, 9);
+    wl_knot(along, around, w.data);
+    must(lbvh_boxes(&w.desc, w.data, 0, w.n, w.boxes, NULL));
+    return w;
+}
+
+static workload knot_for(int32_t n) { return n < 100000 ? knot(64, 8) : knot(640, 80); }
+
+/* ---- jobs: everything that is timed gets one of these ---- */
+
+typedef struct job {
+    const workload *w;
+    lbvh_desc desc;
+    lbvh tree;
+    plain_tree plain;
+    lbvh_queries queries;
+    int32_t *counts, *ids;
+    int64_t *offsets, capacity, total;
+    ugrid grid;
+} job;
+
+static job new_job(const workload *w)
+{
+    job j;
+    memset(&j, 0, sizeof j);
+    j.w = w;
+    j.desc = w->desc;
+    return j;
+}
+
+static void free_job(job *j)
+{
+    lbvh_free(&j->tree);
+    plain_tree_free(&j->plain);
+    ugrid_free(&j->grid);
+    free(j->counts);
+    free(j->ids);
+    free(j->offsets);
+}
+
+static void show(const char *group, const workload *w, const char *method, int64_t n, double ms, double floor_ms, double base_ms,
+                 const bench_row_s *aim)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    if (aim) row = *aim;
+    row.group = group;
+    row.workload = w->name;
+    row.method = method;
+    row.n = n;
+    row.ms = ms;
+    row.floor_ms = floor_ms;
+    row.base_ms = base_ms;
+    bench_row(&row);
+}
+
+/* A row of targets.md, "One CPU core": AMD EPYC Zen 4, gcc -O3 -march=x86-64-v2. plain_ms: the obvious tree there. */
+static bench_row_s target(double bar_ms, double plain_ms, double peer_ms, const char *peer)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    row.bar_ms = bar_ms;
+    row.bar_ratio = plain_ms > 0 ? bar_ms / plain_ms : 0;
+    row.peer_ms = peer_ms;
+    row.peer = peer;
+    return row;
+}
+
+/* ---- build ---- */
+
+static void fresh_plain(void *user) { job *j = (job *)user; plain_tree_free(&j->plain); }
+static void fresh_tree(void *user) { job *j = (job *)user; lbvh_free(&j->tree); }
+
+static void work_plain_build(void *user)
+{
+    job *j = (job *)user;
+    if (!j->plain.node) j->plain = plain_tree_make(j->w->n);
+    plain_tree_build(&j->plain, j->w->boxes);
+}
+
+static void work_build(void *user) { job *j = (job *)user; must(lbvh_build(&j->tree, &j->desc, j->w->data, 0, j->w->n)); }
+static void work_refit(void *user) { job *j = (job *)user; must(lbvh_refit(&j->tree, j->w->data, 0)); }
+
+/* Elements in; nodes and prefixes out. */
+static double floor_build(const workload *w) { return (4.0 * w->width + 2 * sizeof(lbvh_node) + 1) * w->n / speed; }
+
+typedef struct way { const char *name; lbvh_builder builder; int32_t bits; } way;
+
+static const way ways[] = {
+    {"MERGE, 63 bits", LBVH_MERGE, 63},
+    {"MERGE, 30 bits", LBVH_MERGE, 30},
+    {"SPLIT, 63 bits", LBVH_SPLIT, 63},
+    {"SPLIT, 30 bits", LBVH_SPLIT, 30}
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* targets.md has bars for the two-size mixture, cold and warm, and one for the triangles. The default builder has to reach them. */
+static bench_row_s build_target(const workload *w, const way *how, int cold)
+{
+    if (how->builder != LBVH_MERGE) return target(0, 0, 0, "");
+    if (w->desc.kind == LBVH_TRIANGLES && w->n == 102400) return target(5, 4.4, 11.7, "tinybvh BuildQuick");
+    if (w->n == WL_BOTH) return cold ? target(75, 79, 175, "madmann91 LBVH") : target(45, 49, 157, "madmann91 LBVH");
+    return target(0, 0, 0, "");
+}
+
+static void build_rows(const workload *w)
+{
+    job j = new_job(w);
+    double const floor_ms = floor_build(w);
+    double const cold = bench_cpu_ms_after(fresh_plain, work_plain_build, &j), warm = bench_cpu_ms(work_plain_build, &j);
+    char name[64];
+    int k;
+    show("build", w, "plain tree, cold", w->n, cold, floor_ms, cold, NULL);
+    show("build", w, "plain tree, warm", w->n, warm, floor_ms, warm, NULL);
+    for (k = 0; k < WAYS; k++) {
+        bench_row_s const aim_cold = build_target(w, &ways[k], 1), aim_warm = build_target(w, &ways[k], 0);
+        j.desc.builder = ways[k].builder;
+        j.desc.bits = ways[k].bits;
+        snprintf(name, sizeof name, "lbvh_build, %s, cold", ways[k].name);
+        show("build", w, name, w->n, bench_cpu_ms_after(fresh_tree, work_build, &j), floor_ms, cold, &aim_cold);
+        snprintf(name, sizeof name, "lbvh_build, %s, warm", ways[k].name);
+        show("build", w, name, w->n, bench_cpu_ms(work_build, &j), floor_ms, warm, &aim_warm);
+        bench_check(lbvh_validate(&j.tree) == LBVH_OK, name);
+        if (k == 0) show("build", w, "lbvh_refit", w->n, bench_cpu_ms(work_refit, &j), floor_ms, warm, NULL);
+        if (k == 0) bench_check(lbvh_validate(&j.tree) == LBVH_OK, "refit");
+    }
+    free_job(&j);
+}
+
+static void bench_builds(int32_t n)
+{
+    workload sets[4];
+    int k;
+    sets[0] = bidisperse(n);
+    sets[1] = uniform(n);
+    sets[2] = dam(n);
+    sets[3] = knot_for(n);
+    bench_title("build: from elements to a tree; cold: into fresh memory, warm: again into the same", "plain tree");
+    for (k = 0; k < 4; k++) build_rows(&sets[k]);
+    for (k = 0; k < 4; k++) free_workload(&sets[k]);
+}
+
+/* ---- pairs ---- */
+
+static void work_plain_pairs(void *user)
+{
+    job *j = (job *)user;
+    work_plain_build(j);
+    j->total = plain_pairs(&j->plain, j->ids);
+}
+
+static void work_plain_count_pairs(void *user) { job *j = (job *)user; j->total = plain_pairs(&j->plain, NULL); }
+static void work_count_pairs(void *user) { job *j = (job *)user; must(lbvh_count_pairs(&j->tree, &j->total)); }
+static void work_pairs(void *user) { job *j = (job *)user; must(lbvh_pairs(&j->tree, j->ids, j->capacity, &j->total)); }
+
+static void work_build_pairs(void *user)
+{
+    work_build(user);
+    work_pairs(user);
+}
+
+static void work_lists(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_overlaps(&j->tree, &j->queries, j->offsets, j->ids, j->capacity, &j->total));
+}
+
+/* The same for every order of the pairs. */
+static uint64_t hash_of_pairs(const int32_t *pairs, int64_t count)
+{
+    uint64_t sum = 0;
+    int64_t k;
+    for (k = 0; k < count; k++) {
+        uint64_t const i = (uint64_t)pairs[2 * k], j = (uint64_t)pairs[2 * k + 1];
+        uint64_t const key = (i < j ? i << 32 | j : j << 32 | i) * 0x9E3779B97F4A7C15u;
+        sum += key ^ key >> 29;
+    }
+    return sum;
+}
+
+/* Every leaf in, every pair out. */
+static double floor_pairs(const workload *w, int64_t pairs) { return (32.0 * w->n + 8.0 * (double)pairs) / speed; }
+
+static void pair_list_rows(const workload *w, job *j, int64_t total)
+{
+    bench_row_s const aim = w->n == WL_BOTH ? target(320, 348, 763, "Embree") : target(0, 0, 0, "");
+    double const floor_ms = floor_pairs(w, total);
+    double base;
+    uint64_t hash;
+    j->capacity = 2 * total; /* a full list has each pair twice */
+    j->ids = (int32_t *)bench_alloc((size_t)total * 2 * sizeof *j->ids);
+    base = bench_cpu_ms(work_plain_pairs, j);
+    hash = hash_of_pairs(j->ids, total);
+    show("pairs", w, "build + list: plain tree", w->n, base, floor_ms + floor_build(w), base, NULL);
+    j->capacity = total;
+    show("pairs", w, "build + list: lbvh_pairs", w->n, bench_cpu_ms(work_build_pairs, j), floor_ms + floor_build(w), base, &aim);
+    bench_check_total(j->total, total, "pair list");
+    bench_check(hash_of_pairs(j->ids, total) == hash, "pair list: other pairs");
+    show("pairs", w, "list: lbvh_pairs", w->n, bench_cpu_ms(work_pairs, j), floor_ms, 0, NULL);
+}
+
+static void csr_rows(const workload *w, job *j, int64_t total)
+{
+    static const struct { const char *name; int flags; } lists[] = {
+        {"lists of all: lbvh_overlaps, by place", LBVH_PLACES},
+        {"lists of all: lbvh_overlaps, by id", 0},
+        {"half lists: lbvh_overlaps, by place", LBVH_PLACES | LBVH_HALF}
+    };
+    bench_facts full = {0, 0};
+    int k;
+    j->offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *j->offsets);
+    j->queries.kind = LBVH_BOXES;
+    j->capacity = 2 * total;
+    for (k = 0; k < 3; k++) {
+        int const half = lists[k].flags & LBVH_HALF;
+        bench_facts facts;
+        j->queries.flags = lists[k].flags;
+        show("pairs", w, lists[k].name, w->n, bench_cpu_ms(work_lists, j), floor_pairs(w, total), 0, NULL);
+        facts = bench_facts_of(j->offsets, j->ids, w->n);
+        bench_check_total(facts.total, half ? total : 2 * total, lists[k].name);
+        if (k == 0) full = facts;
+        if (half) bench_check(2 * facts.sum == full.sum, lists[k].name);
+    }
+}
+
+static void pairs_rows(const workload *w)
+{
+    job j = new_job(w);
+    double base;
+    int64_t total;
+    work_plain_build(&j);
+    work_build(&j);
+    base = bench_cpu_ms(work_plain_count_pairs, &j);
+    total = j.total;
+    printf("%s: %lld pairs of overlapping boxes among %ld\n", w->name, (long long)total, (long)w->n);
+    show("pairs", w, "count: plain tree, from the root", w->n, base, floor_pairs(w, 0), base, NULL);
+    show("pairs", w, "count: lbvh_count_pairs", w->n, bench_cpu_ms(work_count_pairs, &j), floor_pairs(w, 0), base, NULL);
+    bench_check_total(j.total, total, "count of pairs");
+    pair_list_rows(w, &j, total);
+    csr_rows(w, &j, total);
+    free_job(&j);
+}
+
+static void bench_pairs(int32_t n)
+{
+    workload w = bidisperse(n);
+    bench_title("pairs: overlapping boxes, each pair once; spheres of two sizes, 1:10 (source 004, test case 5)", "plain tree");
+    pairs_rows(&w);
+    free_workload(&w);
+}
+
+/* ---- radius: the work of a grid, done by a tree ---- */
+
+static void work_plain_within(void *user) { job *j = (job *)user; plain_count_within(&j->plain, j->w->radius, j->counts); }
+static void work_within(void *user) { job *j = (job *)user; must(lbvh_count_overlaps(&j->tree, &j->queries, j->counts)); }
+
+static void work_grid(void *user)
+{
+    job *j = (job *)user;
+    if (ugrid_count_neighbors(&j->grid, j->w->radius, UGRID_PLACES, j->counts) != UGRID_OK) exit(1);
+}
+
+static void build_grid(job *j)
+{
+    ugrid_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.cell = j->w->radius;
+    if (ugrid_build(&j->grid, &desc, j->w->data, 0, j->w->n) != UGRID_OK) exit(1);
+}
+
+static int64_t sum_of(const int32_t *counts, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < n; i++) sum += counts[i];
+    return sum;
+}
+
+typedef struct ask { const char *name; int flags, external; } ask;
+
+static const ask asks[] = {
+    {"count: own elements, by place", LBVH_PLACES, 0},
+    {"count: own elements, by id", 0, 0},
+    {"count: own elements, half, by place", LBVH_PLACES | LBVH_HALF, 0},
+    {"count: queries from outside, shuffled", 0, 1}
+};
+enum { ASKS = sizeof asks / sizeof *asks };
+
+static lbvh_queries queries_of(const workload *w, const ask *a)
+{
+    lbvh_queries q;
+    memset(&q, 0, sizeof q);
+    q.kind = LBVH_POINTS;
+    q.radius = w->radius;
+    q.flags = a->flags;
+    if (a->external) {
+        q.data = w->data;
+        q.n = w->n;
+    }
+    return q;
+}
+
+static void radius_rows(const workload *w)
+{
+    job j = new_job(w);
+    double const floor_ms = (32.0 + 4) * w->n / speed;
+    double base;
+    int64_t total;
+    int k;
+    j.counts = (int32_t *)bench_alloc((size_t)w->n * sizeof *j.counts);
+    work_plain_build(&j);
+    work_build(&j);
+    build_grid(&j);
+    base = bench_cpu_ms(work_plain_within, &j);
+    total = sum_of(j.counts, w->n);
+    if (w->pairs) bench_check_total(total, w->pairs, "the workload is not the one described");
+    show("radius", w, "count: plain tree, from the root", w->n, base, floor_ms, base, NULL);
+    for (k = 0; k < ASKS; k++) {
+        int64_t const expected = asks[k].external ? total + w->n : asks[k].flags & LBVH_HALF ? total / 2 : total;
+        j.queries = queries_of(w, &asks[k]);
+        show("radius", w, asks[k].name, w->n, bench_cpu_ms(work_within, &j), floor_ms, base, NULL);
+        bench_check_total(sum_of(j.counts, w->n), expected, asks[k].name);
+    }
+    show("radius", w, "the same by a grid: ugrid_count_neighbors", w->n, bench_cpu_ms(work_grid, &j), floor_ms, base, NULL);
+    bench_check_total(sum_of(j.counts, w->n), total, "grid");
+    j.queries = queries_of(w, &asks[0]);
+    j.capacity = total;
+    j.ids = (int32_t *)bench_alloc((size_t)total * sizeof *j.ids);
+    j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *j.offsets);
+    base = floor_ms + 4.0 * (double)total / speed;
+    show("radius", w, "lists: lbvh_overlaps, by place", w->n, bench_cpu_ms(work_lists, &j), base, 0, NULL);
+    bench_check_total(j.total, total, "lists");
+    free_job(&j);
+}
+
+static void bench_radius(int32_t n)
+{
+    workload w = uniform(n);
+    bench_title("radius: neighbours within the radius, about 29 each, in a tree of points", "plain tree");
+    radius_rows(&w);
+    free_workload(&w);
+    w = dam(n);
+    radius_rows(&w);
+    free_workload(&w);
+}
+
+/* ---- nearest ---- */
+
+enum { NEAREST = 8, SAMPLES = 20 };
+
+typedef struct near_job { const lbvh *tree; const float *points; int32_t count; double sum; } near_job;
+
+static void work_nearest(void *user)
+{
+    near_job *j = (near_job *)user;
+    int32_t ids[NEAREST], q, found;
+    float distances2[NEAREST];
+    j->sum = 0;
+    for (q = 0; q < j->count; q++) {
+        must(lbvh_nearest(j->tree, j->points + 3 * (size_t)q, NEAREST, 1e9f, NULL, NULL, ids, distances2, &found));
+        j->sum += (double)distances2[found - 1];
+    }
+}
+
+/* The distances to the nearest, by looking at all. */
+static void all_nearest(const workload *w, const float *p, float best[NEAREST])
+{
+    int32_t i;
+    int k;
+    for (k = 0; k < NEAREST; k++) best[k] = 1e30f;
+    for (i = 0; i < w->n; i++) {
+        const float *q = w->data + 3 * (size_t)i;
+        float const x = p[0] - q[0], y = p[1] - q[1], z = p[2] - q[2];
+        float d2 = x * x + y * y + z * z;
+        for (k = 0; k < NEAREST; k++)
+            if (d2 < best[k]) { float const next = best[k]; best[k] = d2; d2 = next; }
+    }
+}
+
+static void check_nearest(const workload *w, const lbvh *tree)
+{
+    int32_t ids[NEAREST], q, found;
+    float best[NEAREST], distances2[NEAREST];
+    for (q = 0; q < SAMPLES; q++) {
+        const float *p = w->data + 3 * (size_t)q;
+        all_nearest(w, p, best);
+        must(lbvh_nearest(tree, p, NEAREST, 1e9f, NULL, NULL, ids, distances2, &found));
+        bench_check(found == NEAREST && memcmp(best, distances2, sizeof best) == 0, "nearest");
+    }
+}
+
+static void bench_nearest(int32_t n)
+{
+    workload w = uniform(n);
+    job j = new_job(&w);
+    near_job near;
+    double shuffled;
+    float *sorted = (float *)bench_alloc((size_t)n * 3 * sizeof(float));
+    work_build(&j);
+    memcpy(sorted, w.data, (size_t)n * 3 * sizeof(float));
+    if (!wl_sort_morton(n, sorted, NULL)) exit(1);
+    near.tree = &j.tree;
+    near.points = w.data;
+    near.count = n / 10;
+    bench_title("nearest: the 8 points nearest to each of n / 10 of them (itself among them)", NULL);
+    show("nearest", &w, "lbvh_nearest, k = 8, shuffled", near.count, bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
+    shuffled = near.sum;
+    near.points = sorted;
+    show("nearest", &w, "lbvh_nearest, k = 8, in Morton order", near.count, bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
+    near.points = w.data;
+    work_nearest(&near);
+    bench_check(near.sum == shuffled, "the same again");
+    check_nearest(&w, &j.tree);
+    free(sorted);
+    free_job(&j);
+    free_workload(&w);
+}
+
+/* ---- rays ---- */
+
+typedef struct ray_job { const job *j; const float *rays; int32_t count; float *t; } ray_job;
+
+static void work_plain_rays(void *user)
+{
+    ray_job *r = (ray_job *)user;
+    int32_t k;
+    int a;
+    for (k = 0; k < r->count; k++) {
+        plain_ray ray;
+        memcpy(ray.origin, r->rays + 6 * (size_t)k, sizeof ray.origin);
+        memcpy(ray.direction, r->rays + 6 * (size_t)k + 3, sizeof ray.direction);
+        for (a = 0; a < 3; a++) ray.inverse[a] = 1 / ray.direction[a];
+        ray.t = 1e30f;
+        ray.hit = -1;
+        plain_trace(&r->j->plain, r->j->w->data, &ray);
+        r->t[k] = ray.t;
+    }
+}
+
+static float cast(const lbvh *tree, const float *corners, const float *from, const float *along)
+{
+    lbvh_ray ray = lbvh_ray_cast(tree, from, along, 1e30f);
+    while (lbvh_next_ray(&ray)) {
+        const float *c = corners + 9 * (size_t)ray.id;
+        float t, u, v;
+        if (lbvh_ray_triangle(from, along, c, c + 3, c + 6, &t, &u, &v) && t >= 0 && t < ray.t_max) ray.t_max = t;
+    }
+    return ray.t_max;
+}
+
+static void work_rays(void *user)
+{
+    ray_job *r = (ray_job *)user;
+    int32_t k;
+    for (k = 0; k < r->count; k++) r->t[k] = cast(&r->j->tree, r->j->w->data, r->rays + 6 * (size_t)k, r->rays + 6 * (size_t)k + 3);
+}
+
+/* The nearest triangle, by looking at all. */
+static float cast_at_all(const workload *w, const float *ray)
+{
+    float nearest = 1e30f, t, u, v;
+    int32_t i;
+    for (i = 0; i < w->n; i++) {
+        const float *c = w->data + 9 * (size_t)i;
+        if (lbvh_ray_triangle(ray, ray + 3, c, c + 3, c + 6, &t, &u, &v) && t >= 0 && t < nearest) nearest = t;
+    }
+    return nearest;
+}
+
+/* The plain tree has another test for triangles, which may differ where a ray meets an edge: rarely. */
+static void check_rays(const ray_job *r, const float *plain_t)
+{
+    int32_t k, hits = 0, other = 0;
+    for (k = 0; k < r->count; k++) {
+        hits += r->t[k] < 1e30f;
+        other += !(fabsf(r->t[k] - plain_t[k]) <= 1e-4f * plain_t[k]);
+    }
+    printf("  %ld of %ld rays hit; %ld differ from the plain tree's\n", (long)hits, (long)r->count, (long)other);
+    bench_check(hits > r->count / 20 && other <= r->count / 10000, "rays: plain tree");
+    for (k = 0; k < SAMPLES; k++) {
+        size_t const q = (size_t)k * (size_t)(r->count / SAMPLES);
+        bench_check(r->t[q] == cast_at_all(r->j->w, r->rays + 6 * q), "rays: all triangles");
+    }
+}
+
+static void ray_rows(ray_job *r, const char *name, const bench_row_s *aim)
+{
+    float *plain_t = (float *)bench_alloc((size_t)r->count * sizeof *plain_t), *own = r->t;
+    char text[64];
+    double base;
+    r->t = plain_t;
+    base = bench_cpu_ms(work_plain_rays, r);
+    r->t = own;
+    snprintf(text, sizeof text, "%s: plain tree", name);
+    show("rays", r->j->w, text, r->count, base, 0, base, NULL);
+    snprintf(text, sizeof text, "%s: lbvh_ray_cast, lbvh_ray_triangle", name);
+    show("rays", r->j->w, text, r->count, bench_cpu_ms(work_rays, r), 0, base, aim);
+    check_rays(r, plain_t);
+    free(plain_t);
+}
+
+/* Bars and peers of targets.md are rates: as times of this many rays. */
+static bench_row_s rate_target(int32_t count, double bar, double plain, double peer, const char *peer_name)
+{
+    return target(count / bar * 1e-3, count / plain * 1e-3, count / peer * 1e-3, peer_name);
+}
+
+static void bench_rays(int32_t n)
+{
+    int32_t const width = n < 100000 ? 128 : 1024;
+    workload w = knot_for(n);
+    job j = new_job(&w);
+    ray_job r;
+    bench_row_s const primary = rate_target(width * width, 5.4, 4.84, 5.84, "tinybvh Build");
+    bench_row_s const random = rate_target(width * width, 1.9, 1.92, 1.72, "tinybvh Build");
+    float *rays = (float *)bench_alloc((size_t)width * (size_t)width * 6 * sizeof *rays);
+    work_plain_build(&j);
+    work_build(&j);
+    r.j = &j;
+    r.rays = rays;
+    r.count = width * width;
+    r.t = (float *)bench_alloc((size_t)r.count * sizeof *r.t);
+    bench_title("rays: the nearest triangle of a torus knot; M/s: rays; bars: of another mesh of as many triangles", "plain tree");
+    wl_primary_rays(width, rays);
+    ray_rows(&r, "primary", &primary);
+    wl_random_rays(r.count, 8, rays);
+    ray_rows(&r, "random", &random);
+    free(rays);
+    free(r.t);
+    free_job(&j);
+    free_workload(&w);
+}
+
+/* ---- quality ---- */
+
+static void quality_line(const char *name, const lbvh *tree)
+{
+    lbvh_quality q;
+    must(lbvh_measure(tree, &q));
+    bench_line(name);
+    bench_number(q.sah, 12);
+    bench_number(q.overlap, 12);
+    bench_number(q.mean_depth, 12);
+    printf(" %12d", (int)q.depth);
+}
+
+/* Moves every point a little, and refits. */
+static void quality_after_motion(workload *w, job *j)
+{
+    if (w->desc.kind != LBVH_POINTS) return;
+    wl_move(w->n, w->data, 0.2f * w->radius, 5);
+    work_refit(j);
+    quality_line("  63 bits, moved by 0.2 r, refitted", &j->tree);
+    work_build(j);
+    quality_line("  63 bits, moved, built again", &j->tree);
+}
+
+static void quality_lines(workload *w)
+{
+    job j = new_job(w);
+    bench_line(w->name);
+    j.desc.bits = 30;
+    work_build(&j);
+    quality_line("  30 bits", &j.tree);
+    j.desc.bits = 63;
+    work_build(&j);
+    quality_line("  63 bits", &j.tree);
+    quality_after_motion(w, &j);
+    bench_check(lbvh_validate(&j.tree) == LBVH_OK, "quality");
+    free_job(&j);
+    free_workload(w);
+}
+
+static void bench_quality(int32_t n)
+{
+    workload w = bidisperse(n);
+    bench_matrix("quality: smaller is better (lbvh_quality says what the numbers mean)", "tree");
+    printf(" %12s %12s %12s %12s", "SAH", "overlap", "mean depth", "depth");
+    quality_lines(&w);
+    w = uniform(n);
+    quality_lines(&w);
+    w = dam(n);
+    quality_lines(&w);
+    w = knot_for(n);
+    quality_lines(&w);
+    printf("\n");
+}
+
+/* ---- all of it ---- */
+
+static const char *instructions(void)
+{
+#if defined(__AVX2__)
+    return "AVX2";
+#elif defined(__SSE4_1__)
+    return "SSE4.1";
+#else
+    return "baseline";
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    int32_t n;
+    bench_start(argc, argv, "bench_lbvh", "build,pairs,radius,nearest,rays,quality");
+    n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
+    give_memory_back();
+    speed = copy_speed();
+    printf("lbvh.h %d on one CPU core: thread-CPU time, median of %d runs (3 of what takes over a second) after warm-up; ",
+           lbvh_version(), bench.runs);
+    printf("compiler %s, %s instructions; ", __VERSION__, instructions());
+    bench_print_date();
+    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
+    if (bench_wants("build")) bench_builds(n);
+    if (bench_wants("pairs")) bench_pairs(n);
+    if (bench_wants("radius")) bench_radius(n);
+    if (bench_wants("nearest")) bench_nearest(n);
+    if (bench_wants("rays")) bench_rays(n);
+    if (bench_wants("quality")) bench_quality(n);
+    return bench_end();
+}
