@@ -3,14 +3,16 @@
 
    The oracles share no code with lbvh.h:
 
-       trees      a recursive split of tree.code by its bits, one after the other (check_node), and boxes as unions of all leaves below
+       trees      a recursive split of tree.code by its bits, one after the other (check_node), and boxes as unions of
+                  all leaves below
        codes      coordinates in double, interleaved bit by bit; exact on lattices, within the rounding of a real elsewhere
        overlaps   brute force over the elements as they were given; only comparisons, so they are exact
        distances  the rule that the header states (every operation rounded) written once more, itself checked in long double
-       rays       slabs in long double: a box that is met must be found, one missed by more than rounding must not; between the two, either
+       rays       slabs in long double: a box that is met must be found, one missed by more than rounding must not;
+                  between the two, either
 
    Environment:
-       LBVH_TEST_SHARE=k    runs one k-th of the big products (default: 1; 2 under a sanitizer)
+       LBVH_TEST_SHARE=k    runs one k-th of the big products (default: 1; 3 under a sanitizer)
        LBVH_TEST_ONLY=p     runs the tests whose names match p, such as 'test_ray*'
        LBVH_TEST_SEED=s     replays the random operations with the seed that a failing run printed
        LBVH_TEST_STEPS=k    number of random operations
@@ -92,7 +94,7 @@ WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
 /* Every how manyth case of a big product is run. */
 WL_FN int share(void)
 {
-    int const k = environment("LBVH_TEST_SHARE", small_run() ? 60 : SANITIZED ? 2 : 1);
+    int const k = environment("LBVH_TEST_SHARE", small_run() ? 60 : SANITIZED ? 3 : 1);
     return k < 1 ? 1 : k;
 }
 
@@ -200,8 +202,10 @@ WL_FN void describe_scene(void)
 {
     static const char *const kinds[] = {"boxes", "points", "spheres", "triangles"};
     const scene *s = current_scene;
-    if (s) print_error("  input %s, n %d, dim %d, bits %d, %s%s, builder %d, radius %g, stride %d, masks %d, codes %d, bounds %d\n", s->input, (int)s->n, s->dim,
-                       s->bits, s->indexed ? "indexed " : "", kinds[s->kind], (int)s->builder, (double)s->radius, (int)s->stride, s->masked, s->keep, s->bounded);
+    if (!s) return;
+    print_error("  input %s, n %d, dim %d, bits %d, %s%s, radius %g, stride %d\n", s->input, (int)s->n, s->dim, s->bits,
+                s->indexed ? "indexed " : "", kinds[s->kind], (double)s->radius, (int)s->stride);
+    print_error("  builder %d, masks %d, codes %d, bounds %d\n", (int)s->builder, s->masked, s->keep, s->bounded);
 }
 
 WL_FN void forget(scene *s)
@@ -310,7 +314,8 @@ typedef struct input { const char *name; input_fn *fn; } input;
 
 static const input inputs[] = {
     {"uniform", uniform},     {"all equal", all_equal}, {"line", on_a_line}, {"points", bare_points}, {"lattice", lattice},
-    {"two clumps", two_clumps}, {"clustered", clustered}, {"sizes 1:1000", all_sizes}, {"flat", flat}, {"side by side", side_by_side},
+    {"two clumps", two_clumps}, {"clustered", clustered}, {"sizes 1:1000", all_sizes}, {"flat", flat},
+    {"side by side", side_by_side},
 };
 
 enum { LATTICE = 4 };
@@ -512,7 +517,8 @@ WL_FN void join(box *b, const box *other)
 
 WL_FN double area_of(const box *b, int dim)
 {
-    double const x = (double)b->max[0] - (double)b->min[0], y = (double)b->max[1] - (double)b->min[1], z = (double)b->max[2] - (double)b->min[2];
+    double const x = (double)b->max[0] - (double)b->min[0], y = (double)b->max[1] - (double)b->min[1];
+    double const z = (double)b->max[2] - (double)b->min[2];
     if (x < 0 || y < 0 || z < 0) return 0; /* left out, or two that do not meet */
     return dim == 3 ? 2 * (x * y + y * z + z * x) : 2 * (x + y);
 }
@@ -648,8 +654,8 @@ WL_FN void coordinates_of(uint64_t code, int dim, int axis_bits, uint32_t v[3])
     for (k = 0; k < dim * axis_bits; k++) v[k % dim] = v[k % dim] << 1 | (uint32_t)(code >> (dim * axis_bits - 1 - k) & 1);
 }
 
-/* Codes from the centres of the boxes: cubes over the longest side, of the centres or of the bounds given. Exact for whole numbers, else
-   within what rounding moves. */
+/* Codes from the centres of the boxes: cubes over the longest side, of the centres or of the bounds given. Exact for whole numbers,
+   else within what rounding moves. */
 WL_FN void check_codes(const lbvh *t, const scene *s, int exact)
 {
     int const axis_bits = s->dim == 3 ? s->bits / 3 : s->bits / 2;
@@ -919,7 +925,8 @@ WL_FN void check_near_walk(const lbvh *t, const scene *s, const real *p, real re
     int32_t i;
     want_nothing(s);
     for (i = 0; i < s->n; i++)
-        wanted[i] = (uint8_t)(!is_out(&s->truth[i]) && passes(s, i, filter) && distance2_by_hand(&s->truth[i], p, s->dim) <= reach2);
+        wanted[i] = (uint8_t)(!is_out(&s->truth[i]) && passes(s, i, filter) &&
+                              distance2_by_hand(&s->truth[i], p, s->dim) <= reach2);
     walk.filter = filter;
     while (lbvh_next_near(&walk)) {
         CHECK(walk.id >= 0 && walk.id < s->n && wanted[walk.id] == 1 && t->node[t->first_leaf + walk.place].link == walk.id);
@@ -1139,7 +1146,8 @@ WL_FN void check_rows(const lbvh *t, const scene *s, const lbvh_queries *q)
     for (room = total; room >= 0; room = room == 0 ? -1 : room == total && total > 1 ? (int64_t)roll((int)total) : 0) {
         ids = NEW(int32_t, room + 1);
         memset(offsets, 0xA5, sizeof *offsets * (size_t)(rows + 2));
-        CHECK_RESULT(lbvh_overlaps(t, q, offsets, room ? ids : NULL, room, &needed), room < total ? LBVH_BUFFER_TOO_SMALL : LBVH_OK);
+        CHECK_RESULT(lbvh_overlaps(t, q, offsets, room ? ids : NULL, room, &needed),
+                     room < total ? LBVH_BUFFER_TOO_SMALL : LBVH_OK);
         CHECK(needed == total && same(offsets, want_offsets, sizeof *offsets * (size_t)(rows + 1)));
         CHECK(offsets[rows + 1] == (int64_t)0xA5A5A5A5A5A5A5A5u && ids[room] == (int32_t)0xA5A5A5A5u);
         for (row = 0; row < rows; row++) {

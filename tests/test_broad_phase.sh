@@ -65,7 +65,7 @@ by_hand() {
     spheres 'boxes overlap at corners where balls do not' 1 '0 0 0 1\n1.9 1.9 1.9 1\n'
     spheres 'one sphere' 0 '1 2 3 4\n'
     spheres 'two in one place' 1 '1 2 3 4\n1 2 3 4\n'
-    spheres 'ten in one place' 45 "$(for k in 1 2 3 4 5 6 7 8 9 10; do printf '1 2 3 0.25\\n'; done)"
+    spheres 'ten in one place' 45 "$(printf '1 2 3 0.25\\n%.0s' 1 2 3 4 5 6 7 8 9 10)"
     spheres 'a large one over a row' 4 '0 0 0 10\n-9 0 0 0.1\n-3 0 0 0.1\n3 0 0 0.1\n9 0 0 0.1\n20 0 0 0.1\n'
     spheres 'comments, blank lines, tabs, CRLF' 1 '# two\n\n0\t0 0 1 # here\r\n 1e0 +0.5 0 1'
     is 'comments' spheres 2
@@ -149,7 +149,8 @@ command_line() {
 LINES
     broad -n 300 --runs 1
     local number='[0-9][0-9]*' hash='[0-9a-f]\{16\}'
-    tail -n 1 "$work/out.txt" | grep -q "^spheres 301, overlapping boxes $number by grid, $number by tree, hash $hash: the same pairs\$"
+    local expected="^spheres 301, overlapping boxes $number by grid, $number by tree, hash $hash: the same pairs\$"
+    tail -n 1 "$work/out.txt" | grep -q "$expected"
     report $? "the last line has the figures" "$(seen)"
     grep -q 'The \(tree\|grid\) is [0-9.]* times faster' "$work/out.txt"; report $? "a comparison" "$(seen)"
 }

@@ -1,5 +1,5 @@
-/* test_lbvh.c - tests of the serial part of lbvh.h: trees and searches against brute force. See lbvh_oracle.h for the oracles, and for
-   the environment variables. test_lbvh_calls.c has the rest: refusals, memory, files, triangles.
+/* test_lbvh.c - tests of the serial part of lbvh.h: trees and searches against brute force. See lbvh_oracle.h for the oracles, and
+   for the environment variables. test_lbvh_calls.c has the rest: refusals, memory, files, triangles.
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/test_lbvh.c -o test_lbvh -lcmocka -lm && ./test_lbvh
@@ -102,11 +102,11 @@ static void in_sixteens(int32_t i, int32_t n, real centre[3], real half[3])
     all_axes(half, 128);
 }
 
-/* Own elements search in crowds, which share what lies near them as long as there is not too much of it: sizes around those limits (16
-   and 1024), with boxes that all overlap, that mostly do, and that rarely do; left out and masked ones among them. */
+/* Own elements search in crowds, which share what lies near them as long as there is not too much of it: sizes around those limits
+   (16 and 1024), with boxes that all overlap, that mostly do, and that rarely do; left out and masked ones among them. */
 static void test_crowds(void **state)
 {
-    static const int32_t sizes[] = {15, 16, 17, 18, 33, 65, 300, 1008, 1023, 1024, 1025, 1026, 1039, 1040, 1041, 1042, 1057, 1500};
+    static const int32_t sizes[] = {15, 16, 17, 33, 300, 1023, 1024, 1025, 1040, 1041, 1100};
     static input_fn *const fns[] = {in_sixteens, all_equal, all_sizes, uniform, bare_points};
     lbvh tree = {0};
     scene s;
@@ -119,7 +119,7 @@ static void test_crowds(void **state)
         input const chosen_input = {"crowd", fns[in]};
         lbvh_queries q;
         int k;
-        if (in && !chosen(5 * size + in)) continue;
+        if (!(in == 0 && sizes[size] == 1041) && !chosen(5 * size + in)) continue;
         memset(&s, 0, sizeof s);
         s.dim = 2 + roll(2);
         s.masked = in && roll(3) == 0;
@@ -188,8 +188,8 @@ static void test_empty(void **state)
     forget(&s);
 }
 
-/* The figure of Karras' paper, node by node. Points in the plane: x takes bits 1, 3 and 5 of a code, y bits 2 and 4; y is the longer
-   side, and its last coordinate is cut to the last cell. */
+/* The figure of Karras' paper, node by node. Points in the plane: x takes bits 1, 3 and 5 of a code, y bits 2 and 4; y is the
+   longer side, and its last coordinate is cut to the last cell. */
 static void test_karras(void **state)
 {
     static const uint64_t codes[8] = {1, 2, 4, 5, 19, 24, 25, 30}; /* 00001 00010 00100 00101 10011 11000 11001 11110 */
@@ -222,7 +222,8 @@ static void test_karras(void **state)
     lbvh_free(&tree);
 }
 
-/* The deepest tree: a code for every bit, each splitting off one leaf, and a crowd at the last. Points on the axes, powers of two. */
+/* The deepest tree: a code for every bit, each splitting off one leaf, and a crowd at the last. Points on the axes, powers
+   of two. */
 static void deepest(scene *s, int dim, int crowd)
 {
     int const axis_bits = dim == 3 ? 21 : 31;
@@ -241,7 +242,8 @@ static void deepest(scene *s, int dim, int crowd)
     for (i = 0; i < s->n; i++) {
         for (a = 0; a < dim; a++) element(s, i)[a] = 0;
         k = (int)i / dim;
-        if (k < axis_bits) element(s, i)[i % dim] = (real)ldexp(1, i ? k : axis_bits); /* the longest side is 2^bits cells, so none is 1 */
+        if (k >= axis_bits) continue;
+        element(s, i)[i % dim] = (real)ldexp(1, i ? k : axis_bits); /* the longest side: as many units as cells */
     }
     element(s, dim * axis_bits)[0] = 1; /* what the first was to be */
     find_truth(s);

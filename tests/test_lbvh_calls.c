@@ -47,8 +47,8 @@ static const refusal refusals[] = {
     {LBVH_BAD_RADIUS, radius_negative}, {LBVH_BAD_RADIUS, radius_nan}, {LBVH_BAD_RADIUS, radius_infinite},
     {LBVH_BAD_ALLOCATOR, alloc_alone}, {LBVH_BAD_ALLOCATOR, free_alone},
     {LBVH_BAD_ALLOCATOR, cuda_alloc_alone}, {LBVH_BAD_ALLOCATOR, cuda_free_alone}, {LBVH_BAD_ARGUMENT, vertices_negative},
-    {LBVH_BAD_BOUNDS, bounds_inverted}, {LBVH_BAD_BOUNDS, bounds_nan}, {LBVH_BAD_BOUNDS, bounds_max_nan}, {LBVH_BAD_BOUNDS, bounds_infinite},
-    {LBVH_BAD_BOUNDS, bounds_from_infinity},
+    {LBVH_BAD_BOUNDS, bounds_inverted}, {LBVH_BAD_BOUNDS, bounds_nan}, {LBVH_BAD_BOUNDS, bounds_max_nan},
+    {LBVH_BAD_BOUNDS, bounds_infinite}, {LBVH_BAD_BOUNDS, bounds_from_infinity},
 };
 
 /* A refused call leaves the tree empty, and fit for use. */
@@ -216,7 +216,8 @@ static void test_query_rules(void **state)
     real const x[8] = {0, 0, 0, 1, 1, 1, 1, 1};
     (void)state;
     CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, 2), LBVH_OK);
-    for (kind = -1; kind <= 4; kind++) for (flags = -1; flags <= 16; flags++) for (given = 0; given < 2; given++) for (radius = 0; radius < 4; radius++) {
+    for (kind = -1; kind <= 4; kind++) for (flags = -1; flags <= 16; flags++)
+        for (given = 0; given < 2; given++) for (radius = 0; radius < 4; radius++) {
         int const bad_kind = kind < 0 || kind > LBVH_SPHERES || (!given && kind == LBVH_SPHERES);
         int const bad_flag = flags < 0 || flags > 7 || (given && (flags & 3));
         lbvh_result const want = bad_kind || bad_flag ? LBVH_BAD_OPTION : radius ? LBVH_BAD_RADIUS : LBVH_OK;
@@ -251,9 +252,12 @@ static void test_query_rules(void **state)
 static void test_texts(void **state)
 {
     static const struct { lbvh_result r; const char *word; } texts[] = {
-        {LBVH_OK, "well"}, {LBVH_STOPPED, "callback"}, {LBVH_BAD_ARGUMENT, "stride"}, {LBVH_BAD_DIM, "desc.dim"}, {LBVH_BAD_OPTION, "desc.bits"},
-        {LBVH_BAD_BOUNDS, "desc.min"}, {LBVH_BAD_RADIUS, "desc.radius"}, {LBVH_BAD_ALLOCATOR, "desc.allocator"}, {LBVH_BAD_INDEX, "desc.vertices"},
-        {LBVH_NOT_FINITE, "tree.bad_id"}, {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"}, {LBVH_BUFFER_TOO_SMALL, "size"},
+        {LBVH_OK, "well"}, {LBVH_STOPPED, "callback"}, {LBVH_BAD_ARGUMENT, "stride"}, {LBVH_BAD_DIM, "desc.dim"},
+        {LBVH_BAD_OPTION, "desc.bits"},
+        {LBVH_BAD_BOUNDS, "desc.min"}, {LBVH_BAD_RADIUS, "desc.radius"}, {LBVH_BAD_ALLOCATOR, "desc.allocator"},
+        {LBVH_BAD_INDEX, "desc.vertices"},
+        {LBVH_NOT_FINITE, "tree.bad_id"}, {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
+        {LBVH_BUFFER_TOO_SMALL, "size"},
         {LBVH_OUT_OF_MEMORY, "desc.allocator"}, {LBVH_NOT_BUILT, "lbvh_build"}, {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
         {LBVH_CUDA_ERROR, "cuda_error"},
     };
@@ -618,7 +622,8 @@ static void test_counts_in_files(void **state)
 /* Damage behind a right checksum: refused by what it breaks, or a tree that is whole and can be searched. */
 static void test_forged_files(void **state)
 {
-    static const int32_t odd[] = {-1, 0, 1, 2, 7, 8, 9, 14, 15, 16, 94, 255, 1 << 30, INT32_MAX, INT32_MIN, 0x7F800000, -0x00800000};
+    static const int32_t odd[] = {-1, 0, 1, 2, 7, 8, 9, 14, 15, 16, 94, 255, 1 << 30, INT32_MAX, INT32_MIN, 0x7F800000,
+                                  -0x00800000};
     lbvh tree = {0}, loaded = {0};
     scene s;
     file f;
@@ -858,7 +863,7 @@ static void test_closest_by_hand(void **state)
     };
     int k, x, shift;
     (void)state;
-    for (k = 0; k < COUNT_OF(cases); k++) for (shift = 0; shift < 2; shift++) { /* once at the origin, once elsewhere, all whole numbers */
+    for (k = 0; k < COUNT_OF(cases); k++) for (shift = 0; shift < 2; shift++) { /* at the origin and elsewhere, all whole numbers */
         real at[4][3], q[3] = {-7, -7, -7};
         for (x = 0; x < 3; x++) {
             real const by = (real)(shift * 16 * (x + 1));
@@ -888,7 +893,8 @@ static void test_closest(void **state)
         lbvh_feature feature;
         int x, turn;
         for (x = 0; x < 3; x++) random_point(v[x], 1), corner[x] = v[x];
-        if (k % 4 == 1) for (x = 0; x < 3; x++) v[2][x] = v[0][x] + (v[1][x] - v[0][x]) * (real)0.5 + between((real)-0.01, (real)0.01);
+        for (x = 0; x < 3 && k % 4 == 1; x++) /* a sliver */
+            v[2][x] = v[0][x] + (v[1][x] - v[0][x]) * (real)0.5 + between((real)-0.01, (real)0.01);
         random_point(p, k % 3 ? 2 : (real)0.6);
         feature = lbvh_closest_on_triangle(p, v[0], v[1], v[2], q);
         check_closest(p, v[0], v[1], v[2], q, size);
@@ -990,7 +996,8 @@ static void test_ray_triangle(void **state)
         hits++;
         behind += at < 0;
         CHECK(fabsl((long double)t - at) <= 1e-3L * (IS_FLOAT ? 1 : 1e-8L) * (1 + fabsl(at)) * 10);
-        CHECK(fabsl((long double)u - weight[1]) <= 1e-2L * (IS_FLOAT ? 1 : 1e-8L) && fabsl((long double)w - weight[2]) <= 1e-2L * (IS_FLOAT ? 1 : 1e-8L));
+        CHECK(fabsl((long double)u - weight[1]) <= 1e-2L * (IS_FLOAT ? 1 : 1e-8L));
+        CHECK(fabsl((long double)w - weight[2]) <= 1e-2L * (IS_FLOAT ? 1 : 1e-8L));
     }
     CHECK(hits > rounds / 20 && misses > rounds / 20 && behind > rounds / 200);
 }
@@ -1105,7 +1112,8 @@ static int32_t shoot_all(const mesh *m, const real *o, const real *d, real *t_hi
     return closest;
 }
 
-/* From inside a closed surface every ray hits it, aimed at an edge, a corner or anywhere; from outside, what is aimed at the near side. */
+/* From inside a closed surface every ray hits it, aimed at an edge, a corner or anywhere; from outside, what is aimed at the near
+   side. */
 static void test_watertight(void **state)
 {
     mesh m;
