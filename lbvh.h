@@ -14,7 +14,8 @@
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused.
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused; nvcc's -use_fast_math,
+   -ftz=true and -prec-div=false cannot be seen from here, and spoil the promised bits.
 
    >>example: compiles as it stands
 
@@ -35,7 +36,7 @@
            o = lbvh_overlap_box(&tree, window);
            while (lbvh_next(&o)) printf("box %d is in the window\n", o.id);
            ray = lbvh_ray_cast(&tree, mouse, ahead, 100);
-           while (lbvh_next_ray(&ray)) {                     // nearest boxes first: test what is in the box, and shorten the ray
+           while (lbvh_next_ray(&ray)) {                     // nearer boxes first, as a rule: test what is in them, and shorten the ray
                printf("box %d is ahead, at %g\n", ray.id, ray.t);
                ray.t_max = ray.t;
            }
@@ -58,8 +59,8 @@
    Memory   Only lbvh_build, lbvh_reserve, lbvh_load and lbvh_validate (and lbvh_cuda_... as told there) allocate, by desc.allocator.
             Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two nodes of
             32, a prefix of 1), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in the room of the nodes to come.
-            (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space: 28 more, 20 with codes of 30 bits;
-            40 more for lists of pairs, 8 for other lists.
+            (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 28, 20 with codes of 30 bits,
+            12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own.
             Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
@@ -238,7 +239,7 @@ extern "C" {
     X(LBVH_BAD_OPTION,       "an enum or a flag has a value that does not exist, desc.bits is not 30 or 63, or the search does not take this queries.kind or flag") \
     X(LBVH_BAD_BOUNDS,       "desc.min must be at most desc.max on every axis, both finite (all zero: measured)") \
     X(LBVH_BAD_RADIUS,       "desc.radius, queries.radius or the reach must not be negative or NaN (a queries.radius must be finite too)") \
-    X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until lbvh_free") \
+    X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until lbvh_free") \
     X(LBVH_BAD_INDEX,        "a triangle names a vertex that is not in 0 .. desc.vertices - 1: tree.bad_id is the first such triangle") \
     X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
     X(LBVH_INVERTED,         "a box has min above max, or a sphere a negative radius: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
@@ -274,6 +275,7 @@ typedef enum lbvh_builder {
                            Kureck section 3.1.4); the one to read first. Keeps the codes, as keep_codes does. */
 } lbvh_builder;
 
+/* What alloc returns must be aligned to 16 bytes, as malloc's is; else LBVH_BAD_ALLOCATOR. */
 typedef struct lbvh_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *memory, size_t bytes, void *user);
@@ -282,7 +284,7 @@ typedef struct lbvh_allocator {
 
 struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
 
-/* Device memory for lbvh_cuda. What alloc returns must be usable in order on `stream`. */
+/* Device memory for lbvh_cuda. What alloc returns must be usable in order on `stream`, and aligned to 256 bytes. */
 typedef struct lbvh_cuda_allocator {
     void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
     void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
@@ -297,8 +299,7 @@ typedef struct lbvh_desc {
     const int32_t *indices;     /* LBVH_TRIANGLES: 3 vertex numbers per triangle; CUDA: device memory (default: none, the
                                    corners come in threes) */
     int32_t vertices;           /* LBVH_TRIANGLES with indices: how many vertices there are (no default) */
-    lbvh_real min[3],
-        max[3]; /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on the border, which
+    lbvh_real min[3], max[3]; /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on the border, which
                                    costs quality only (default, all zero: measured) */
     int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31 (default: 63) */
     lbvh_builder builder;       /* (default: LBVH_MERGE) */
@@ -378,7 +379,8 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc);
 LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
 
 /* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly packed); with desc.indices the
-   vertices, and n is the number of triangles. desc NULL = all defaults. Nothing is borrowed: data may go afterwards. Building again
+   vertices, and n is the number of triangles. desc NULL = all defaults. Nothing is borrowed, but that lbvh_refit reads
+   desc.indices again. Building again
    reuses the memory. After any refusal the tree is empty (n = 0), keeps its memory, and says in bad_id what was wrong.
    Cost: O(n), a radix sort and one pass. Not thread-safe on one tree; different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n);
@@ -438,21 +440,22 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
 
 /* Flags of lbvh_queries. */
 enum {
-    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the one with the lower place */
+    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the one with the lower place, and tested from there: for
+                           LBVH_POINTS queries from its centre to the other's box, the same both ways in a tree of points */
     LBVH_PLACES = 2,    /* own elements only: rows and entries are places, not ids: the tree's own order, and the fastest */
     LBVH_SORTED = 4     /* CUDA: the queries come in an order where neighbours are near each other: do not sort them */
 };
 
 /* Many searches at once. All zero: every element of the tree against the others. */
 typedef struct lbvh_queries {
-    lbvh_kind kind;         /* LBVH_BOXES, LBVH_POINTS (within `radius`) or LBVH_SPHERES (each within its own radius) */
+    lbvh_kind kind;         /* LBVH_BOXES, LBVH_POINTS (within `radius`) or, with data, LBVH_SPHERES (each within its own radius) */
     const lbvh_real *data;  /* as for lbvh_build (CUDA: device memory). NULL: the tree's own elements, row i for element i, itself
                                left out; BOXES: their boxes, POINTS: the centres of their boxes */
     size_t stride;          /* bytes between two queries (default: tightly packed) */
     int32_t n;              /* queries, with data */
-    lbvh_real radius;       /* POINTS: how far each reaches (default: 0) */
+    lbvh_real radius;       /* POINTS: how far each reaches; the others do not look at it (default: 0) */
     uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit); own elements: and with theirs */
-    const uint32_t *filters;/* [n] the same for each query (own elements: by id; default: `filter` for all) */
+    const uint32_t *filters;/* [n] one for each query (own elements: by id), 0: none (default: `filter` for all) */
     int flags;
 } lbvh_queries;
 
@@ -488,9 +491,9 @@ typedef struct lbvh_device { lbvh tree; } lbvh_device;
 
 /* Facts that only the device knows until lbvh_cuda_check fetches them. */
 typedef struct lbvh_cuda_facts {
-    uint64_t least[3], most[3]; /* half-scale centres, as integers of the same order */
+    uint64_t least[3], most[3]; /* half-scale centres, as integers of the same order; the least as the most of the negated */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly indexed), 0 = none */
-    int32_t orphans;            /* of the last build or refit: nodes that were joined across blocks */
+    int32_t orphans;            /* of the last build or refit: subtrees of a block that were joined with others */
 } lbvh_cuda_facts;
 
 enum { LBVH_CUDA_SCRATCH = 9 };
@@ -503,8 +506,9 @@ typedef struct lbvh_cuda {
     lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
 } lbvh_cuda;
 
-/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate
-   nothing, so that a step can be captured in a CUDA graph. (Own elements count as n queries; 0 where none will be made.) */
+/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate nothing, so that
+   a step can be captured in a CUDA graph. (0 where no searches will be made. Own elements are n queries: from n on, lists of pairs are
+   provided for.) A graph keeps n, desc and addresses: a later call that needs more memory, or a build over another n, makes it stale. */
 LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
                                        struct CUstream_st *stream);
 
@@ -512,7 +516,7 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
                                      struct CUstream_st *stream);
 
-/* As lbvh_refit. Elements that are invalid now are left out, those that were before come back. */
+/* As lbvh_refit. Elements that are invalid now are left out, those that were before come back. After LBVH_CUDA_ERROR the tree is empty. */
 LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream);
 
 /* Waits for the stream and says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
@@ -523,7 +527,8 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
    lbvh_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
 LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
 
-/* Copies a host tree to the device: built here, searched there. May return before the copy is done: keep the tree until then. */
+/* Copies a host tree to the device: built here, searched there. May return before the copy is done: keep the tree until then. A tree
+   of indexed triangles is refitted with boxes afterwards, for the indices stay where they were; so is a downloaded one. */
 LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
 
 /* Copies a device tree into a host tree (its memory reused): built there, searched here. Waits for the stream. */
@@ -664,7 +669,10 @@ LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radiu
         min[a] = a < dim ? centre[a] - radius : 0;
         max[a] = a < dim ? centre[a] + radius : 0;
     }
-    if (radius < 0 && min[0] == max[0]) min[0] = centre[0] + 1; /* rounding must not hide it: inverted */
+    if (radius < 0 && lbvh_i_finite(centre[0])) { /* rounding must not hide it: inverted */
+        min[0] = 1;
+        max[0] = 0;
+    }
 }
 
 /* The box as it was given, whatever it holds. LBVH_BAD_INDEX: there is none. */
@@ -716,7 +724,7 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
 LBVH_FN int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
-   >>codes: Morton codes and what they have in common (Kureck sections 3.1.1 and 3.1.2)
+   >>codes: Morton codes and what they have in common (Kureck sections 3.1.1, where 63 bits are 3 times 21, and 3.1.2)
    ------------------------------------------------------------------------------------------------ */
 
 /* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. */
@@ -787,7 +795,7 @@ LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real
     return (uint32_t)t;
 }
 
-/* The Morton code of a box (Kureck equation 3.2): the bits of x, y and z in turn, x first. Elements left out come last. */
+/* The Morton code of a box (Kureck equation 3.2): the bits of x, y and z in turn, x first. Elements left out go with the last cell. */
 LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3], const lbvh_real max[3])
 {
     uint32_t x, y, z;
@@ -855,7 +863,8 @@ LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
     return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
 }
 
-/* The last place of first .. last whose code has a 0 where the first and the last code begin to differ: by bisection (Kureck
+/* (Kureck prints the parallel form of this search with `s += 1` where `s += l` is meant.)
+   The last place of first .. last whose code has a 0 where the first and the last code begin to differ: by bisection (Kureck
    section 3.1.4). */
 LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
 {
@@ -1073,7 +1082,7 @@ LBVH_FN int lbvh_next(lbvh_overlap *o)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>near: the walk through leaves by distance from a point, nearer subtrees first. You shrink its reach as you find things:
+   >>near: the walk through leaves around a point, nearer subtrees first. You shrink its reach as you find things:
 
        lbvh_near walk = lbvh_near_point(&tree, p, reach);
        while (lbvh_next_near(&walk)) {
@@ -1095,7 +1104,7 @@ typedef struct lbvh_near {
     lbvh_real away2[LBVH_STACK];    /* and their squared distances */
 } lbvh_near;
 
-/* Leaves by distance from p, up to `reach` (infinity: all of them, within the square root of the largest number). */
+/* Leaves around p, up to `reach` away (infinity: all of them, within the square root of the largest number). */
 LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_real reach)
 {
     lbvh_near walk;
@@ -1173,7 +1182,7 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>ray: the walk along a ray, nearer boxes first. What is in the box is yours to test:
+   >>ray: the walk along a ray, nearer subtrees first. What is in the box is yours to test:
 
        lbvh_ray ray = lbvh_ray_cast(&tree, origin, direction, t_max);
        while (lbvh_next_ray(&ray))
@@ -1362,9 +1371,10 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
     return best;
 }
 
-/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner (Ericson section
-   5.1.5). A sphere touches the triangle where q is no further than its radius from p. Triangles without area are segments or
-   points. */
+/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner. A sphere touches the triangle where
+   q is no further than its radius from p. By areas, whose signs say whether p projects into the face; else the nearest edge, found by
+   clamping (Ericson section 5.1.2). Triangles without area are segments or points. Products of four lengths must be numbers: in
+   float, edges and distances of 1e-9 to 1e9. */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
 {
@@ -1374,7 +1384,7 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
     lbvh_i_minus(p, a, ap);
     lbvh_i_minus(p, b, bp);
     lbvh_i_minus(p, c, cp);
-    lbvh_i_cross(ab, ac, normal); /* exactly 0 for corners on a line: then no weight is positive */
+    lbvh_i_cross(ab, ac, normal);
     lbvh_i_cross(bp, cp, part);
     from_a = lbvh_i_dot(normal, part);
     lbvh_i_cross(cp, ap, part);
@@ -1383,6 +1393,7 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
     from_c = lbvh_i_dot(normal, part);
     if (!(from_a > 0 && from_b > 0 && from_c > 0)) return lbvh_i_closest_on_edges(p, a, b, c, q);
     total = from_a + from_b + from_c;
+    if (!lbvh_i_finite(total)) return lbvh_i_closest_on_edges(p, a, b, c, q);
     lbvh_i_along(a, ab, from_b / total, q);
     lbvh_i_along(q, ac, from_c / total, q);
     return LBVH_FACE;
@@ -1427,7 +1438,8 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
     if (total == 0) return 0;
     depth =
         lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
-    *t = depth / lbvh_i_times(total, lbvh_i_pick(direction, k));
+    *t = depth / total / lbvh_i_pick(direction, k);
+    if (!lbvh_i_finite(*t)) return 0;
     *u = of_b / total;
     *v = of_c / total;
     return 1;
@@ -1681,7 +1693,7 @@ static void lbvh_i_bind(lbvh *tree, const lbvh_block *block)
 static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n)
 {
     size_t bytes[LBVH_BLOCKS];
-    int b;
+    int b, misaligned = 0;
     lbvh_result const result = lbvh_i_sizes(&tree->desc, n, bytes);
     if (result != LBVH_OK) return result;
     for (b = 0; b < LBVH_BLOCKS; b++) {
@@ -1691,8 +1703,10 @@ static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n)
         block->memory = lbvh_i_alloc(&tree->desc.allocator, bytes[b]);
         if (!block->memory) break;
         block->bytes = bytes[b];
+        misaligned |= (uintptr_t)block->memory % 16 != 0;
     }
     lbvh_i_bind(tree, tree->block);
+    if (misaligned) return LBVH_BAD_ALLOCATOR;
     return b == LBVH_BLOCKS ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
@@ -1719,7 +1733,7 @@ LBVH_API int64_t lbvh_bytes(const lbvh *tree)
 static int lbvh_i_bounds_given(const lbvh_desc *desc)
 {
     int a;
-    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
+    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
     return 0;
 }
 
@@ -2126,6 +2140,7 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
     if (result != LBVH_OK) return result;
     stride = lbvh_i_stride(&given, stride);
     if (stride == 0 || n < 0 || (n > 0 && (!data || !boxes))) return LBVH_BAD_ARGUMENT;
+    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     for (i = 0; i < n; i++) {
         result = lbvh_box_of(&given, data, stride, i, min, max);
         if (result != LBVH_OK && bad_id && *bad_id < 0) *bad_id = i;
@@ -2815,6 +2830,8 @@ static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
         while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
             int32_t const split = first - 1, right = at;
             first = waiting[--top];
+            /* prefixes rise on the way down, which is what bounds the depth */
+            if (tree->prefix[split + 1] <= tree->prefix[first] || tree->prefix[split + 1] <= tree->prefix[k + 1]) return 0;
             at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
             if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split, right)) return 0;
         }

@@ -13,7 +13,7 @@
 namespace {
 
 /* Leaves of a block in the builds, and threads of every block that shares nothing. */
-constexpr int lbvh_i_block = 256;
+constexpr int lbvh_i_block_threads = 256;
 
 __device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
 
@@ -23,7 +23,17 @@ __device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x
 
 /* KEYS and IDS: of the sort; MEETING: LBVH_MERGE, a word per border between leaves; LINKS: LBVH_SPLIT, parents and counters; ROWS: where
    the rows of a list begin; KEPT: the first pairs of each place. */
-enum { LBVH_I_KEYS_A, LBVH_I_KEYS_B, LBVH_I_IDS_A, LBVH_I_IDS_B, LBVH_I_MEETING, LBVH_I_LINKS, LBVH_I_ROWS, LBVH_I_KEPT, LBVH_I_TEMP };
+enum {
+    LBVH_I_KEYS_A,
+    LBVH_I_KEYS_B,
+    LBVH_I_IDS_A,
+    LBVH_I_IDS_B,
+    LBVH_I_MEETING,
+    LBVH_I_LINKS,
+    LBVH_I_ROWS,
+    LBVH_I_KEPT,
+    LBVH_I_TEMP
+};
 
 bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
 {
@@ -59,7 +69,9 @@ lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, cu
     block->memory = lbvh_i_cuda_alloc(allocator, bytes, stream);
     if (!block->memory) return LBVH_OUT_OF_MEMORY;
     block->bytes = bytes;
-    return lbvh_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    if (!lbvh_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream))) return LBVH_OK;
+    lbvh_i_cuda_release(allocator, block, stream);
+    return LBVH_CUDA_ERROR;
 }
 
 template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
@@ -84,12 +96,11 @@ template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, in
     return LBVH_OK;
 }
 
-/* Grows what searches need: rows and temporary storage for m of them, and keys and ids where they are sorted. */
+/* Grows what searches need: temporary storage for m of them, and keys and ids where they are sorted. */
 lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, cudaStream_t stream)
 {
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
     lbvh_result result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
-    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], ((size_t)m + 1) * sizeof(int64_t), stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, stream);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B && result == LBVH_OK; which++)
         result = lbvh_i_cuda_grow(gpu, &gpu->scratch[which], words, stream);
@@ -169,11 +180,11 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
     atomicMax(&facts->first_bad[sort], INT_MAX - i);
 }
 
-/* The bounds of all half centres. A minimum is kept as the maximum of the complement: one clearing to 0 starts all. */
-__global__ void __launch_bounds__(lbvh_i_block)
+/* The bounds of all half centres. A minimum is kept as the maximum of the negated numbers: one clearing to 0 starts all. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n, lbvh_cuda_facts *facts)
 {
-    __shared__ lbvh_real shared[6][lbvh_i_block / 32];
+    __shared__ lbvh_real shared[6][lbvh_i_block_threads / 32];
     lbvh_real min[3], max[3], most[6];
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
@@ -192,7 +203,7 @@ __global__ void __launch_bounds__(lbvh_i_block)
     __syncthreads();
     if (threadIdx.x >= 6) return;
     lbvh_real all = shared[threadIdx.x][0];
-    for (int w = 1; w < lbvh_i_block / 32; w++) all = lbvh_i_max(all, shared[threadIdx.x][w]);
+    for (int w = 1; w < lbvh_i_block_threads / 32; w++) all = lbvh_i_max(all, shared[threadIdx.x][w]);
     unsigned long long *const to =
         reinterpret_cast<unsigned long long *>(threadIdx.x < 3 ? facts->most : facts->least) + threadIdx.x % 3;
     if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
@@ -211,7 +222,7 @@ __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_fa
 }
 
 template <class Key>
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, bool bounds_given, Key *keys, int32_t *ids,
                        lbvh_cuda_facts *facts)
 {
@@ -246,7 +257,8 @@ __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &nod
 
 /* prefix[k] from the sorted codes, for every border; and the codes themselves, where they are kept. */
 template <class Key>
-__global__ void __launch_bounds__(lbvh_i_block) lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
@@ -295,20 +307,22 @@ struct LBVH_ALIGN_NODE lbvh_i_corner {
 
 /* Leaves and borders are counted from the block's first; border b lies before leaf b. */
 struct lbvh_i_windows {
-    uint8_t least[lbvh_i_levels + 1][lbvh_i_block + 1];       /* [j][b]: the least prefix of borders b .. b + 2^j - 1 */
-    bool beyond[lbvh_i_block + 1];                            /* does the node that border b splits reach beyond the block? */
-    lbvh_i_corner min[2][lbvh_i_block], max[2][lbvh_i_block]; /* of the box around leaves k .. k + 2^j - 1, for j and for j + 1 */
+    uint8_t least[lbvh_i_levels + 1][lbvh_i_block_threads + 1]; /* [j][b]: the least prefix of borders b .. b + 2^j - 1 */
+    bool beyond[lbvh_i_block_threads + 1];                      /* does the node that border b splits reach beyond the block? */
+    lbvh_i_corner min[2][lbvh_i_block_threads],
+        max[2][lbvh_i_block_threads]; /* of the box around leaves k .. k + 2^j - 1, for j and for j + 1 */
 };
 
 /* Step 1, for borders. Those behind the last leaf of all have prefix 0. */
 __device__ __forceinline__ void lbvh_i_note_prefixes(const lbvh &tree, lbvh_i_windows &w, int32_t begin)
 {
     int const t = (int)threadIdx.x;
-    for (int b = t; b <= lbvh_i_block; b += lbvh_i_block) w.least[0][b] = begin + b < tree.n ? tree.prefix[begin + b] : (uint8_t)0;
+    for (int b = t; b <= lbvh_i_block_threads; b += lbvh_i_block_threads)
+        w.least[0][b] = begin + b < tree.n ? tree.prefix[begin + b] : (uint8_t)0;
     for (int j = 1; j <= lbvh_i_levels; j++) {
         int const half = 1 << (j - 1);
         __syncthreads();
-        if (t + 2 * half > lbvh_i_block + 1) continue;
+        if (t + 2 * half > lbvh_i_block_threads + 1) continue;
         uint8_t const left = w.least[j - 1][t], right = w.least[j - 1][t + half];
         w.least[j][t] = left < right ? left : right;
     }
@@ -321,7 +335,7 @@ __device__ __forceinline__ int lbvh_i_end_right(const lbvh_i_windows &w, int b)
     uint8_t const prefix = w.least[0][b];
     int at = b + 1;
     for (int j = lbvh_i_levels; j >= 0; j--)
-        if (at + (1 << j) <= lbvh_i_block + 1 && w.least[j][at] > prefix) at += 1 << j;
+        if (at + (1 << j) <= lbvh_i_block_threads + 1 && w.least[j][at] > prefix) at += 1 << j;
     return at;
 }
 
@@ -405,7 +419,7 @@ __device__ __forceinline__ lbvh_i_masked lbvh_i_cover(lbvh_i_windows &w, lbvh_i_
         __syncthreads();
         if (j == level)
             cover = lbvh_i_join_masked(lbvh_i_get_window(w, j % 2, first), lbvh_i_get_window(w, j % 2, last + 1 - (1 << j)));
-        if (t + (1 << j) < lbvh_i_block) box = lbvh_i_join_masked(box, lbvh_i_get_window(w, j % 2, t + (1 << j)));
+        if (t + (1 << j) < lbvh_i_block_threads) box = lbvh_i_join_masked(box, lbvh_i_get_window(w, j % 2, t + (1 << j)));
     }
     return cover;
 }
@@ -463,23 +477,23 @@ __device__ __forceinline__ void lbvh_i_list_orphan(const lbvh_i_orphans &orphans
 }
 
 /* Steps 1 to 3. */
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids, lbvh_i_orphans orphans)
 {
     __shared__ lbvh_i_windows w;
     const lbvh &tree = device.tree;
     int const b = (int)threadIdx.x;
-    int32_t const begin = (int32_t)blockIdx.x * lbvh_i_block, k = begin + b;
+    int32_t const begin = (int32_t)blockIdx.x * lbvh_i_block_threads, k = begin + b;
     bool const has_leaf = k < tree.n;
     bool const has_border = b > 0 && has_leaf;
     lbvh_i_masked leaf = {};
     if (has_leaf) leaf = lbvh_i_store_leaf(tree, input, ids, k);
     lbvh_i_note_prefixes(tree, w, begin);
     int const end_left = has_border ? lbvh_i_end_left(w, b) : -1,
-              end_right = has_border ? lbvh_i_end_right(w, b) : lbvh_i_block + 1;
-    bool const within = end_left >= 0 && end_right <= lbvh_i_block;
+              end_right = has_border ? lbvh_i_end_right(w, b) : lbvh_i_block_threads + 1;
+    bool const within = end_left >= 0 && end_right <= lbvh_i_block_threads;
     w.beyond[b] = !within;
-    if (b == 0) w.beyond[lbvh_i_block] = true;
+    if (b == 0) w.beyond[lbvh_i_block_threads] = true;
     int32_t const first = begin + end_left, last = begin + end_right - 1;
     lbvh_i_masked const cover = lbvh_i_cover(w, leaf, within ? end_left : 0, within ? end_right - 1 : 0);
     if (within)
@@ -519,7 +533,7 @@ __device__ __forceinline__ void lbvh_i_climb(const lbvh &tree, int32_t *meeting,
     }
 }
 
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_climb_kernel(__grid_constant__ const lbvh_device device, int32_t *meeting, lbvh_i_orphans orphans)
 {
     int32_t const count = *orphans.count;
@@ -551,7 +565,7 @@ __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
     return i + d * length;
 }
 
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent, int32_t *arrived)
 {
     const lbvh &tree = device.tree;
@@ -569,7 +583,7 @@ __global__ void __launch_bounds__(lbvh_i_block)
 }
 
 /* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. */
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids,
                            const int32_t *parent, int32_t *arrived)
 {
@@ -590,7 +604,7 @@ __global__ void __launch_bounds__(lbvh_i_block)
    ------------------------------------------------------------------------------------------------ */
 
 /* A few blocks for each SM of a large GPU, whatever n: each thread takes many turns. */
-constexpr int64_t lbvh_i_many_turns = 4 * 132 * lbvh_i_block;
+constexpr int64_t lbvh_i_many_turns = 4 * 132 * lbvh_i_block_threads;
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
@@ -601,9 +615,10 @@ lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const int32_t 
     int32_t *const ids_a = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), *const ids_b = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B);
     lbvh_i_orphans const orphans = {&gpu->d_facts->orphans, lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEYS_A),
                                     ids == ids_a ? ids_b : ids_a};
-    lbvh_result const result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_merge_kernel, gpu->device, input, ids, orphans);
-    if (result != LBVH_OK || n <= lbvh_i_block) return result;
-    return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_climb_kernel, gpu->device,
+    lbvh_result const result =
+        lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_merge_kernel, gpu->device, input, ids, orphans);
+    if (result != LBVH_OK || n <= lbvh_i_block_threads) return result;
+    return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_climb_kernel, gpu->device,
                          lbvh_i_scratch<int32_t>(gpu, LBVH_I_MEETING), orphans);
 }
 
@@ -611,9 +626,10 @@ lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t 
 {
     int32_t const n = gpu->device.tree.n;
     int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived + n;
-    lbvh_result const result = lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block, lbvh_i_split_kernel, gpu->device, parent, arrived);
+    lbvh_result const result =
+        lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads, lbvh_i_split_kernel, gpu->device, parent, arrived);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_boxes_up_kernel, gpu->device, input, ids, parent, arrived);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel, gpu->device, input, ids, parent, arrived);
 }
 
 lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
@@ -632,16 +648,16 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
     cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block, lbvh_i_bounds_kernel, gpu->device,
-                               input, n, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_bounds_kernel,
+                               gpu->device, input, n, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_keys_kernel<Key>, gpu->device, input, given, keys.Current(),
-                               ids.Current(), gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_keys_kernel<Key>, gpu->device, input, given,
+                               keys.Current(), ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
                                                   lbvh_i_code_bits(&tree->desc), stream)))
         return LBVH_CUDA_ERROR;
-    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block, lbvh_i_prefix_kernel<Key>, gpu->device,
+    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads, lbvh_i_prefix_kernel<Key>, gpu->device,
                            (const Key *)keys.Current());
     if (result != LBVH_OK) return result;
     if (tree->desc.builder == LBVH_SPLIT) return lbvh_i_cuda_split(gpu, input, ids.Current(), stream);
@@ -649,7 +665,7 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
 }
 
 /* Reports what a refit leaves out. (A build does it beside the codes.) */
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
 {
     lbvh_real min[3], max[3];
@@ -659,7 +675,7 @@ __global__ void __launch_bounds__(lbvh_i_block)
     if (box != LBVH_OK) lbvh_i_report(facts, box, i);
 }
 
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input, int32_t n, lbvh_real *boxes)
 {
     lbvh_real min[3], max[3];
@@ -698,9 +714,9 @@ constexpr int lbvh_i_search_blocks = 12;
 
 /* What is tested, chosen on the host so that each kernel holds one test only. */
 enum lbvh_i_test {
-    LBVH_I_BOX,    /* boxes that overlap a box */
-    LBVH_I_SPHERE, /* boxes within a radius */
-    LBVH_I_POINTS  /* the same where all leaves are points: half the work */
+    LBVH_I_BOX,         /* boxes that overlap a box */
+    LBVH_I_SPHERE,      /* boxes within a radius */
+    LBVH_I_POINT_LEAVES /* the same where all leaves are points: half the work */
 };
 
 /* Leaves on their way from the walk to the test, which takes 32 at a time. */
@@ -718,7 +734,8 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(co
 
 template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
 {
-    return lbvh_i_meets_leaf < Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE > (o, node);
+    constexpr lbvh_i_test as_a_box = Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE; /* an inner node is never a point */
+    return lbvh_i_meets_leaf<as_a_box>(o, node);
 }
 
 /* The searches of a warp as one. */
@@ -751,7 +768,7 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(con
                               : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
 }
 
-/* A search that nothing meets, for lanes that have none. */
+/* A search that nothing meets, for lanes that have none: from infinity down to minus infinity. */
 __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 {
     lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()}, low[3] = {-high[0], -high[0], -high[0]};
@@ -887,7 +904,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_each_later(device.tree, batch, [&](unsigned hits) {
         int32_t slot = count;
         count += __popc(hits);
-        if (!kept) return;
+        if (!kept || slot >= lbvh_i_kept) return;
         lbvh_i_each_hit(batch, hits, [&](int32_t other, int32_t) {
             if (slot < lbvh_i_kept) kept[(int64_t)slot * n + place] = other;
             slot++;
@@ -929,7 +946,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 /* Grows what lists of pairs need. */
 lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
 {
-    lbvh_result const result = lbvh_i_prepare_search(gpu, n, false, stream);
+    lbvh_result result = lbvh_i_prepare_search(gpu, n, false, stream);
+    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], ((size_t)n + 1) * sizeof(int64_t), stream);
     if (result != LBVH_OK) return result;
     return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], (size_t)n * lbvh_i_kept * sizeof(int32_t), stream);
 }
@@ -949,7 +967,7 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
    ------------------------------------------------------------------------------------------------ */
 
 /* Morton codes of 30 bits of the queries, over the box of the tree. */
-__global__ void __launch_bounds__(lbvh_i_block)
+__global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
                              uint32_t *keys, int32_t *order)
 {
@@ -977,8 +995,8 @@ lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, co
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
     cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
     cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
-    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block, lbvh_i_query_keys_kernel, gpu->device, queries,
-                                             keys.Current(), ids.Current());
+    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads, lbvh_i_query_keys_kernel, gpu->device,
+                                             queries, keys.Current(), ids.Current());
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, queries.n, 30, stream)))
         return LBVH_CUDA_ERROR;
@@ -992,7 +1010,7 @@ bool lbvh_i_sorts_queries(const lbvh_queries &queries) { return queries.data && 
    lie within a few times what the searches reach. */
 __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
 {
-    constexpr lbvh_real few = 4;
+    constexpr lbvh_real times_their_reach = 4;
     bool const searching = o.at >= 0;
     lbvh_real width = o.reach2 > 0 ? 2 * sqrt(o.reach2) : 0, spread = 0;
     for (int a = 0; a < 3; a++) {
@@ -1005,7 +1023,7 @@ __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
         spread = lbvh_i_max(spread, high - low);
         width = lbvh_i_max(width, o.max[a] - o.min[a]);
     }
-    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= few * width)) > 16; /* as most see it */
+    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) > 16; /* as most see it */
 }
 
 /* What search number `turn` looks for. */
@@ -1088,7 +1106,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
 lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
 {
     if (queries.kind == LBVH_BOXES) return LBVH_I_BOX;
-    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINTS : LBVH_I_SPHERE;
+    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINT_LEAVES : LBVH_I_SPHERE;
 }
 
 template <class Count>
@@ -1097,7 +1115,7 @@ lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, co
 {
     void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
                              Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>, lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
-                                         lbvh_i_count_kernel<LBVH_I_POINTS, Count>};
+                                         lbvh_i_count_kernel<LBVH_I_POINT_LEAVES, Count>};
     return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
                          gpu->device, queries, order, rows);
 }
@@ -1106,7 +1124,7 @@ lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, cons
                                int32_t *ids, int64_t capacity, cudaStream_t stream)
 {
     void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, const int64_t *, int32_t *, int64_t) = {
-        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>, lbvh_i_fill_kernel<LBVH_I_POINTS>};
+        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>, lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
     return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
                          gpu->device, queries, order, offsets, ids, capacity);
 }
@@ -1147,6 +1165,13 @@ lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes
     return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
 }
 
+/* Indices are memory of the other side: a tree that moves is refitted with boxes. */
+void lbvh_i_forget_indices(lbvh_desc *desc)
+{
+    if (desc->kind == LBVH_TRIANGLES && desc->indices) desc->kind = LBVH_BOXES;
+    desc->indices = nullptr;
+}
+
 /* All arrays of a tree of n > 0 leaves. */
 lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -1176,15 +1201,17 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, stream);
-    if (result == LBVH_OK && queries > 0) result = lbvh_i_prepare_pairs(gpu, n, stream);
+    if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_prepare_pairs(gpu, n, stream);
     return result == LBVH_OK ? lbvh_i_prepare_search(gpu, queries > n ? queries : n, queries > 0, stream) : result;
 }
 
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
                                      struct CUstream_st *stream)
 {
-    if (!gpu || n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
+    if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
+    lbvh_i_make_empty(tree);
+    if (n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
     lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
@@ -1210,8 +1237,10 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (tree->n == 0) return LBVH_OK;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
-    return result == LBVH_OK ? lbvh_i_cuda_merge(gpu, input, nullptr, stream) : result;
+        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
+    if (result == LBVH_OK) result = lbvh_i_cuda_merge(gpu, input, nullptr, stream);
+    if (result != LBVH_OK) tree->n = tree->first_leaf = 0; /* half of it may be new */
+    return result;
 }
 
 LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
@@ -1251,7 +1280,7 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     lbvh *device = &gpu->device.tree;
     lbvh_desc desc = tree->desc;
     desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator : tree->desc.cuda_allocator;
-    if (desc.kind == LBVH_TRIANGLES && desc.indices) desc.indices = nullptr; /* those were the host's */
+    lbvh_i_forget_indices(&desc);
     lbvh_result result = lbvh_i_cuda_begin(gpu, &desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, stream);
     if (result != LBVH_OK || tree->n == 0) return result;
@@ -1272,6 +1301,7 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct
     lbvh_desc desc = device->desc;
     desc.allocator = tree->desc.allocator;
     if (desc.dim == 0) return LBVH_NOT_BUILT;
+    lbvh_i_forget_indices(&desc);
     lbvh_result result = lbvh_i_begin(tree, &desc);
     if (result == LBVH_OK) result = lbvh_i_prepare(tree, device->n);
     if (result != LBVH_OK || device->n == 0) return result;
@@ -1294,7 +1324,7 @@ LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&given, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block, lbvh_i_element_boxes_kernel, given, input, n, d_boxes);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_element_boxes_kernel, given, input, n, d_boxes);
 }
 
 LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream)
@@ -1369,6 +1399,9 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
     points.n = m;
     points.flags = flags;
     lbvh_result result = lbvh_i_begin_search(gpu, &points, &resolved, stream);
+    if (result == LBVH_OK && m == 0) return LBVH_OK;
+    if (result == LBVH_OK && k == 0)
+        return lbvh_i_failed(gpu, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
     return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device, resolved, order, k, reach, d_ids,

@@ -758,18 +758,68 @@ static void test_validate_finds_combs(void **state)
     scene s;
     file f;
     int32_t k;
+    int kind;
     (void)state;
     dice = wl_seed(28);
-    small_tree(&tree, &s, 200);
-    for (k = 1; k < 200; k++) tree.prefix[k] = 1;
-    CHECK_RESULT(lbvh_refit(&tree, s.data, 0), LBVH_OK);
-    CHECK_RESULT(lbvh_validate(&tree), LBVH_INVALID);
-    f = saved(&tree);
-    check_bad_file(&loaded, f.bytes, f.size);
-    free(f.bytes);
-    forget(&s);
+    for (kind = 0; kind < 2; kind++) { /* all alike; and 3 4 3 4 .., where no two neighbours are */
+        small_tree(&tree, &s, 800);
+        for (k = 1; k < 800; k++) tree.prefix[k] = (uint8_t)(kind == 0 ? 1 : 4 - k % 2);
+        CHECK_RESULT(lbvh_refit(&tree, s.data, 0), LBVH_OK);
+        CHECK_RESULT(lbvh_validate(&tree), LBVH_INVALID);
+        f = saved(&tree);
+        check_bad_file(&loaded, f.bytes, f.size);
+        free(f.bytes);
+        forget(&s);
+    }
     lbvh_free(&tree);
     lbvh_free(&loaded);
+}
+
+/* t counts in lengths of the direction, whatever that is; and what is not a number is no hit. */
+static void test_ray_triangle_lengths(void **state)
+{
+    lbvh_real const a[3] = {0, 0, 5}, b[3] = {1, 0, 5}, c[3] = {0, 1, 5}, from[3] = {(lbvh_real)0.25, (lbvh_real)0.25, 0};
+    lbvh_real scale, t, u, v;
+    (void)state;
+    for (scale = (lbvh_real)1e-15; scale < (lbvh_real)1e16; scale *= 10) {
+        lbvh_real const along[3] = {0, 0, scale};
+        CHECK(lbvh_ray_triangle(from, along, a, b, c, &t, &u, &v));
+        CHECK(t * scale > (lbvh_real)4.9999 && t * scale < (lbvh_real)5.0001);
+    }
+    for (scale = (lbvh_real)1e-30; scale < (lbvh_real)1e30; scale *= 10) {
+        lbvh_real const along[3] = {0, 0, scale};
+        if (lbvh_ray_triangle(from, along, a, b, c, &t, &u, &v)) CHECK(t - t == 0);
+    }
+}
+
+/* A negative radius is refused however far out the sphere lies; and memory that is not aligned, whoever gives it. */
+static void *crooked(size_t bytes, void *user)
+{
+    char *memory = (char *)malloc(bytes + 16);
+    (void)user;
+    return memory ? memory + 8 : NULL;
+}
+static void uncrooked(void *memory, size_t bytes, void *user)
+{
+    (void)bytes;
+    (void)user;
+    if (memory) free((char *)memory - 8);
+}
+
+static void test_far_spheres_and_crooked_memory(void **state)
+{
+    lbvh_real const sphere[4] = {(lbvh_real)1e10, (lbvh_real)1e10, (lbvh_real)1e10, -1};
+    lbvh_desc desc;
+    lbvh tree = {0};
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.kind = LBVH_SPHERES;
+    CHECK_RESULT(lbvh_build(&tree, &desc, sphere, 0, 1), LBVH_INVERTED);
+    lbvh_free(&tree);
+    desc.allocator.alloc = crooked;
+    desc.allocator.free = uncrooked;
+    CHECK_RESULT(lbvh_build(&tree, &desc, sphere, 0, 1), LBVH_BAD_ALLOCATOR);
+    lbvh_free(&tree);
 }
 
 /* Whatever the arrays hold: an answer, and nothing read outside of them. */
@@ -1178,6 +1228,8 @@ int main(void)
         TEST(test_validate_finds_damage),
         TEST(test_validate_finds_combs),
         TEST(test_validate_is_safe),
+        TEST(test_far_spheres_and_crooked_memory),
+        TEST(test_ray_triangle_lengths),
         TEST(test_closest_by_hand),
         TEST(test_closest),
         TEST(test_closest_on_segments),
