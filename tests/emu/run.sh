@@ -134,12 +134,27 @@ run_programs() {
         skips 'kernels of cuda/ on the CPU: no tests/cuda/test_*.cu yet'
         return
     fi
-    local program
-    export EMU_REPORT=$dir/kernels.txt
+    local program p f k
+    for program in "$@"; do     # a core for each: what one says is shown when all have ended
+        while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-2}" ]; do sleep 1; done
+        (
+            log=$dir/$program.log passed=0 failed=0 skipped=0
+            export EMU_REPORT=$dir/$program.kernels
+            : >"$EMU_REPORT"
+            all_modes "$program" >"$dir/$program.said" 2>&1
+            echo "$passed $failed $skipped" >"$dir/$program.sums"
+        ) &
+    done
+    wait
+    EMU_REPORT=$dir/kernels.txt
     : >"$EMU_REPORT"
-    for program in "$@"; do all_modes "$program"; done
+    for program in "$@"; do
+        cat "$dir/$program.said"
+        read -r p f k <"$dir/$program.sums"
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
+        cat "$dir/$program.kernels" >>"$EMU_REPORT"
+    done
     report_kernels "$EMU_REPORT"
-    unset EMU_REPORT
 }
 
 while [ $# -gt 0 ]; do
