@@ -725,6 +725,13 @@ struct lbvh_i_warp_batch {
     uint32_t mask[64];
 };
 
+/* The batch of a thread's warp. */
+__device__ __forceinline__ lbvh_i_warp_batch &lbvh_i_my_batch()
+{
+    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
+    return batches[threadIdx.x / 32];
+}
+
 template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
 {
     if (Test == LBVH_I_BOX) return lbvh_boxes_touch(&leaf, o.min, o.max);
@@ -897,8 +904,7 @@ constexpr int lbvh_i_kept = 8;
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows, int32_t *kept)
 {
-    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
-    lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
+    lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
     int32_t count = 0;
     lbvh_i_each_later(device.tree, batch, [&](unsigned hits) {
@@ -922,8 +928,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, const int32_t *kept, int32_t *pairs,
                              int64_t capacity)
 {
-    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
-    lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
+    lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
     bool const searching = place < n;
     int64_t slot = searching ? rows[place] : 0;
@@ -1073,11 +1078,10 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
                         const int32_t *order, Count *rows)
 {
-    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
     lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
     int32_t count = 0;
     lbvh_i_search_turn<Test>(
-        device.tree, queries, turn, batches[threadIdx.x / 32], [&](unsigned hits) { count += __popc(hits); },
+        device.tree, queries, turn, lbvh_i_my_batch(), [&](unsigned hits) { count += __popc(hits); },
         [&](int32_t, int32_t) { count++; });
     if (turn.row >= 0) rows[turn.row] = count - (turn.finds_itself ? 1 : 0);
 }
@@ -1087,8 +1091,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
                        const int32_t *order, const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
-    __shared__ lbvh_i_warp_batch batches[lbvh_i_search_block / 32];
-    lbvh_i_warp_batch &batch = batches[threadIdx.x / 32];
+    lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
     bool const places = (queries.flags & LBVH_PLACES) != 0;
     int32_t const self = turn.finds_itself ? turn.q : -1;
