@@ -299,8 +299,8 @@ typedef struct lbvh_desc {
     const int32_t *indices;     /* LBVH_TRIANGLES: 3 vertex numbers per triangle; CUDA: device memory (default: none, the
                                    corners come in threes) */
     int32_t vertices;           /* LBVH_TRIANGLES with indices: how many vertices there are (no default) */
-    lbvh_real min[3], max[3]; /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on the border, which
-                                   costs quality only (default, all zero: measured) */
+    lbvh_real min[3], max[3];   /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on
+                                   the border, which costs quality only (default, all zero: measured) */
     int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31 (default: 63) */
     lbvh_builder builder;       /* (default: LBVH_MERGE) */
     const uint32_t *masks;      /* [n] filter bits by element, read by the build: who has none is found by no search; CUDA: device
@@ -387,7 +387,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
 
 /* New boxes for the same tree: elements moved a little, kept their ids, and the hierarchy stays as it is. n and all of desc
    are those of the build; masks are kept. Refusals as lbvh_build, and then the tree is as before. Searches are exact after any
-   motion, and slower the more the neighbourhoods changed: build again then. O(n), about a fifth of a build. */
+   motion, and slower the more the neighbourhoods changed: build again then. O(n), a third to a half of a build. */
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
 
 /* Gives the memory back and empties the tree; an empty tree is fine. */
