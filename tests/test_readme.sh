@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # Does README.md say the truth? Its programs are taken out of its text, built with the commands of its text in a
 # folder that holds only what the text says to copy, and run; what they print must be what the text shows.
 #
@@ -16,16 +16,13 @@
 # The last line is "N passed, M failed, K skipped".
 #
 # Environment: CC, NVCC, GPU (not empty: there is one), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler, flags and object of the
-# emulator; see emu/emu.mk), PARTS (some of text c manual cuda cmake sketch), README and MANUAL (texts to take instead of
-# README.md and of the header that MANUAL_OF names).
+# emulator; see emu/emu.mk), JOBS (checks at a time, 2), PARTS (some of text c manual cuda cmake sketch) and ONLY (the one program
+# or header to look at), README and MANUAL (texts to take instead of README.md and of the header that MANUAL_OF names).
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+. "$root/tests/units.sh"
 readme=${README:-$root/README.md}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-log=$work/log
-passed=0 failed=0 skipped=0
 strict='-std=c99 -Wall -Wextra -Wpedantic -Werror -O2'
 compilers=${CC:-cc}
 [ "${PARTS:-}" ] || compilers="$compilers clang"     # one opinion is enough for a part
@@ -55,7 +52,8 @@ block() {
         $0 == mark { armed = 1 }' "$readme"
 }
 
-names() { sed -n "s/^<!-- program: \(.*\.$1\) -->\$/\1/p" "$readme"; }
+names() { sed -n "s/^<!-- program: \(.*\.$1\) -->\$/\1/p" "$readme" | chosen; }
+chosen() { if [ "${ONLY:-}" ]; then grep -x "$ONLY"; else cat; fi; }
 
 # Every block of code is either tested or says that it is not.
 all_marked() {
@@ -67,7 +65,15 @@ all_marked() {
 }
 
 # Headers that are there.
-headers() { for h in ugrid lbvh nlist nbody; do [ ! -f "$root/$h.h" ] || echo $h; done; }
+headers() { for h in ugrid lbvh nlist nbody; do [ ! -f "$root/$h.h" ] || echo $h; done | chosen; }
+
+# The headers of ours that a program in the folder includes are copied beside it; cuda/*.cu too, where there is a folder for them.
+copy_included() {
+    for h in $(sed -n 's/^ *#include "\([a-z]*\)\.h".*/\1/p' "$work/here/$1"); do
+        cp "$root/$h.h" "$work/here/"
+        [ ! -d "$work/here/cuda" ] || cp "$root/cuda/$h.cu" "$work/here/cuda/"
+    done
+}
 
 # The example between two banners of the comment at the top of a header.
 manual_example() {
@@ -95,7 +101,12 @@ make_targets() {
 
 # ---- building and running -------------------------------------------------------------------------
 
-empty_folder() { rm -rf "$work/here"; mkdir "$work/here"; }
+# A folder for each unit of work, since two run at a time.
+empty_folder() {
+    work=$(mktemp -d "$units/XXXXXX") || exit 1
+    log=$work/log
+    mkdir "$work/here"
+}
 
 # The program and the files that its commands copy from `nearfield`, and then no nearfield any more.
 folder_for() {
@@ -137,14 +148,15 @@ manual_prints() {
     case $1 in
     ugrid) printf '1 is near 0\n0 is near 1\n' ;;
     lbvh)  printf 'box 0 is in the window\nbox 1 is in the window\nbox 2 is ahead, at 8\n' ;;
+    nlist) printf '0 and 1 have been together for %d steps\n' 1 2 3 ;;
     *)     echo "test_readme.sh does not say yet what the example of $1.h prints" ;;
     esac
 }
 
 manual_program() {
     empty_folder
-    cp "$root/$1.h" "$work/here/"
     manual_example "$1" >"$work/here/program.c"
+    copy_included program.c
     manual_prints "$1" >"$work/expected"
     check "$1.h, example: compiles without a warning as C99" warning_free program.c -o program
     check "$1.h, example: runs" manual_runs
@@ -192,7 +204,7 @@ nvcc_compiles() {
     [ -s "$work/commands.sh" ] && sh -e "$work/commands.sh"
 }
 
-cuda_program() {
+with_nvcc() {
     program=$1
     folder_for "$program"
     if [ ! "${NVCC:-}" ]; then skip "README $program with nvcc: no nvcc"
@@ -201,6 +213,11 @@ cuda_program() {
         check "README $program: nvcc compiles it" nvcc_compiles
         skip "README $program on a GPU: no GPU"
     fi
+}
+
+on_cpu() {
+    program=$1
+    folder_for "$program"
     if [ ! "${EMU_OBJECT:-}" ]; then skip "README $program on the CPU: no emulator (a C++ compiler, and make test-readme)"
     else check "README $program: on the CPU it prints what README says" emulate "$program"; fi
 }
@@ -244,15 +261,37 @@ int main()
 end
 }
 
+sketch_main_nlist() {
+    cat <<'end'
+#define UGRID_IMPLEMENTATION
+#define UGRID_CUDA
+#include "ugrid.h"
+#define NLIST_IMPLEMENTATION
+#define NLIST_CUDA
+#include "nlist.h"
+#include <stdio.h>
+extern "C" int64_t sketch(const float *pos, int32_t n, int32_t i, float r, const float *d_pos, struct CUstream_st *stream);
+int main()
+{
+    float const pos[9] = {0.50f, 0.5f, 0.5f,   0.53f, 0.5f, 0.5f,   0.9f, 0.5f, 0.5f}; /* one contact */
+    float *d_pos;
+    if (cudaMalloc(&d_pos, sizeof pos) || cudaMemcpy(d_pos, pos, sizeof pos, cudaMemcpyHostToDevice)) return 1;
+    printf("%d\n", (int)sketch(pos, 3, 0, 0.04f, d_pos, 0));
+    return cudaDeviceSynchronize() || cudaFree(d_pos);
+}
+end
+}
+
 api_sketch() {
     [ -f "$root/tests/sketch_$1.c" ] || return 0
     empty_folder
-    mkdir "$work/here/cuda"
-    cp "$root/$1.h" "$root/tests/sketch_$1.c" "$work/here/"
+    cp "$root/tests/sketch_$1.c" "$work/here/"
+    copy_included "sketch_$1.c"
     # It names what it shows, used or not.
     check "sketch of $1.h: compiles as C99" warning_free -Wno-unused-variable -c "sketch_$1.c" -o sketch.o
     if [ ! -f "$root/cuda/$1.cu" ]; then skip "sketch of $1.h on the CPU: no cuda/$1.cu"; return; fi
-    cp "$root/cuda/$1.cu" "$work/here/cuda/"
+    mkdir "$work/here/cuda"
+    copy_included "sketch_$1.c"
     if [ ! "${EMU_OBJECT:-}" ]; then skip "sketch of $1.h on the CPU: no emulator"; return; fi
     "sketch_main_$1" >"$work/here/main.cu"
     echo 1 >"$work/expected"
@@ -269,13 +308,16 @@ cmake_project() {
 
 # ---- can it fail? -------------------------------------------------------------------------------
 
-# mistake PART NAME SED_SCRIPT REPORT: a text changed like this has to fail in that part of the test, with that report.
-# PART is one of PARTS, or a header whose example is meant.
+# mistake WHERE NAME SED_SCRIPT REPORT: a text changed like this has to fail in that part of the test, with that report.
+# WHERE is one of PARTS, a program, or a header whose example is meant.
 mistake() {
-    part=$1 what=$2 report=$4 text=$root/README.md variable=README
-    [ ! -f "$root/$1.h" ] || part=manual text=$root/$1.h variable=MANUAL
+    empty_folder
+    part=$1 only= what=$2 report=$4 text=$root/README.md variable=README
+    case $1 in *.c) part=c only=$1 ;; *.cu) part=cuda only=$1 ;; esac
+    [ ! -f "$root/$1.h" ] || part=manual only=$1 text=$root/$1.h variable=MANUAL
     sed "$3" "$text" >"$work/changed"
-    if env NVCC= PARTS="$part" MANUAL_OF="$1" "$variable=$work/changed" sh "$root/tests/test_readme.sh" >"$work/said" 2>&1; then found=no; else found=yes; fi
+    if env NVCC= JOBS=1 PARTS="$part" ONLY="$only" MANUAL_OF="$1" "$variable=$work/changed" "$root/tests/test_readme.sh" >"$work/said" 2>&1
+    then found=no; else found=yes; fi
     if [ $found = yes ] && grep -q "^FAILED   $report" "$work/said"; then
         passed=$((passed + 1)); echo "ok       mistake found: $what"
     else
@@ -284,46 +326,48 @@ mistake() {
 }
 
 self_check() {
-    mistake text   'code that nobody tests'    '1a\
+    unit mistake text     'code that nobody tests'    '1a\
 \
 ```c\
 int x;\
-```'                                                                       'README: every block of code is tested'
-    mistake text   'a link into nothing'       '1a\
-[x](no/such/file.md)'                                                      'README: links'
-    mistake text   'a target into nothing'     '1a\
-`make everything`'                                                         'README: make targets'
-    mistake c      'another output'            's/^0: 1 3$/0: 3/'          'README near.c: its commands'
-    mistake c      'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/' 'README near.c: its commands'
-    mistake c      'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README near.c: compiles'
-    mistake c      'a file not copied'         '/^cp nearfield\/ugrid.h/d' 'README near.c: compiles'
-    mistake c      'a wrong command'           's/^cc -O3 near.c/cc -O3 nearly.c/' 'README near.c: its commands'
+```'                                                                              'README: every block of code is tested'
+    unit mistake text     'a link into nothing'       '1a\
+[x](no/such/file.md)'                                                             'README: links'
+    unit mistake text     'a target into nothing'     '1a\
+`make everything`'                                                                'README: make targets'
+    unit mistake near.c   'another output'            's/^0: 1 3$/0: 3/'          'README near.c: its commands'
+    unit mistake near.c   'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/' 'README near.c: its commands'
+    unit mistake near.c   'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README near.c: compiles'
+    unit mistake near.c   'a file not copied'         '/^cp nearfield\/ugrid.h/d' 'README near.c: compiles'
+    unit mistake near.c   'a wrong command'           's/^cc -O3 near.c/cc -O3 nearly.c/' 'README near.c: its commands'
     for header in $(headers); do
-        mistake "$header" "an example of $header.h without a declaration" 's/^           int64_t pairs;$//' "$header.h, example: compiles"
+        unit mistake "$header" "an example of $header.h without a declaration" 's/^           [a-z]* [a-z]* = {0};$//' "$header.h, example: compiles"
     done
-    if [ ! "${EMU_OBJECT:-}" ]; then skip 'planted mistakes in CUDA: no emulator'; return; fi
-    mistake cuda   'another output of CUDA'    's/^1: 1 near/1: 2 near/'   'README near.cu: on the CPU'
-    mistake cuda   'a kernel out of bounds'    's/(place >= device.grid.n)/(place > device.grid.n)/' 'README near.cu: on the CPU'
+    if [ ! "${EMU_OBJECT:-}" ]; then unit skip 'planted mistakes in CUDA: no emulator'; return; fi
+    unit mistake near.cu  'another output of CUDA'    's/^1: 1 near/1: 2 near/'   'README near.cu: on the CPU'
+    unit mistake near.cu  'a kernel out of bounds'    's/(place >= device.grid.n)/(place > device.grid.n)/' 'README near.cu: on the CPU'
 }
 
 # ---- all of it ----------------------------------------------------------------------------------
 
-part_text() {
+part_text() { unit text; }
+text() {
     empty_folder
     check "README: every block of code is tested, or says that it is not" all_marked
     check "README: links lead somewhere" links
     check "README: make targets exist" make_targets
 }
-part_c()      { for p in $(names c); do c_program "$p"; done; }
-part_manual() { for h in $(headers); do manual_program "$h"; done; }
-part_cuda()   { for p in $(names cu); do cuda_program "$p"; done; }
-part_cmake()  { cmake_project; }
-part_sketch() { for h in $(headers); do api_sketch "$h"; done; }
+part_c()      { for p in $(names c); do unit c_program "$p"; done; }
+part_manual() { for h in $(headers); do unit manual_program "$h"; done; }
+part_cuda()   { for p in $(names cu); do unit with_nvcc "$p"; unit on_cpu "$p"; done; }
+part_cmake()  { unit cmake_project; }
+part_sketch() { for h in $(headers); do unit api_sketch "$h"; done; }
 
 case ${1:-} in
 '') for part in ${PARTS:-text c manual cuda cmake sketch}; do "part_$part"; done ;;
 --self-check) self_check ;;
 *) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
+all_units
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -10,8 +10,7 @@
 set -u
 dir=$1
 shift
-passed=0 failed=0 skipped=0
-log=$dir/last.log
+. "$(dirname "$0")/../units.sh"
 limit=600
 
 export TSAN_OPTIONS="halt_on_error=1 history_size=4 ${TSAN_OPTIONS:-}"
@@ -37,6 +36,8 @@ good() {
     local program=$1 argument=$2 start=$SECONDS
     shift 2
     [ -x "$program" ] || return 0
+    log=$units/log.$BASHPID
+    [ ! "${reported:-}" ] || export EMU_REPORT=$units/kernels.$BASHPID
     if timeout $limit env "$@" "$program" $argument >"$log" 2>&1 </dev/null; then
         passes "$(basename "$program") $argument $* ($((SECONDS - start)) s)"
     else
@@ -44,17 +45,16 @@ good() {
     fi
 }
 
-# Each build in the orders that make sense for it. TEST_SMALL asks a program for less work: a thousand
-# elements where one thread takes a hundred times as long.
+# Each build in the orders that make sense for it, the longest first. TEST_SMALL asks a program for less work: a thousand
+# elements where one thread takes a hundred times as long, and where all that is new is another order of the threads.
 all_modes() {
-    local name=$1 argument=${2:-} order
-    for order in forward reverse; do
-        good "$dir/$name.asan" "$argument" EMU_ORDER=$order
-    done
-    good "$dir/$name.asan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
-    good "$dir/$name.tsan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SMALL=1
-    good "$dir/$name.tsan" "$argument" EMU_TSAN_BLOCKS=1 TEST_SMALL=1
-    good "$dir/$name.msan" "$argument" EMU_ORDER=forward TEST_SMALL=1
+    local name=$1 argument=${2:-}
+    unit good "$dir/$name.asan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
+    unit good "$dir/$name.asan" "$argument" EMU_ORDER=forward
+    unit good "$dir/$name.tsan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SMALL=1
+    unit good "$dir/$name.tsan" "$argument" EMU_TSAN_BLOCKS=1 TEST_SMALL=1
+    unit good "$dir/$name.asan" "$argument" EMU_ORDER=reverse TEST_SMALL=1
+    unit good "$dir/$name.msan" "$argument" EMU_ORDER=forward TEST_SMALL=1
 }
 
 # More seeds, for the small programs of the emulator itself.
@@ -62,7 +62,7 @@ more_seeds() {
     local name=$1 argument=${2:-} build seed
     for build in asan tsan msan; do
         for seed in 2 3 4 5 6; do
-            good "$dir/$name.$build" "$argument" EMU_ORDER=random EMU_SEED=$seed EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
+            unit good "$dir/$name.$build" "$argument" EMU_ORDER=random EMU_SEED=$seed EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
         done
     done
 }
@@ -71,6 +71,7 @@ more_seeds() {
 found() {
     local name=$1 report=$2 program=$3
     shift 3
+    log=$units/log.$BASHPID
     if [ ! -x "$program" ]; then
         skips "bug $name: no $(basename "$program")"
     elif timeout $limit env "$@" "$program" "$name" >"$log" 2>&1 </dev/null; then
@@ -102,7 +103,7 @@ run_bugs() {
     local name mode report
     "$dir/bugs.asan" --list 2>/dev/null >"$dir/bugs.list"
     while IFS='|' read -r name mode report; do
-        find_bug "$name" "$mode" "$report"
+        unit find_bug "$name" "$mode" "$report"
     done <"$dir/bugs.list"
     all_modes bugs --fixed
     more_seeds bugs --fixed
@@ -124,6 +125,7 @@ report_kernels() {
         awk -v name="$name" '{ n = $1; $1 = ""; gsub(/ /, ""); base = $0; sub(/<.*/, "", base); sub(/.*::/, "", base)
                                if ((base == name || $0 == name) && n > 0) hit = 1 } END { exit !hit }' "$report" || missing="$missing $name"
     done
+    log=$units/log
     : >"$log"
     if [ -z "$missing" ]; then passes 'every kernel of cuda/ was executed'
     else fails "kernels that no test executed:$missing"; fi
@@ -134,27 +136,11 @@ run_programs() {
         skips 'kernels of cuda/ on the CPU: no tests/cuda/test_*.cu yet'
         return
     fi
-    local program p f k
-    for program in "$@"; do     # a core for each: what one says is shown when all have ended
-        while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-2}" ]; do sleep 1; done
-        (
-            log=$dir/$program.log passed=0 failed=0 skipped=0
-            export EMU_REPORT=$dir/$program.kernels
-            : >"$EMU_REPORT"
-            all_modes "$program" >"$dir/$program.said" 2>&1
-            echo "$passed $failed $skipped" >"$dir/$program.sums"
-        ) &
-    done
-    wait
-    EMU_REPORT=$dir/kernels.txt
-    : >"$EMU_REPORT"
-    for program in "$@"; do
-        cat "$dir/$program.said"
-        read -r p f k <"$dir/$program.sums"
-        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
-        cat "$dir/$program.kernels" >>"$EMU_REPORT"
-    done
-    report_kernels "$EMU_REPORT"
+    local program reported=yes
+    for program in "$@"; do all_modes "$program"; done
+    all_units
+    cat "$units"/kernels.* >"$dir/kernels.txt"
+    report_kernels "$dir/kernels.txt"
 }
 
 while [ $# -gt 0 ]; do
@@ -165,5 +151,6 @@ while [ $# -gt 0 ]; do
     *) echo "run.sh: what is '$1'?"; exit 2 ;;
     esac
 done
+all_units
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -212,6 +212,8 @@ __global__ void arithmetic(int *out) {
     right &= __fmaf_rn(2.0f, 3.0f, 1.0f) == 7.0f && __dmul_rn(3.0, 0.5) == 1.5 && __dadd_rn(1, 2) == 3 && __dsub_rn(1, 2) == -1;
     right &= __float2int_rz(-1.5f) == -1 && __float2int_rd(-1.5f) == -2 && __float2int_rz(1e20f) == INT_MAX;
     right &= __float2int_rz(nanf("")) == 0 && __float2int_rz(-1e20f) == INT_MIN && __float2uint_rz(-1.0f) == 0u;
+    right &= __double2float_ru(1.0 + 1e-12) > 1.0f && __double2float_rd(1.0 + 1e-12) == 1.0f && __double2float_ru(0.5) == 0.5f;
+    right &= __double2float_rd(-1.0 - 1e-12) < -1.0f && __double2float_ru(-1.0 - 1e-12) == -1.0f && __double2float_rn(0.1) == 0.1f;
     right &= min(2, 3) == 2 && max(2.0f, 3.0f) == 3.0f && min(1ull, 2ull) == 1 && fabsf(rsqrtf(4.0f) - 0.5f) < 1e-6f;
     right &= __umulhi(0x80000000u, 4u) == 2u && __mulhi(-1, 1) == -1;
     float4 v = make_float4(1, 2, 3, 4);

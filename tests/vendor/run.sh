@@ -94,6 +94,18 @@ write_sources() {
     put not_nvcc.c       "$implement" "#define ${HEADER}_CUDA" "$include"
     put main.c           "#include <stdio.h>" "int use_a(void);" "int use_b(void);" \
         'int main(void) { int right = use_a() + use_b(); printf("%d of 2 right\n", right); return right != 2; }'
+    put fed_by_ugrid.c   '#include "ugrid.h"' "$implement" "$include"
+    put fed_by_lbvh.c    '#include "lbvh.h"' "$implement" "$include"
+    put fed_by_both.c    '#include "ugrid.h"' '#include "lbvh.h"' "$implement" "$include"
+    put fed_backwards.c  '#include "lbvh.h"' '#include "ugrid.h"' "$implement" "$include"
+    put fed_too_late.c   "$include" '#include "ugrid.h"' '#include "lbvh.h"' "$implement" "$include"
+    put fed_include.c    '#include "ugrid.h"' '#include "lbvh.h"' "$include" '#include "ugrid.h"' '#include "lbvh.h"' "$include"
+    put feeders.c        '#define UGRID_IMPLEMENTATION' '#include "ugrid.h"' '#define LBVH_IMPLEMENTATION' '#include "lbvh.h"'
+    put fed_static.c     '#define UGRID_STATIC' '#define LBVH_STATIC' "#define ${HEADER}_STATIC" '#define UGRID_IMPLEMENTATION' \
+                         '#define LBVH_IMPLEMENTATION' "$implement" "#include \"$here/use_$header.c\""
+    put fed_cuda.cu      '#define UGRID_CUDA' '#define LBVH_CUDA' "#define ${HEADER}_CUDA" '#define UGRID_IMPLEMENTATION' \
+                         '#define LBVH_IMPLEMENTATION' "$implement" '#include "ugrid.h"' '#include "lbvh.h"' "$include"
+    put fed_cuda_use.c   '#define UGRID_CUDA' '#define LBVH_CUDA' "#define ${HEADER}_CUDA" "#include \"$here/use_$header.c\""
     cp "$src/impl.c" "$src/impl.cu"
     cp "$src/include.c" "$src/include.cu"
     cp "$src/cuda_include.c" "$src/cuda_include.cu"
@@ -116,7 +128,7 @@ only_compiles() { local command=$1 s; shift; for s; do compile "$command" "$s.o"
 link_and_run() {
     local linker=$1; shift
     # shellcheck disable=SC2086
-    ( cd "$OUT" && say $linker "$@" -lm -o program ) || return 1
+    ( cd "$OUT" && say $linker "$@" ${libraries:-} -lm -o program ) || return 1
     [ -f "$OUT/program" ] || mv "$OUT/program.exe" "$OUT/program"
     say timeout 60 "$OUT/program" | tee "$OUT/said"
     grep -qx '2 of 2 right' "$OUT/said"
@@ -125,7 +137,7 @@ link_and_run() {
 # Two ordinary files, one with the implementation, linked and run.
 program() {
     local command=$1 linker=$2; shift 2
-    compile "$command" impl.o "$src/impl.c" "$@" &&
+    compile "$command" impl.o "$src/${implementation:-impl.c}" "$@" &&
     compile "$command" a.o "$here/use_$header.c" -DUSE=use_a "$@" &&
     compile "$command" b.o "$here/use_$header.c" -DUSE=use_b "$@" &&
     compile "$command" main.o "$src/main.c" &&
@@ -135,25 +147,51 @@ program() {
 # _STATIC: two files of one program, each with an implementation of its own.
 static_program() {
     local command=$1 linker=$2; shift 2
-    compile "$command" unused.o "$src/static_unused.c" "$@" &&
     compile "$command" a.o "$src/static_use.c" -DUSE=use_a "$@" &&
     compile "$command" b.o "$src/static_use.c" -DUSE=use_b "$@" &&
     compile "$command" main.o "$src/main.c" &&
-    link_and_run "$linker" a.o b.o main.o unused.o
+    link_and_run "$linker" a.o b.o main.o
 }
 
-# The same with stb_ds.h in front, which adds the stb_ds forms.
-stb_program() {
-    local command=$1 linker=$2 stb
+# with_stb HOW COMMAND LINKER FLAGS...: either of them with stb_ds.h in front, which adds the stb_ds forms.
+with_stb() {
+    local how=$1 command=$2 linker=$3 stb libraries implementation=stb_impl.c; shift 3
     stb=$(stb_flags) || skip "no stb_ds.h"
+    libraries=${STB_LIBS:-$(pkg-config --libs stb)}
     # shellcheck disable=SC2086
-    {
-        compile "$command" impl.o "$src/stb_impl.c" -DWITH_STB_DS $stb &&
-        compile "$command" a.o "$here/use_$header.c" -DUSE=use_a -DWITH_STB_DS $stb &&
-        compile "$command" b.o "$here/use_$header.c" -DUSE=use_b -DWITH_STB_DS $stb &&
-        compile "$command" main.o "$src/main.c" &&
-        link_and_run "$linker" impl.o a.o b.o main.o ${STB_LIBS:-$(pkg-config --libs stb)}
-    }
+    $how "$command" "$linker" -DWITH_STB_DS $stb "$@"
+}
+
+# fed_program SOURCE COMMAND LINKER FLAGS...: for a header that others feed: what finds the neighbours is built in a file of its own.
+fed_program() {
+    local source=$1 command=$2 linker=$3; shift 3
+    compile "$command" impl.o "$src/$source" "$@" &&
+    compile "$command -O0" feeders.o "$src/feeders.c" "$@" &&
+    compile "$command" a.o "$here/use_$header.c" -DUSE=use_a "$@" &&
+    compile "$command" b.o "$here/use_$header.c" -DUSE=use_b "$@" &&
+    compile "$command" main.o "$src/main.c" &&
+    link_and_run "$linker" impl.o feeders.o a.o b.o main.o
+}
+
+# All of it in each of two files.
+fed_static_program() {
+    local command=$1 linker=$2; shift 2
+    compile "$command" a.o "$src/fed_static.c" -DUSE=use_a "$@" &&
+    compile "$command" b.o "$src/fed_static.c" -DUSE=use_b "$@" &&
+    compile "$command" main.o "$src/main.c" &&
+    link_and_run "$linker" a.o b.o main.o
+}
+
+# Another number type than that of a feeder: an #error that says so.
+refuses_mixed_feeders() {
+    local feeder
+    for feeder in ugrid lbvh; do
+        if compile "$1" mixed.o "$src/fed_by_$feeder.c" "-D${HEADER}_REAL=double" >"$OUT/said" 2>&1; then
+            echo "${HEADER}_REAL=double must not compile with a $feeder.h of floats"; return 1
+        fi
+        cat "$OUT/said"
+        grep -qi "error.*${HEADER}_REAL and ${feeder}_REAL" "$OUT/said" || return 1
+    done
 }
 
 # As system headers: their own warnings are not ours.
@@ -205,8 +243,9 @@ declares_cuda() {
 # Names: everything that a header brings in begins with its name.
 # ------------------------------------------------------------------------------------------------
 
-# The one name of somebody else that the design allows: a declaration of cudaStream_t's struct.
-ours() { grep -Ev "^(${header}|${HEADER})(_|\$)|^CUstream_st\$"; }
+# The one name of somebody else that the design allows: a declaration of cudaStream_t's struct. $feeders: of the headers that
+# were included before it, in rows where there are some.
+ours() { grep -Ev "^(${header}|${HEADER}${feeders:+|$feeders})(_|\$)|^CUstream_st\$"; }
 
 # The <headers> that ours include, as a file of their own: what they bring is not our doing.
 # `-H` lists the included files with one dot per level; cuda/*.cu are read by nvcc alone.
@@ -268,29 +307,10 @@ defined_symbols() {
 }
 
 symbols() {
-    local cc=$1 file=$2; shift 2
-    compile "$cc" symbols.o "$file" "$@" || return 1
-    nm -C --defined-only "$OUT/symbols.o" | sed 's/^[0-9a-f]* *//' >"$OUT/symbols"
-    grep -q " ${header}_" "$OUT/symbols" || { echo "no symbol found: the check is broken"; return 1; }
-    grep -v '^[bdr] [^ ]*\.[0-9]*$' "$OUT/symbols" | sed 's/^. //; s/[.(:].*//' | grep . | sort -u | ours >"$OUT/foreign"
-    no_foreign "symbols"
-}
-
-symbols() {
-    local cc=$1 file=$2; shift 2
-    compile "$cc" symbols.o "$file" "$@" || return 1
-    nm -C --defined-only "$OUT/symbols.o" | sed 's/^[0-9a-f]* *//' >"$OUT/symbols"
-    grep -q " ${header}_" "$OUT/symbols" || { echo "no symbol found: the check is broken"; return 1; }
-    sed 's/^. //; s/[.(].*//; s/^.*:://' "$OUT/symbols" | grep -Ev '^(__func__|__PRETTY_FUNCTION__|__FUNCTION__)?$' |
-        sort -u | ours >"$OUT/foreign"
-    no_foreign "symbols"
-}
-
-symbols() {
     local cc="$1 -O0"
     # gcc can be told to keep the functions that nobody calls; clang has no such switch.
     case $1 in gcc*|g++*|$CC*|$CXX*) cc="$cc -fkeep-static-functions -fkeep-inline-functions" ;; esac
-    check_symbols "$cc" "$src/impl.c" && check_symbols "$cc" "$src/impl.c" "-D${HEADER}_REAL=double"
+    check_symbols "$cc" "$src/$2" && { [ "$2" != impl.c ] || check_symbols "$cc" "$src/$2" "-D${HEADER}_REAL=double"; }
 }
 
 # Types, enumerators, functions and variables of file scope, from the debugger's information:
@@ -326,34 +346,69 @@ names() {
 # The matrix
 # ------------------------------------------------------------------------------------------------
 
-knows() { echo 'typedef int known;' | $1 -x "$2" -fsyntax-only - 2>/dev/null; }     # knows COMPILER-WITH-FLAGS LANGUAGE
+# The compilers are asked once, also by the self-check, which goes through the matrix many times.
+declare -A known=()
 
-# Each standard: the header alone at -O0, the implementation at -O0 and -O2.
-standards() {   # standards COMPILER WARNINGS LANGUAGE STANDARDS...
-    local compiler=$1 warnings=$2 language=$3 std level; shift 3
+# knows COMPILER-WITH-FLAGS LANGUAGE
+knows() {
+    [ "${known[$1]:-}" ] || known[$1]=$(echo 'typedef int known;' | $1 -x "$2" -fsyntax-only - 2>/dev/null && echo yes || echo no)
+    [ "${known[$1]}" = yes ]
+}
+
+links() {
+    [ "${known[$1 links]:-}" ] || known[$1 links]=$(printf '#include <stdlib.h>\nint main(void) { return 0; }\n' |
+        $1 -x "$2" - -o /dev/null 2>/dev/null && echo yes || echo no)
+    [ "${known[$1 links]}" = yes ]
+}
+
+# Each standard is asked whether it understands the header. The optimizer, which has warnings of its own, is the same for all of
+# them: the main standard has it at -O2 here, at -O0 and -O3 in the programs below.
+standards() {   # standards COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
+    local compiler=$1 warnings=$2 language=$3 main=$4 std c; shift 4
     for std; do
-        if ! knows "$compiler -std=$std" "$language"; then
-            row "$compiler $std" skip "$compiler does not know -std=$std"; continue
-        fi
-        row "$compiler $std: included, not used" only_compiles "$compiler -x $language -std=$std -O0 $warnings" include.c
-        for level in -O0 -O2; do
-            row "$compiler $std $level: implementation" \
-                only_compiles "$compiler -x $language -std=$std $level $warnings" impl.c
-        done
+        c="$compiler -x $language -std=$std"
+        if ! knows "$c" "$language"; then row "$compiler $std" skip "$compiler does not know -std=$std"; continue; fi
+        row "$compiler $std: included, not used" only_compiles "$c -O0 $warnings" include.c
+        if [ "$std" = "$main" ]; then row "$compiler $std -O2: implementation" only_compiles "$c -O2 $warnings" impl.c
+        else row "$compiler $std: implementation" only_compiles "$c -fsyntax-only $warnings" impl.c; fi
     done
 }
 
 # One standard: all ways to include it, built into programs that run.
-programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD LEVEL
-    local compiler=$1 c="$1 -x $3 -std=$4 $5 $2" name="$1 $4 $5"
-    row "$name: included twice" only_compiles "$c" twice.c
-    row "$name: implementation included twice" only_compiles "$c" impl_twice.c late_impl.c
-    row "$name: after the macros of windows.h" only_compiles "$c" windows_words.c
-    row "$name: two users and an implementation" program "$c" "$compiler"
-    row "$name: _STATIC in two files" static_program "$c" "$compiler"
-    row "$name: _REAL=double" program "$c" "$compiler" "-D${HEADER}_REAL=double"
-    row "$name: _REAL=double, _STATIC" static_program "$c" "$compiler" "-D${HEADER}_REAL=double"
-    row "$name: stb_ds.h included before" stb_program "$c" "$compiler"
+programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
+    local compiler=$1 c="$1 -x $3 -std=$4" name="$1 $4" double="-D${HEADER}_REAL=double"
+    row "$name: included twice" only_compiles "$c -fsyntax-only $2" twice.c
+    row "$name: implementation included twice" only_compiles "$c -fsyntax-only $2" impl_twice.c late_impl.c
+    row "$name: after the macros of windows.h" only_compiles "$c -fsyntax-only $2" windows_words.c
+    row "$name -O0: _STATIC, nothing used" only_compiles "$c -O0 $2" static_unused.c
+    c="$c -O0 $2"
+    row "$name -O0: two users and an implementation" program "$c" "$compiler"
+    row "$name -O0: _STATIC in two files" static_program "$c" "$compiler"
+    row "$name -O0: _REAL=double" program "$c" "$compiler" "$double"
+    row "$name -O0: stb_ds.h included before" with_stb program "$c" "$compiler"
+    c=${c/-O0/-O3}
+    row "$name -O3: two users and an implementation" program "$c" "$compiler"
+    row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" "$compiler" "$double"
+}
+
+# A header that others feed, after these, before them, and in any order.
+feeds() {       # feeds COMPILER WARNINGS LANGUAGE STANDARD
+    local compiler=$1 c="$1 -x $3 -std=$4 -O0 $2" name="$1 $4" double="-DUGRID_REAL=double -DLBVH_REAL=double -D${HEADER}_REAL=double"
+    local feeders="ugrid|UGRID|lbvh|LBVH" both="-DWITH_UGRID -DWITH_LBVH"
+    # shellcheck disable=SC2086
+    {
+        row "$name: both feeders, all included twice" only_compiles "$c" fed_include.c
+        row "$name -O0: fed by ugrid.h" fed_program fed_by_ugrid.c "$c" "$compiler" -DWITH_UGRID
+        row "$name -O0: fed by lbvh.h" fed_program fed_by_lbvh.c "$c" "$compiler" -DWITH_LBVH
+        row "$name -O0: fed by both, the other way round" fed_program fed_backwards.c "$c" "$compiler" $both
+        row "$name -O0: feeders that come too late" fed_program fed_too_late.c "$c" "$compiler"
+        row "$name -O3: fed by both" fed_program fed_by_both.c "${c/-O0/-O3}" "$compiler" $both
+        row "$name -O3: fed by both, _REAL=double" fed_program fed_by_both.c "${c/-O0/-O3}" "$compiler" $both $double
+        row "$name -O0: fed by both, _STATIC" fed_static_program "$c" "$compiler" $both
+    }
+    row "$name: not fed with another _REAL" refuses_mixed_feeders "$c"
+    row "$name: fed, every macro has the prefix" check_macros "$compiler -x $3 -std=$4" "$src/fed_by_both.c"
+    row "$name: fed, every symbol has the prefix" symbols "$compiler -x $3 -std=$4" fed_by_both.c
 }
 
 # One compiler: a standard of its own for everything, the others for what differs by language.
@@ -361,28 +416,24 @@ family() {      # family COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
     local compiler=$1 warnings=$2 language=$3 main=$4 c; shift 4
     if ! have "$compiler"; then row "$compiler" skip "no $compiler"; return; fi
     c="$compiler -x $language -std=$main"
-    standards "$compiler" "$warnings" "$language" "$@"
-    programs "$compiler" "$warnings" "$language" "$main" -O0
-    programs "$compiler" "$warnings" "$language" "$main" -O3
+    standards "$compiler" "$warnings" "$language" "$main" "$@"
+    programs "$compiler" "$warnings" "$language" "$main"
     row "$compiler $main: float and double do not link" mixed_reals "$c $warnings" "$compiler"
     row "$compiler $main: _IMPLEMENTATION with _CUDA is refused" refuses_cuda "$c $warnings"
     row "$compiler $main: _CUDA declares, without any CUDA header" declares_cuda "$c $warnings"
     row "$compiler $main: every macro has the prefix" macros "$c"
-    row "$compiler $main: every symbol has the prefix" symbols "$c"
+    row "$compiler $main: every symbol has the prefix" symbols "$c" impl.c
     row "$compiler $main: every declared name has the prefix" names "$c"
+    if is_fed; then feeds "$compiler" "$warnings" "$language" "$main"; fi
 }
+
+is_fed() { [ "$header" = nlist ]; }
 
 thirty_two_bits() {     # thirty_two_bits COMPILER LANGUAGE STANDARD
     local name="$1 -m32 $3" c="$1 -m32 -x $2 -std=$3 -O2 $warn"
-    mkdir -p "$work/src"
-    echo '#include <stdlib.h>
-        int main(void) { return 0; }' >"$work/src/hello.c"
-    if ! $1 -m32 -x "$2" "$work/src/hello.c" -o "$work/src/hello" 2>/dev/null; then
-        row "$name" skip "$1 has no 32-bit libraries (Debian: $1-multilib)"; return
-    fi
+    if ! links "$1 -m32" "$2"; then row "$name" skip "$1 has no 32-bit libraries (Debian: $1-multilib)"; return; fi
     row "$name: two users and an implementation" program "$c" "$1 -m32"
-    row "$name: _REAL=double" program "$c" "$1 -m32" "-D${HEADER}_REAL=double"
-    row "$name: _STATIC in two files" static_program "$c" "$1 -m32"
+    row "$name: _REAL=double" program "${c/-O2/-O0}" "$1 -m32" "-D${HEADER}_REAL=double"
 }
 
 other_compilers() {
@@ -394,13 +445,13 @@ other_compilers() {
         row "tcc: _STATIC in two files" static_program "$c" tcc
         row "tcc: implementation included twice" only_compiles "$c" impl_twice.c late_impl.c
         row "tcc: _REAL=double" program "$c" tcc "-D${HEADER}_REAL=double"
-        row "tcc: stb_ds.h included before" stb_program "$c" tcc
+        row "tcc: stb_ds.h included before" with_stb program "$c" tcc
+        if is_fed; then row "tcc: fed by both" fed_program fed_by_both.c "$c" tcc -DWITH_UGRID -DWITH_LBVH; fi
     else row "tcc" skip "no tcc"; fi
     if have x86_64-w64-mingw32-gcc; then
         c="x86_64-w64-mingw32-gcc -std=c99 -O2 $warn"
         row "mingw-w64: two users and an implementation" windows_program "$c" program
-        row "mingw-w64: _STATIC in two files" windows_program "$c" static_program
-        row "mingw-w64: _REAL=double" windows_program "$c" program "-D${HEADER}_REAL=double"
+        row "mingw-w64: _REAL=double, _STATIC" windows_program "${c/-O2/-O0}" static_program "-D${HEADER}_REAL=double"
     else row "mingw-w64" skip "no x86_64-w64-mingw32-gcc"; fi
 }
 
@@ -456,11 +507,23 @@ cu_program() {
     program "$nvcc" "$linker" "$@"
 }
 
+# The same, and as the object file is there: every symbol has the prefix.
+cuda_program_and_symbols() { cuda_program "$@" && cuda_symbols "$OUT/impl.o"; }
+
+# Feeders and header in one .cu: all three with their CUDA parts.
+fed_cuda_program() {
+    local nvcc=$1 linker=$2 cc=$3; shift 3
+    compile "$nvcc" impl.o "$src/fed_cuda.cu" "$@" &&
+    compile "$cc" a.o "$src/fed_cuda_use.c" -DUSE=use_a "$@" &&
+    compile "$cc" b.o "$here/use_$header.c" -DUSE=use_b "$@" &&
+    compile "$cc" main.o "$src/main.c" &&
+    link_and_run "$linker" impl.o a.o b.o main.o
+}
+
 # Symbols of the CUDA part: the strong ones, and everything in our anonymous namespace (the kernels;
 # CUB has some too, inside other namespaces). Weak symbols are instances of templates, other static ones nvcc's.
 cuda_symbols() {
-    compile "$1" symbols.o "$src/cuda_impl.cu" || return 1
-    nm -C --defined-only "$OUT/symbols.o" >"$OUT/symbols"
+    nm -C --defined-only "$1" >"$OUT/symbols"
     grep -q " ${header}_cuda_" "$OUT/symbols" || { echo "no ${header}_cuda_ symbol found: the check is broken"; return 1; }
     {
         grep -oE '(^|[^:])\(anonymous namespace\)::[A-Za-z0-9_]*' "$OUT/symbols" | sed 's/.*:://'
@@ -485,7 +548,7 @@ cuda_macros() {
 }
 
 cuda_rows() {
-    local nvcc n
+    local nvcc n cc="$CC -std=c99 -O2 $warn" double="-D${HEADER}_REAL=double"
     nvcc=$(find_nvcc)
     if [ ! "$nvcc" ]; then row "nvcc" skip "no nvcc"; return; fi
     n=$(nvcc_command "$nvcc" c++17)
@@ -493,10 +556,12 @@ cuda_rows() {
     row "nvcc c++17: as .cu, without _CUDA" cu_program "$n" "$nvcc"
     if [ ! -f "$headers_dir/cuda/$header.cu" ]; then row "nvcc, _CUDA" skip "no cuda/$header.cu"; return; fi
     row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
-    row "nvcc c++17: _CUDA, one .cu and two C files" cuda_program "$n" "$nvcc" "$CC -std=c99 -O2 $warn"
-    row "nvcc c++20: _CUDA, one .cu and two C files" cuda_program "$(nvcc_command "$nvcc" c++20)" "$nvcc" "$CC -std=c99 -O2 $warn"
-    row "nvcc c++17: _CUDA, _REAL=double" cuda_program "$n" "$nvcc" "$CC -std=c99 -O2 $warn" "-D${HEADER}_REAL=double"
-    row "nvcc c++17: every symbol has the prefix" cuda_symbols "$n"
+    row "nvcc c++17: _CUDA, one .cu and two C files; every symbol has the prefix" cuda_program_and_symbols "$n" "$nvcc" "$cc"
+    if is_fed; then
+        # shellcheck disable=SC2086
+        row "nvcc c++20: _CUDA, fed by both, _REAL=double" fed_cuda_program "$(nvcc_command "$nvcc" c++20)" "$nvcc" "$cc" \
+            -DWITH_UGRID -DWITH_LBVH -DUGRID_REAL=double -DLBVH_REAL=double $double
+    else row "nvcc c++20: _CUDA, _REAL=double" cuda_program "$(nvcc_command "$nvcc" c++20)" "$nvcc" "$cc" $double; fi
     row "nvcc c++17: every macro has the prefix" cuda_macros "$n"
 }
 
@@ -520,7 +585,7 @@ matrix() {      # matrix HEADER
     cuda_rows
 }
 
-fresh() { rm -rf "$work/rows" "$work/src"; mkdir -p "$work/rows"; row_number=0; }
+fresh() { rm -rf "$work/rows" "$work/src"; mkdir -p "$work/rows"; row_number=0; feeders=; }
 
 run_matrix() {
     local h found=

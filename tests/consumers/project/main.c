@@ -1,4 +1,4 @@
-/* A program outside of nearfield: use() is tests/vendor/use_<header>.c. */
+/* A program outside of nearfield: use() asks those of tests/vendor/use_<header>.c. */
 #include <stdio.h>
 
 int use(void);

@@ -378,6 +378,15 @@ inline int __double2int_rz(double x) { return emu::saturate<int>(x); }
 inline int __double2int_rd(double x) { return emu::saturate<int>(floor(x)); }
 inline long long __double2ll_rz(double x) { return emu::saturate<long long>(x); }
 inline long long __double2ll_rd(double x) { return emu::saturate<long long>(floor(x)); }
+inline float __double2float_rn(double x) { return (float)x; }
+inline float __double2float_ru(double x) {
+    float y = (float)x;
+    return (double)y < x ? nextafterf(y, HUGE_VALF) : y;
+}
+inline float __double2float_rd(double x) {
+    float y = (float)x;
+    return (double)y > x ? nextafterf(y, -HUGE_VALF) : y;
+}
 inline float __int2float_rn(int x) { return (float)x; }
 inline float __uint2float_rn(unsigned int x) { return (float)x; }
 

@@ -1,0 +1,1770 @@
+/* cuda/nlist.cu - the CUDA half of nlist.h, which includes this file; sections and names follow the serial code there.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   A build is one search kernel that writes rows, or two where rows must be counted first; what decides about a pair is the same
+   NLIST_FN function on both sides. Whether all has fitted, and so which rows are the list, is decided on the device. */
+
+#include <cuda_runtime.h>
+#include <cub/cub.cuh>
+
+#include <climits>
+#include <cstring>
+
+namespace {
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory
+   ------------------------------------------------------------------------------------------------ */
+
+enum {
+    NLIST_I_LENGTHS,    /* [n + 1] what is counted per row */
+    NLIST_I_OFFSETS,    /* [n + 1] its sums */
+    NLIST_I_TEMP,       /* CUB */
+    NLIST_I_UNITS,      /* sums in units */
+    NLIST_I_KEYS_A,     /* pairs as keys */
+    NLIST_I_KEYS_B,
+    NLIST_I_OLD_OF,     /* remap: old names of new particles */
+    NLIST_I_RENAME,     /* remap: new names of old particles, as far as they are valid */
+    NLIST_I_WORDS       /* grids: what a first pass found, as bits */
+};
+
+constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* this block of the host's has no use here */
+constexpr int nlist_i_block = 256;
+constexpr int nlist_i_words = 9; /* of bits per particle that a first pass through a grid keeps */
+
+bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
+{
+    if (error == cudaSuccess) return false;
+    gpu->device.list.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told */
+    return true;
+}
+
+void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cudaStream_t stream)
+{
+    void *memory = nullptr;
+    if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
+    if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
+    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    return nullptr;
+}
+
+void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *block, cudaStream_t stream)
+{
+    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
+    block->memory = nullptr;
+    block->bytes = 0;
+}
+
+/* Room for `count` elements of `size` bytes; no word of it stays unset. */
+nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
+{
+    const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
+    size_t bytes;
+    if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
+    if (bytes <= block->bytes) return NLIST_OK;
+    nlist_i_cuda_release(allocator, block, stream);
+    block->memory = nlist_i_cuda_alloc(allocator, bytes, stream);
+    if (!block->memory) return NLIST_OUT_OF_MEMORY;
+    block->bytes = bytes;
+    return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+}
+
+template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+
+/* Is the list kept twice, so that the device turns over? */
+bool nlist_i_cuda_twice(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
+
+/* The facts: all zero at first. */
+nlist_result nlist_i_take_facts(nlist_cuda *gpu, cudaStream_t stream)
+{
+    nlist_block *block = &gpu->device.list.block[NLIST_I_FACTS];
+    if (block->memory) return NLIST_OK;
+    nlist_result const result = nlist_i_cuda_grow(gpu, block, 1, sizeof(nlist_cuda_facts), stream);
+    if (result != NLIST_OK) return result;
+    gpu->d_facts = static_cast<nlist_cuda_facts *>(block->memory);
+    return nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+}
+
+/* Waits, and brings the facts to the host. */
+nlist_result nlist_i_fetch_facts(nlist_cuda *gpu, nlist_cuda_facts *facts, cudaStream_t stream)
+{
+    if (nlist_i_failed(gpu, cudaMemcpyAsync(facts, gpu->d_facts, sizeof *facts, cudaMemcpyDeviceToHost, stream)))
+        return NLIST_CUDA_ERROR;
+    return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+}
+
+/* Entries of partner that a build of n rows asks for. */
+int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    int64_t const rows = n > 0 ? n : 1;
+    int64_t capacity = desc->layout == NLIST_COMPACT ? 16 * rows : desc->layout == NLIST_DYNAMIC ? 8 * rows : rows;
+    if (!nlist_i_has_partners(desc)) return 0;
+    if (desc->capacity > 0) capacity = desc->capacity;
+    if (gpu->wanted_entries > capacity) capacity = gpu->wanted_entries;
+    if (nlist_i_has_rest(desc) && capacity > NLIST_I_INT_MAX) capacity = NLIST_I_INT_MAX;
+    return capacity;
+}
+
+/* Has generation g this shape? */
+bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids)
+{
+    const nlist_rows *rows = &gpu->device.list.rows[g];
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return rows->n == n && (rows->count || n == 0) && rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) && rows->capacity == capacity &&
+           !rows->slot == !nlist_i_has_slots(desc) && !rows->head == !nlist_i_has_rest(desc) &&
+           !rows->start == (desc->layout != NLIST_COMPACT) && !rows->touched == (desc->layout != NLIST_DYNAMIC) &&
+           !rows->uid == !uids && !rows->reference == !(desc->skin > 0) && !rows->history == !(desc->history > 0);
+}
+
+nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
+    nlist_block *const block = list->block + g * NLIST_I_GENERATION;
+    nlist_result result = NLIST_OK;
+    memset(&list->rows[g], 0, sizeof list->rows[g]);
+    for (int b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
+        result = nlist_i_cuda_grow(gpu, &block[b], sizes.count[b], sizes.size[b], stream);
+    if (result != NLIST_OK) return result;
+    nlist_i_bind(&list->rows[g], block, &list->desc, n, capacity, uids);
+    list->rows[g].entries = -1;
+    list->rows[g].touched_count = -1;
+    return NLIST_OK;
+}
+
+/* The rows that a build will write get their shape. Where the list is kept twice only the device knows which these are, so a change of
+   shape asks it; once both have the same, nobody waits. */
+nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t stream)
+{
+    int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
+    bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids), nlist_i_has_shape(gpu, 1, n, capacity, uids)};
+    nlist_cuda_facts facts;
+    if (!nlist_i_cuda_twice(gpu)) return fits[0] ? NLIST_OK : nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
+    if (fits[0] && fits[1]) return NLIST_OK;
+    nlist_result result = nlist_i_fetch_facts(gpu, &facts, stream);
+    for (int g = 0; g < 2 && result == NLIST_OK; g++)
+        if (!fits[g] && (facts.filled == 0 || g != facts.current))
+            result = nlist_i_shape_generation(gpu, g, n, capacity, uids, stream);
+    return result;
+}
+
+/* Memory for the events of lists with this much room. */
+nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_result result = NLIST_OK;
+    int64_t most = 0;
+    for (const nlist_rows &rows : list->rows) {
+        int64_t const room = (int64_t)rows.n * rows.width + rows.capacity;
+        most = room > most ? room : most;
+    }
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++) {
+        result = nlist_i_cuda_grow(gpu, &list->block[NLIST_I_EVENT + kind], most, sizeof(nlist_event), stream);
+        list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
+    }
+    return result;
+}
+
+/* Are rows counted before they are written? */
+bool nlist_i_counts_first(const nlist_desc *desc)
+{
+    return desc->layout == NLIST_COMPACT || (desc->deterministic && nlist_i_has_rest(desc));
+}
+
+/* Work space of builds over n particles. */
+nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    size_t temp = 0;
+    if (!nlist_i_counts_first(desc) && !desc->events) return NLIST_OK;
+    if (nlist_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, temp, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)n + 1)))
+        return NLIST_CUDA_ERROR;
+    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1, sizeof(int64_t), stream);
+    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OFFSETS], (int64_t)n + 1, sizeof(int64_t), stream);
+    return result == NLIST_OK ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)temp, 1, stream) : result;
+}
+
+/* Memory for the bits of a first pass through a grid. */
+nlist_result nlist_i_take_words(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    if (!nlist_i_counts_first(&gpu->device.list.desc)) return NLIST_OK;
+    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_WORDS], (int64_t)n * nlist_i_words, sizeof(uint32_t), stream);
+}
+
+/* LENGTHS of m rows become OFFSETS, with the sum behind them. */
+nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, cudaStream_t stream)
+{
+    size_t temp = gpu->scratch[NLIST_I_TEMP].bytes;
+    return nlist_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[NLIST_I_TEMP].memory, temp,
+                                                             nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
+                                                             nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS), m + 1, stream))
+               ? NLIST_CUDA_ERROR
+               : NLIST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: the rows, as a source finds them
+   ------------------------------------------------------------------------------------------------ */
+
+/* What a build is given, beside the list. */
+struct nlist_i_job {
+    const nlist_real *pos;
+    size_t stride;
+    int32_t n;                      /* rows to make */
+    nlist_cuda_facts *facts;
+    const int32_t *old_of, *rename; /* a remap, else NULL */
+};
+
+__device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
+
+/* Does this build do nothing, because nobody has moved? */
+__device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cuda_facts *facts)
+{
+    return list.desc.if_moved && facts->filled > 0 && facts->moved == 0;
+}
+
+/* The generation that is written. */
+__device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
+
+/* Did the rows just written fit? */
+__device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cuda_facts *facts, int to)
+{
+    const nlist_rows &rows = list.rows[to];
+    if (rows.partner) return (int64_t)facts->entries[to] <= rows.capacity;
+    return facts->needed_width <= rows.width;
+}
+
+__device__ __forceinline__ void nlist_i_report(nlist_cuda_facts *facts, int32_t i) { atomicMax(&facts->first_bad, INT32_MAX - i); }
+
+/* Bits of floats that are not negative have their order. A double becomes the next float. */
+__device__ __forceinline__ int32_t nlist_i_bits(float x) { return __float_as_int(x); }
+__device__ __forceinline__ int32_t nlist_i_bits(double x) { return __float_as_int(__double2float_ru(x)); }
+
+/* The largest of desc.radii. */
+__device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list, const nlist_cuda_facts *facts)
+{
+    return list.desc.radii ? (nlist_real)__int_as_float(facts->reach_bits) : 0;
+}
+
+/* A remap has checked names before, and what it found stays. */
+__global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool renames)
+{
+    if (nlist_i_rests(device.list, facts)) return;
+    int const to = nlist_i_to(device.list);
+    facts->entries[to] = 0;
+    facts->touched[to] = 0;
+    facts->needed_width = facts->full = facts->reach_bits = facts->sticks_bits = 0;
+    if (!renames) facts->first_bad = 0;
+}
+
+/* The largest of a warp's values to a word of the facts. */
+__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+{
+    for (int step = 16; step > 0; step /= 2) {
+        int32_t const y = __shfl_xor_sync(0xFFFFFFFFu, x, step);
+        x = x > y ? x : y;
+    }
+    if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
+}
+
+__global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+{
+    int32_t const i = nlist_i_thread();
+    int32_t bits = 0;
+    if (nlist_i_rests(device.list, job.facts)) return;
+    if (i < job.n) {
+        nlist_real const radius = device.list.desc.radii[i];
+        if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
+        else nlist_i_report(job.facts, i);
+    }
+    nlist_i_warp_max(&job.facts->reach_bits, bits);
+}
+
+/* Who is older: as nlist_i_carry_uids. */
+__global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job, int64_t fresh)
+{
+    int32_t const i = nlist_i_thread();
+    if (i >= job.n || nlist_i_rests(device.list, job.facts)) return;
+    int const to = nlist_i_to(device.list);
+    const nlist_rows &old_rows = device.list.rows[1 - to];
+    int32_t const was = job.rename ? job.old_of[i] : i < old_rows.n ? i : -1;
+    device.list.rows[to].uid[i] = was < 0 ? fresh + i : old_rows.uid ? old_rows.uid[was] : was;
+}
+
+/* A point that takes part: finite, with a radius that makes sense. Others are reported. */
+__device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlist_i_job &job, int32_t i, const nlist_real p[3])
+{
+    nlist_real const radius = nlist_i_radius(&list.desc, i);
+    if (nlist_i_point_finite(p) && radius >= 0 && nlist_i_finite(radius)) return true;
+    nlist_i_report(job.facts, i);
+    return false;
+}
+
+/* A source is searched once, or twice: to count, and to fill. */
+enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
+
+/* Sources: whose row turn `turn` makes (false: it stays empty), and found(j) for each of its partners, in order. */
+
+struct nlist_i_brute_source {
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        nlist_real p[3];
+        nlist_i_point(&list, job.pos, job.stride, turn, p);
+        seeker = nlist_i_seek(&list.desc, turn, p);
+        return nlist_i_takes_part(list, job, turn, p);
+    }
+    template <class Found>
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
+                         nlist_i_pass, Found found) const
+    {
+        nlist_real q[3];
+        for (int32_t j = 0; j < job.n; j++) {
+            nlist_i_point(&list, job.pos, job.stride, j, q);
+            if (j != seeker.i && nlist_i_lists(&list, rows.uid, &seeker, j, q)) found(j);
+        }
+    }
+};
+
+/* Pairs as sorted keys, row above partner; equal ones stand side by side. */
+struct nlist_i_pairs_source {
+    const uint64_t *key;
+    int64_t keys;
+    __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        nlist_real const nowhere[3] = {0, 0, 0};
+        seeker = nlist_i_seek(&list.desc, turn, nowhere);
+        return true;
+    }
+    template <class Found>
+    __device__ void each(const nlist &, const nlist_i_job &, const nlist_rows &, int32_t turn, const nlist_i_seeker &, nlist_i_pass,
+                         Found found) const
+    {
+        uint64_t const row = (uint64_t)(uint32_t)turn;
+        int64_t low = 0, high = keys;
+        while (low < high) {
+            int64_t const middle = low + (high - low) / 2;
+            if (key[middle] >> 32 < row) low = middle + 1;
+            else high = middle;
+        }
+        for (uint64_t before = ~(uint64_t)0; low < keys && key[low] >> 32 == row; low++) {
+            if (key[low] != before) found((int32_t)(uint32_t)key[low]);
+            before = key[low];
+        }
+    }
+};
+
+/* A remap: the old rows under new names. */
+struct nlist_i_old_source {
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        nlist_real const nowhere[3] = {0, 0, 0};
+        seeker = nlist_i_seek(&list.desc, turn, nowhere);
+        return job.old_of[turn] >= 0;
+    }
+    template <class Found>
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &,
+                         nlist_i_pass, Found found) const
+    {
+        nlist_each e = nlist_i_row(&list.rows[&rows == &list.rows[0]], 0, job.old_of[turn]);
+        while (nlist_next(&e)) {
+            int32_t const id = list.keys ? e.id : job.rename[e.id];
+            if (id >= 0) found(id);
+        }
+    }
+};
+
+#ifdef NLIST_I_UGRID_CUDA
+/* Entries of a grid one by one. */
+struct nlist_i_ugrid_walk_source {
+    ugrid_device grid;
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        nlist_real p[3];
+        ugrid_point(&grid.grid, turn, p);
+        seeker = nlist_i_seek(&list.desc, ugrid_id(&grid.grid, turn), p);
+        return nlist_i_takes_part(list, job, seeker.i, p);
+    }
+    template <class Found>
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &seeker,
+                         nlist_i_pass, Found found) const
+    {
+        ugrid_near walk = ugrid_near_place(
+            &grid.grid, turn, nlist_i_gap(&list.desc) + (seeker.radius + nlist_i_largest(list, job.facts)));
+        nlist_real q[3];
+        while (ugrid_next(&walk)) {
+            ugrid_point(&grid.grid, walk.place, q);
+            if (nlist_i_lists(&list, rows.uid, &seeker, walk.id, q)) found(walk.id);
+        }
+    }
+};
+
+/* Records of a grid, in ranges: 32 candidates are tested without a branch, and what was found is a word of bits, the first candidate
+   the highest. A first pass keeps the words of the first nlist_i_words pieces, so that the second need not test again: with one ring
+   of cells 9 strips of 20 or so candidates. */
+template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
+    ugrid_device grid;
+    uint32_t *words;    /* [nlist_i_words * n] */
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        ugrid_record const own = ugrid_i_fetch_record(&grid.grid.record[turn]);
+        seeker = nlist_i_seek(&list.desc, own.link, own.x);
+        return nlist_i_takes_part(list, job, seeker.i, own.x);
+    }
+    /* Who of places begin .. end-1 is within the limit, and on our side of a half list? */
+    __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_seeker &seeker, nlist_real limit, int32_t begin,
+                             int32_t end) const
+    {
+        uint32_t found = 0;
+        ugrid_contact contact;
+        int32_t const above = list.desc.half && Plain ? seeker.i : -1;
+        for (int32_t place = begin; place < end; place++) {
+            ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
+            bool const within = ugrid_i_touch<Path>(grid.grid, seeker.p, record.x, limit, contact);
+            found = found << 1 | (uint32_t)(within & (record.link > above));
+        }
+        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
+    }
+    /* And who of them is to be listed, with radii, masks, exclusions and renamed particles? */
+    __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found, int32_t end) const
+    {
+        for (uint32_t left = found; left;) {
+            int const bit = 31 - __clz((int)left);
+            ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[end - 1 - bit]);
+            left ^= 1u << bit;
+            if (!nlist_i_lists(&list, rows.uid, &seeker, record.link, record.x)) found ^= 1u << bit;
+        }
+        return found;
+    }
+    template <class Found>
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &seeker,
+                         nlist_i_pass pass, Found found) const
+    {
+        nlist_real const largest = nlist_i_largest(list, job.facts), reach = nlist_i_gap(&list.desc) + (seeker.radius + largest);
+        nlist_real const limit = Plain ? seeker.limit : nlist_i_limit(&list.desc, seeker.radius, largest);
+        int piece = 0;
+        ugrid_i_each_range<Path>(grid.grid, seeker.p, turn, reach, false, [&](int32_t first, int32_t last) {
+            for (int32_t begin = first; begin < last; begin += 32, piece++) {
+                int32_t const end = last - begin < 32 ? last : begin + 32;
+                bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
+                uint32_t *const word = kept ? words + (size_t)piece * job.n + turn : nullptr;
+                uint32_t left;
+                if (pass == NLIST_I_SECOND && kept) left = *word;
+                else {
+                    left = test(list, turn, seeker, limit, begin, end);
+                    if (!Plain) left = sift(list, rows, seeker, left, end);
+                }
+                if (pass == NLIST_I_FIRST && kept) *word = left;
+                while (left) {
+                    int const bit = 31 - __clz((int)left);
+                    left ^= 1u << bit;
+                    found(pass == NLIST_I_FIRST ? 0 : grid.grid.record[end - 1 - bit].link);
+                }
+            }
+        });
+    }
+};
+#endif
+
+#ifdef NLIST_I_LBVH_CUDA
+struct nlist_i_lbvh_source {
+    lbvh_device tree;
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        int32_t const i = nlist_i_leaf(&tree.tree, turn)->link;
+        nlist_real p[3];
+        nlist_i_point(&list, job.pos, job.stride, i, p);
+        seeker = nlist_i_seek(&list.desc, i, p);
+        return nlist_i_takes_part(list, job, i, p) && job.facts->sticks_bits < 0x7F800000; /* else the tree does not hold them all */
+    }
+    template <class Found>
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
+                         nlist_i_pass, Found found) const
+    {
+        nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
+        bool const repeats = list.axis[0].periodic || list.axis[1].periodic || list.axis[2].periodic;
+        nlist_real at[3], q[3];
+        for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) { /* 13: the particle itself */
+            if (!nlist_i_image(&list, seeker.p, turn, at)) continue;
+            lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, at, nlist_i_widen(nlist_i_gap(&list.desc) + seeker.radius + out, at));
+            while (lbvh_next(&o)) {
+                nlist_i_point(&list, job.pos, job.stride, o.id, q);
+                if (nlist_i_in_image(&list, seeker.p, q, turn) && nlist_i_lists(&list, rows.uid, &seeker, o.id, q)) found(o.id);
+            }
+        }
+    }
+};
+
+/* By how much spheres stick out of their leaves' boxes. */
+__global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                                      __grid_constant__ const lbvh_device tree)
+{
+    int32_t const place = nlist_i_thread();
+    int32_t bits = 0;
+    if (nlist_i_rests(device.list, job.facts)) return;
+    if (place < job.n) {
+        const lbvh_node *leaf = nlist_i_leaf(&tree.tree, place);
+        nlist_real p[3];
+        nlist_i_point(&device.list, job.pos, job.stride, leaf->link, p);
+        if (nlist_i_takes_part(device.list, job, leaf->link, p))
+            bits = nlist_i_bits(nlist_i_sticks_out(&device.list, leaf, p, nlist_i_radius(&device.list.desc, leaf->link)));
+    }
+    nlist_i_warp_max(&job.facts->sticks_bits, bits);
+}
+
+struct nlist_i_mesh_source {
+    lbvh_device tree;
+    nlist_mesh mesh;
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    {
+        nlist_real p[3];
+        nlist_i_load(job.pos, job.stride, 3, turn, p);
+        seeker = nlist_i_seek(&list.desc, turn, p);
+        return nlist_i_takes_part(list, job, turn, p);
+    }
+    template <class Found>
+    __device__ void each(const nlist &list, const nlist_i_job &, const nlist_rows &, int32_t, const nlist_i_seeker &seeker,
+                         nlist_i_pass, Found found) const
+    {
+        nlist_real const reach = nlist_i_gap(&list.desc) + seeker.radius;
+        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, seeker.p, nlist_i_widen(reach, seeker.p));
+        while (lbvh_next(&o)) {
+            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, seeker.p, reach, o.id);
+            if (key >= 0) found(key);
+        }
+    }
+};
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>layout: where a row goes
+
+   A thread finds partners one at a time, each in its own row: single words, far apart. So it collects 16 in shared memory first, and
+   then writes them in one go.
+   ------------------------------------------------------------------------------------------------ */
+
+constexpr int nlist_i_search_block = 128, nlist_i_stage = 16;
+
+/* Places in partner, for m entries of this thread; the whole warp asks at once. */
+__device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *counter, int32_t m)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t sum = m;
+    unsigned long long begin = 0;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
+        if (lane >= distance) sum += lower;
+    }
+    if (lane == 31 && sum > 0) begin = atomicAdd(counter, (unsigned long long)sum);
+    return (int64_t)__shfl_sync(0xFFFFFFFFu, begin, 31) + sum - m;
+}
+
+/* The same for a full stage, in the middle of a search: whoever is there at the moment asks together (Blog, Warp-Aggregated Atomics). */
+__device__ __forceinline__ int64_t nlist_i_take_stage(unsigned long long *counter, int32_t m)
+{
+    if (m != nlist_i_stage) return (int64_t)atomicAdd(counter, (unsigned long long)m);
+    unsigned const here = __activemask();
+    int const lane = (int)(threadIdx.x % 32), first = __ffs((int)here) - 1;
+    unsigned long long begin = 0;
+    if (lane == first) begin = atomicAdd(counter, (unsigned long long)(nlist_i_stage * __popc(here)));
+    return (int64_t)__shfl_sync(here, begin, first) + nlist_i_stage * __popc(here & ((1u << lane) - 1));
+}
+
+/* A row on its way to its place. */
+struct nlist_i_writer {
+    const nlist_rows &rows;
+    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is ours */
+    unsigned long long *counter;            /* entries of partner so far; NULL: `base` says where the row goes */
+    int64_t base;
+    int32_t i, count, staged, head, last;
+
+    /* The staged partners that have a slot, and -1 in what the stage would have had room for. */
+    __device__ void put_slots(int32_t first) const
+    {
+        int32_t *const slot = rows.slot + (int64_t)i * rows.width;
+        int32_t const end = rows.width - first < nlist_i_stage ? rows.width - first : nlist_i_stage;
+        if (rows.width % 4 == 0) {
+            for (int32_t k = 0; k < end; k += 4) {
+                int4 four;
+                four.x = k < staged ? stage[k][threadIdx.x] : -1;
+                four.y = k + 1 < staged ? stage[k + 1][threadIdx.x] : -1;
+                four.z = k + 2 < staged ? stage[k + 2][threadIdx.x] : -1;
+                four.w = k + 3 < staged ? stage[k + 3][threadIdx.x] : -1;
+                *reinterpret_cast<int4 *>(slot + first + k) = four;
+            }
+        } else {
+            for (int32_t k = 0; k < end; k++) slot[first + k] = k < staged ? stage[k][threadIdx.x] : -1;
+        }
+    }
+    /* Staged partners from k on to partner, from entry e on, as far as it goes. */
+    __device__ void put_rest(int32_t k, int64_t e)
+    {
+        for (; k < staged && e < rows.capacity; k++, e++) {
+            rows.partner[e] = stage[k][threadIdx.x];
+            rows.own[e] = i;
+            rows.link[e] = -1;
+            if (last >= 0) rows.link[last] = (int32_t)e;
+            else head = (int32_t)e;
+            last = (int32_t)e;
+        }
+    }
+    __device__ int32_t beyond(int32_t first) const /* the first staged partner without a slot */
+    {
+        int32_t const k = rows.width - first;
+        return k < 0 ? 0 : k < staged ? k : staged;
+    }
+    __device__ void put(int32_t j)
+    {
+        stage[staged++][threadIdx.x] = j;
+        count++;
+        if (staged < nlist_i_stage) return;
+        int32_t const first = count - staged, k = beyond(first);
+        if (first < rows.width) put_slots(first);
+        if (rows.partner && k < staged) {
+            int64_t const e = counter ? nlist_i_take_stage(counter, staged - k) : base;
+            put_rest(k, e);
+            base += staged - k;
+        }
+        staged = 0;
+    }
+    /* The end of the row; all lanes of the warp call it, also those without a row (exists = false). */
+    __device__ void finish(bool exists)
+    {
+        int32_t const first = count - staged, k = exists && rows.partner ? beyond(first) : staged;
+        __syncwarp();
+        int64_t const e = counter ? nlist_i_take_together(counter, staged - k) : base;
+        if (!exists) return;
+        for (int32_t from = first; from < rows.width; from += nlist_i_stage) {
+            put_slots(from);
+            if (from == first && rows.partner) put_rest(k, e);
+            staged = 0;
+        }
+        if (first >= rows.width && rows.partner) put_rest(k, e);
+        rows.count[i] = count;
+        if (rows.head) rows.head[i] = head;
+    }
+};
+
+/* What a row takes of partner, and in the upper half whether it has entries at all. */
+__device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
+{
+    int32_t const beyond = count > rows.width ? count - rows.width : 0;
+    return rows.start ? count : beyond | (int64_t)(count > 0) << 32;
+}
+
+/* First pass: what each row takes. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_count_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                         __grid_constant__ const Source source, int64_t *lengths)
+{
+    const nlist &list = device.list;
+    int32_t const turn = nlist_i_thread();
+    nlist_i_seeker seeker;
+    int32_t count = 0;
+    if (nlist_i_rests(list, job.facts)) return;
+    if (turn == 0) lengths[job.n] = 0;
+    if (turn >= job.n) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    if (source.begin(list, job, turn, seeker))
+        source.each(list, job, rows, turn, seeker, NLIST_I_FIRST, [&](int32_t) { count++; });
+    lengths[seeker.i] = nlist_i_length(rows, count);
+}
+
+/* Rows that have entries, in no order. */
+__device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_t *counter, int32_t i, bool has)
+{
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t begin = 0;
+    if (!having) return;
+    if (lane == 0) begin = atomicAdd(counter, __popc(having));
+    begin = __shfl_sync(0xFFFFFFFFu, begin, 0);
+    if (has) rows.touched[begin + __popc(having & ((1u << lane) - 1))] = i;
+}
+
+/* Finds the rows and writes them, all layouts but COMPACT. offsets: of a first pass, or NULL. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_search_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                          __grid_constant__ const Source source, const int64_t *offsets)
+{
+    __shared__ int32_t stage[nlist_i_stage][nlist_i_search_block];
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t const turn = nlist_i_thread();
+    bool const exists = turn < job.n;
+    nlist_i_seeker seeker;
+    bool const searches = exists && source.begin(list, job, turn, seeker);
+    int32_t const i = exists ? seeker.i : 0;
+    nlist_i_writer writer = {rows, stage, offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
+                             offsets && exists ? offsets[i] & 0xFFFFFFFF : 0, i, 0, 0, -1, -1};
+    nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
+    if (searches) source.each(list, job, rows, turn, seeker, pass, [&](int32_t j) { writer.put(j); });
+    writer.finish(exists);
+    int32_t const count = writer.count;
+    nlist_i_warp_max(&job.facts->needed_width, count);
+    if (rows.touched && !offsets) nlist_i_touch_row(rows, &job.facts->touched[to], i, count > 0);
+    if (!offsets || !exists) return;
+    if (rows.touched && count > 0) rows.touched[offsets[i] >> 32] = i;
+    if (turn > 0) return;
+    job.facts->entries[to] = (uint64_t)(offsets[job.n] & 0xFFFFFFFF);
+    if (rows.touched) job.facts->touched[to] = (int32_t)(offsets[job.n] >> 32);
+}
+
+/* COMPACT: rows whose place is known. The rows of a warp are put together in shared memory, and then all lanes write one row at a
+   time; rows that exceed this, 40 partners each on average, are written word by word. */
+constexpr int nlist_i_warp_stage = 1280;
+
+struct nlist_i_compact_row {
+    int64_t begin;              /* in partner */
+    int32_t length, staged;     /* and where it lies in the stage */
+};
+
+/* The rows of a warp in the stage, one after the other. False: they do not fit. */
+__device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t sum = row.length;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
+        if (lane >= distance) sum += lower;
+    }
+    row.staged = sum - row.length;
+    return __all_sync(0xFFFFFFFFu, sum <= nlist_i_warp_stage);
+}
+
+/* All lanes write one row at a time. */
+__device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows, const nlist_i_compact_row &row, const int32_t *stage)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    __syncwarp();
+    for (int r = 0; r < 32; r++) {
+        int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
+        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r), from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
+        for (int32_t k = lane; k < length; k += 32)
+            if (begin + k < rows.capacity) rows.partner[begin + k] = stage[from + k];
+    }
+}
+
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_compact_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                           __grid_constant__ const Source source, const int64_t *offsets)
+{
+    __shared__ int32_t stages[nlist_i_search_block / 32][nlist_i_warp_stage];
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t *const stage = stages[threadIdx.x / 32];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_seeker seeker;
+    bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, seeker);
+    nlist_i_compact_row row = {exists ? offsets[seeker.i] : 0, exists ? (int32_t)(offsets[seeker.i + 1] - offsets[seeker.i]) : 0, 0};
+    bool const staged = nlist_i_stage_rows(row);
+    int32_t at = 0;
+    if (searches)
+        source.each(list, job, rows, turn, seeker, NLIST_I_SECOND, [&](int32_t j) {
+            if (staged) stage[row.staged + at] = j;
+            else if (row.begin + at < rows.capacity) rows.partner[row.begin + at] = j;
+            at++;
+        });
+    if (staged) nlist_i_flush_rows(rows, row, stage);
+    nlist_i_warp_max(&job.facts->needed_width, row.length);
+    if (!exists) return;
+    rows.start[seeker.i] = row.begin;
+    rows.count[seeker.i] = row.length;
+    if (turn > 0) return;
+    rows.start[job.n] = offsets[job.n];
+    job.facts->entries[to] = (uint64_t)offsets[job.n];
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>carry: history and events
+   ------------------------------------------------------------------------------------------------ */
+
+/* Bytes of one entry, in the largest words that all entries are aligned to; from NULL: zeros. */
+template <class Word> __device__ __forceinline__ void nlist_i_copy_words(unsigned char *to, const unsigned char *from, int32_t bytes)
+{
+    for (int32_t k = 0; k < bytes; k += (int32_t)sizeof(Word)) {
+        Word const word = from ? *reinterpret_cast<const Word *>(from + k) : Word();
+        *reinterpret_cast<Word *>(to + k) = word;
+    }
+}
+__device__ __forceinline__ void nlist_i_copy_bytes(unsigned char *to, const unsigned char *from, int32_t bytes)
+{
+    if (bytes % 16 == 0) nlist_i_copy_words<uint4>(to, from, bytes);
+    else if (bytes % 4 == 0) nlist_i_copy_words<uint32_t>(to, from, bytes);
+    else nlist_i_copy_words<unsigned char>(to, from, bytes);
+}
+
+/* The old entry of a contact, row by row: as nlist_i_carry_row. What wanders needs a mesh. */
+struct nlist_i_plain_carry {
+    __device__ int64_t wander(const nlist &, const nlist_i_job &, int, int32_t, int32_t, uint64_t &) const { return -1; }
+};
+
+#ifdef NLIST_I_LBVH_CUDA
+struct nlist_i_mesh_carry {
+    nlist_mesh mesh;
+    __device__ int64_t wander(const nlist &list, const nlist_i_job &job, int to, int32_t i, int32_t key, uint64_t &taken) const
+    {
+        nlist_real p[3];
+        nlist_i_load(job.pos, job.stride, 3, i, p);
+        return nlist_i_wander(&list.rows[1 - to], &list.rows[to], list.desc.history, i, &mesh, p,
+                              nlist_i_gap(&list.desc) + nlist_i_radius(&list.desc, i), key, &taken);
+    }
+};
+#endif
+
+/* visit(entry, id, old entry or -1) for every new entry of row i. */
+template <class Carry, class Visit>
+__device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, int32_t i,
+                                                  Visit visit)
+{
+    int32_t const bytes = list.desc.history, was = job.rename ? job.old_of[i] : i;
+    nlist_i_matcher matcher =
+        nlist_i_match_row(&list.rows[1 - to], bytes, job.facts->filled > 0 ? was : -1, job.rename, list.keys);
+    nlist_each e = nlist_i_row(&list.rows[to], bytes, i);
+    uint64_t taken = 0;
+    while (nlist_next(&e)) {
+        int64_t old = nlist_i_match(&matcher, e.id);
+        if (old < 0) old = carry.wander(list, job, to, i, e.id, taken);
+        visit(e, old);
+    }
+}
+
+#ifdef NLIST_I_LBVH_CUDA
+/* A thread per row: where what wanders must be looked for. */
+__global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                                          __grid_constant__ const nlist_i_mesh_carry carry)
+{
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    const unsigned char *const was = list.rows[1 - to].history;
+    int32_t const bytes = list.desc.history;
+    for (int64_t t = nlist_i_global_thread(); t < job.facts->touched[to]; t += nlist_i_all_threads())
+        nlist_i_match_all(list, job, carry, to, rows.touched[t], [&](const nlist_each &e, int64_t old) {
+            nlist_i_copy_bytes(static_cast<unsigned char *>(e.history), old >= 0 ? was + old * bytes : nullptr, bytes);
+        });
+}
+#endif
+
+/* The bytes of one new entry, the k-th of row i. Where it was the k-th before, it is found at once. */
+__device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job, int to, int32_t i, int64_t k, int32_t id,
+                                                    int64_t entry)
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1 : job.rename ? job.old_of[i] : i;
+    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.rename, list.keys);
+    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
+    int64_t const old = nlist_i_match(&matcher, id);
+    nlist_i_copy_bytes(list.rows[to].history + entry * bytes, old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
+}
+
+/* A thread per slot. */
+__global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int64_t const entry = nlist_i_global_thread();
+    int const shift = __ffs(rows.width) - 1;
+    if (entry >= (int64_t)rows.n * rows.width || !nlist_i_fitted(list, job.facts, to)) return;
+    int32_t const id = rows.slot[entry];
+    if (id < 0) return;
+    int32_t const i = rows.width == 1 << shift ? (int32_t)(entry >> shift) : (int32_t)(entry / rows.width);
+    nlist_i_carry_entry(list, job, to, i, entry - (int64_t)i * rows.width, id, entry);
+}
+
+/* A thread per entry of the rest. */
+__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts), slots = (int64_t)rows.n * rows.width;
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_all_threads())
+        nlist_i_carry_entry(list, job, to, rows.own[e], rows.width, rows.partner[e], slots + e);
+}
+
+/* COMPACT: nlist_i_row_lanes threads share a row. */
+__global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
+    if (i >= rows.n || !nlist_i_fitted(list, job.facts, to)) return;
+    for (int64_t e = rows.start[i] + threadIdx.x % nlist_i_row_lanes; e < rows.start[i + 1]; e += nlist_i_row_lanes)
+        nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
+}
+
+/* Threads that look for the history of every new entry. */
+nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, const nlist_i_plain_carry &, cudaStream_t stream)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    int64_t const n = job.n;
+    nlist_result result = NLIST_OK;
+    if (desc->layout == NLIST_COMPACT)
+        return nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_block, nlist_i_carry_compact_kernel, gpu->device, job);
+    if (nlist_i_has_slots(desc))
+        result = nlist_i_launch(gpu, stream, n * desc->width, nlist_i_block, nlist_i_carry_slots_kernel, gpu->device, job);
+    if (result == NLIST_OK && nlist_i_has_rest(desc))
+        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block, nlist_i_carry_rest_kernel, gpu->device, job);
+    return result;
+}
+
+#ifdef NLIST_I_LBVH_CUDA
+nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, const nlist_i_mesh_carry &carry, cudaStream_t stream)
+{
+    return nlist_i_launch(gpu, stream, nlist_i_least(job.n, nlist_i_round_threads), nlist_i_block, nlist_i_carry_rows_kernel, gpu->device,
+                          job, carry);
+}
+#endif
+
+__device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t i, int32_t j)
+{
+    return list.keys || list.desc.half || i < j;
+}
+
+/* event(kind, i, j, entry) for what row i has to tell. */
+template <class Carry, class Event>
+__device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended, int32_t i,
+                                             Event event)
+{
+    if (!ended) {
+        nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
+            if (nlist_i_reports_pair(list, i, e.id)) event(old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, e.id, e.entry);
+        });
+        return;
+    }
+    nlist_i_matcher matcher = nlist_i_match_row(&list.rows[to], 0, i, nullptr, list.keys);
+    nlist_each e = nlist_i_row(&list.rows[1 - to], 0, i);
+    while (nlist_next(&e))
+        if (nlist_i_reports_pair(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) event(NLIST_ENDED, e.id, e.entry);
+}
+
+/* First pass: how many events of each kind a row has; begun in the lower half, persisting in the upper; or ended. */
+template <class Carry>
+__global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                                            __grid_constant__ const Carry carry, bool ended, int32_t rows, int64_t *lengths)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    int64_t length = 0;
+    if (i > rows || nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    bool const rows_old = ended && job.facts->filled == 0;
+    if (i < rows && !rows_old && nlist_i_fitted(list, job.facts, to))
+        nlist_i_tell(list, job, carry, to, ended, i,
+                     [&](int kind, int32_t, int64_t) { length += kind == NLIST_PERSISTED ? (int64_t)1 << 32 : 1; });
+    lengths[i] = length;
+}
+
+/* Second pass: writes them. */
+template <class Carry>
+__global__ void nlist_i_write_events_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                                            __grid_constant__ const Carry carry, bool ended, int32_t rows, const int64_t *offsets)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (i > rows || nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    int64_t at[NLIST_EVENT_KINDS] = {offsets[i] & 0xFFFFFFFF, offsets[i] >> 32, offsets[i]};
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    if (i == rows) {
+        for (int kind = ended ? NLIST_ENDED : NLIST_BEGUN; kind <= (ended ? NLIST_ENDED : NLIST_PERSISTED); kind++)
+            job.facts->events[kind] = (uint64_t)at[kind];
+        return;
+    }
+    if (ended && job.facts->filled == 0) return;
+    nlist_i_tell(list, job, carry, to, ended, i, [&](int kind, int32_t j, int64_t entry) {
+        nlist_event event = {!list.keys && j < i ? j : i, !list.keys && j < i ? i : j, entry};
+        list.event[kind][at[kind]++] = event;
+    });
+}
+
+/* The positions that the skin is measured from: as nlist_i_keep_reference. */
+__global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                                         nlist_real nowhere)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (i >= job.n || nlist_i_rests(list, job.facts)) return;
+    int const to = nlist_i_to(list), dim = list.desc.dim;
+    int32_t const was = job.rename ? job.old_of[i] : -1;
+    nlist_real *const reference = list.rows[to].reference + (size_t)i * dim;
+    nlist_real p[3] = {nowhere, nowhere, nowhere};
+    if (was >= 0) nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
+    else if (!job.rename && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
+    for (int a = 0; a < dim; a++) reference[a] = p[a];
+}
+
+/* All has fitted: the new rows are the list. */
+__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts)
+{
+    const nlist &list = device.list;
+    if (nlist_i_rests(list, facts)) return;
+    int const to = nlist_i_to(list);
+    facts->full = !nlist_i_fitted(list, facts, to);
+    if (facts->full && list.d_current) return;
+    if (list.d_current) facts->current = to;
+    facts->filled++;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: in order
+   ------------------------------------------------------------------------------------------------ */
+
+template <class Source>
+nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const Source &source, cudaStream_t stream)
+{
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS), *offsets = nullptr;
+    nlist_result result = NLIST_OK;
+    if (nlist_i_counts_first(&gpu->device.list.desc)) {
+        offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
+        result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_count_kernel<Source>, gpu->device, job, source, lengths);
+        if (result == NLIST_OK) result = nlist_i_scan(gpu, job.n, stream);
+    }
+    if (result != NLIST_OK) return result;
+    if (gpu->device.list.desc.layout == NLIST_COMPACT)
+        return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_compact_kernel<Source>, gpu->device, job, source, offsets);
+    return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>, gpu->device, job, source, offsets);
+}
+
+template <class Carry>
+nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
+{
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS), *const offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
+    int32_t const n[2] = {gpu->device.list.rows[0].n, gpu->device.list.rows[1].n};
+    int32_t const most = n[0] > n[1] ? n[0] : n[1];
+    nlist_result result = NLIST_OK;
+    for (int ended = 0; ended < 2 && result == NLIST_OK; ended++) {
+        int32_t const rows = ended ? most : job.n; /* rows that an older generation does not have are empty */
+        result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_count_events_kernel<Carry>, gpu->device, job, carry,
+                                ended != 0, rows, lengths);
+        if (result == NLIST_OK) result = nlist_i_scan(gpu, rows, stream);
+        if (result == NLIST_OK)
+            result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_write_events_kernel<Carry>, gpu->device, job,
+                                    carry, ended != 0, rows, offsets);
+    }
+    return result;
+}
+
+/* Everything behind the search. */
+template <class Carry> nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_result result = NLIST_OK;
+    if (list->desc.skin > 0)
+        result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_reference_kernel, gpu->device, job, (nlist_real)NAN);
+    if (result == NLIST_OK && list->desc.history > 0)
+        result = nlist_i_carry_history(gpu, job, carry, stream);
+    if (result == NLIST_OK && list->desc.events && !job.rename) result = nlist_i_find_events(gpu, job, carry, stream);
+    if (result != NLIST_OK) return result;
+    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job.facts);
+}
+
+/* Facts, and the second generation where the list is to be compared with. A list that was built without history has nothing to
+   compare with: it is forgotten. */
+nlist_result nlist_i_take_generations(nlist_cuda *gpu, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_result const result = nlist_i_take_facts(gpu, stream);
+    if (result != NLIST_OK) return result;
+    bool const twice = nlist_i_is_twice(&list->desc);
+    if (twice && !list->remembers &&
+        nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->filled, 0, sizeof gpu->d_facts->filled, stream)))
+        return NLIST_CUDA_ERROR;
+    list->remembers = twice;
+    if (twice) list->d_current = &gpu->d_facts->current;
+    return NLIST_OK;
+}
+
+/* Memory, and what comes before the search. */
+nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_result result = nlist_i_take_generations(gpu, stream);
+    if (result != NLIST_OK) return result;
+    bool const uids = list->n > 0 && list->desc.half && nlist_i_cuda_twice(gpu) && (job->rename || list->rows[0].uid || list->rows[1].uid);
+    result = nlist_i_shape(gpu, job->n, uids, stream);
+    if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
+    int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
+    if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
+    job->facts = gpu->d_facts;
+    if (result == NLIST_OK) result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->rename != nullptr);
+    if (result == NLIST_OK && list->desc.radii && !job->rename)
+        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_radii_kernel, gpu->device, *job);
+    if (result == NLIST_OK && uids) {
+        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_uids_kernel, gpu->device, *job, list->next_uid);
+        list->next_uid += job->n;
+    } else if (result == NLIST_OK) {
+        list->next_uid = job->n;
+    }
+    return result;
+}
+
+/* Takes over desc, as nlist_i_begin does for the host. */
+nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int keys, nlist *before, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_cuda_allocator const had = list->desc.cuda_allocator;
+    nlist_desc resolved;
+    bool holds = false;
+    gpu->stream = stream;
+    for (const nlist_block &block : list->block) holds |= block.memory != nullptr;
+    for (const nlist_block &block : gpu->scratch) holds |= block.memory != nullptr;
+    *before = *list;
+    nlist_result result = nlist_defaults(&resolved, desc);
+    if (result != NLIST_OK) return result;
+    nlist_cuda_allocator const given = resolved.cuda_allocator;
+    if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) return NLIST_BAD_ALLOCATOR;
+    resolved.allocator = list->desc.allocator; /* the host's is of no use here */
+    result = nlist_i_check_change(list, &resolved, keys);
+    if (result != NLIST_OK) return result;
+    if (resolved.layout == NLIST_STATIC)
+        while (resolved.width < gpu->wanted_width && resolved.width < 1024)
+            resolved.width = resolved.width * 2 < 1024 ? resolved.width * 2 : 1024;
+    list->desc = resolved;
+    list->keys = keys;
+    nlist_i_axes(list);
+    return NLIST_OK;
+}
+
+/* A refusal: everything is as before. */
+nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result result)
+{
+    nlist *list = &gpu->device.list;
+    list->desc = before.desc;
+    list->keys = before.keys;
+    memcpy(list->axis, before.axis, sizeof list->axis);
+    return nlist_i_give_back(list, result);
+}
+
+/* What builds from positions refuse. */
+nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist_real *d_pos, size_t stride, int32_t n)
+{
+    nlist *list = &gpu->device.list;
+    nlist_real const reach = nlist_i_gap(&list->desc);
+    memset(job, 0, sizeof *job);
+    job->pos = d_pos;
+    job->n = n;
+    job->stride = nlist_i_stride(stride, list->desc.dim);
+    if (n < 0 || (n > 0 && !d_pos) || job->stride == 0) return NLIST_BAD_ARGUMENT;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (n > 0 && !list->desc.radii && !(reach * reach >= NLIST_I_REAL_MIN)) return NLIST_BAD_RADIUS;
+    return n == 0 || nlist_i_periods_fit(list, 0) ? NLIST_OK : NLIST_BAD_PERIOD;
+}
+
+/* The end of a call: arrays were borrowed. */
+nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, nlist_result result)
+{
+    nlist *list = &gpu->device.list;
+    if (result == NLIST_OK) list->n = job.n;
+    else if (!list->rows[0].count && !list->rows[1].count) list->n = 0; /* the memory is gone */
+    return nlist_i_give_back(list, result);
+}
+
+/* A build, and again with more memory where something did not fit, if desc.grow says so. */
+template <class Search, class Carry>
+nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, Search search, const Carry &carry, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    nlist_desc const borrowed = list->desc;
+    int64_t const next_uid = list->next_uid;
+    gpu->by_index = job.rename || !job.pos;
+    for (;;) {
+        nlist_result result = nlist_i_start_build(gpu, &job, stream);
+        if (result == NLIST_OK) result = search(job);
+        if (result == NLIST_OK) result = nlist_i_finish_build(gpu, job, carry, stream);
+        result = nlist_i_cuda_end(gpu, job, result);
+        if (result != NLIST_OK || !borrowed.grow) return result;
+        int64_t const had_entries = gpu->wanted_entries;
+        int32_t const had_width = list->desc.width;
+        result = nlist_cuda_check(gpu, stream);
+        if (result != NLIST_ROW_FULL && result != NLIST_LIST_FULL) return result;
+        list->desc = borrowed;
+        list->desc.width = had_width;
+        list->next_uid = next_uid;
+        while (list->desc.layout == NLIST_STATIC && list->desc.width < gpu->wanted_width && list->desc.width < 1024)
+            list->desc.width = list->desc.width * 2 < 1024 ? list->desc.width * 2 : 1024;
+        if (gpu->wanted_entries == had_entries && list->desc.width == had_width) return nlist_i_give_back(list, result);
+    }
+}
+
+} /* namespace */
+
+/* ------------------------------------------------------------------------------------------------
+   >>sources: what the header declares
+   ------------------------------------------------------------------------------------------------ */
+
+extern "C" {
+
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
+                                              struct CUstream_st *stream)
+{
+    nlist_i_job job;
+    nlist before;
+    if (!gpu) return NLIST_BAD_ARGUMENT;
+    nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
+    if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
+    if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
+    return nlist_i_cuda_build(
+        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_brute_source{}, stream); },
+        nlist_i_plain_carry{}, stream);
+}
+
+} /* extern "C" */
+
+namespace {
+
+/* A key per pair and way: row above partner; all ones where this way is not listed. */
+__global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+                                    const int32_t *pair, int64_t m, uint64_t *key)
+{
+    int64_t const turn = nlist_i_global_thread(), p = turn / 2;
+    if (p >= m || nlist_i_rests(device.list, job.facts)) return;
+    const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
+    int32_t const i = pair[2 * p + turn % 2], j = pair[2 * p + 1 - turn % 2];
+    bool const exist = i >= 0 && i < job.n && j >= 0 && j < job.n && i != j;
+    if (!exist) nlist_i_report(job.facts, p < INT32_MAX ? (int32_t)p : INT32_MAX - 1);
+    bool const lists = exist && nlist_i_may_list(&device.list.desc, rows.uid, i, j);
+    key[turn] = lists ? (uint64_t)(uint32_t)i << 32 | (uint32_t)j : ~(uint64_t)0;
+}
+
+/* Memory for m pairs as keys, twice, and for their sort. */
+nlist_result nlist_i_take_keys(nlist_cuda *gpu, int64_t m, size_t *temp, cudaStream_t stream)
+{
+    cub::DoubleBuffer<uint64_t> keys;
+    *temp = 0;
+    if (nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(nullptr, *temp, keys, 2 * m, 0, 64, stream))) return NLIST_CUDA_ERROR;
+    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_A], 2 * m, sizeof(uint64_t), stream);
+    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_B], 2 * m, sizeof(uint64_t), stream);
+    return result == NLIST_OK ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)*temp, 1, stream) : result;
+}
+
+nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, const int32_t *d_pair, int64_t m, cudaStream_t stream)
+{
+    nlist_i_pairs_source source = {nullptr, 2 * m};
+    size_t temp = 0;
+    nlist_result result = m > 0 ? nlist_i_take_keys(gpu, m, &temp, stream) : NLIST_OK;
+    if (result == NLIST_OK)
+        result = nlist_i_launch(gpu, stream, 2 * m, nlist_i_block, nlist_i_keys_kernel, gpu->device, job, d_pair, m,
+                                nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A));
+    cub::DoubleBuffer<uint64_t> keys(nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A), nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_B));
+    if (result == NLIST_OK && m > 0 &&
+        nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(gpu->scratch[NLIST_I_TEMP].memory, temp, keys, 2 * m, 0, 64, stream)))
+        result = NLIST_CUDA_ERROR;
+    source.key = keys.Current();
+    return result == NLIST_OK ? nlist_i_find_rows(gpu, job, source, stream) : result;
+}
+
+} /* namespace */
+
+extern "C" {
+
+NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc, const int32_t *d_pair, int64_t m, int32_t n,
+                                              struct CUstream_st *stream)
+{
+    nlist_i_job job = {};
+    nlist before;
+    if (!gpu || n < 0 || m < 0 || (m > 0 && !d_pair)) return NLIST_BAD_ARGUMENT;
+    if (n > NLIST_I_INT_MAX || m > NLIST_I_INT_MAX / 2) return NLIST_TOO_MANY;
+    nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
+    if (result == NLIST_OK && gpu->device.list.desc.skin > 0) result = NLIST_BAD_SKIN;
+    if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
+    job.n = n;
+    gpu->device.list.bad_id = -1;
+    return nlist_i_cuda_build(
+        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream); }, nlist_i_plain_carry{},
+        stream);
+}
+
+} /* extern "C" */
+
+#ifdef NLIST_I_UGRID_CUDA
+namespace {
+
+/* Does the order of the entries in a cell repeat itself from run to run? */
+bool nlist_i_ordered(const ugrid *grid) { return grid->desc.method == UGRID_SORT || grid->desc.deterministic; }
+
+template <ugrid_path Path>
+nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_device &view, cudaStream_t stream)
+{
+    const nlist *list = &gpu->device.list;
+    uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
+    bool const renamed = list->rows[0].uid || list->rows[1].uid;
+    if (!renamed && nlist_i_plain(&list->desc, nullptr))
+        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
+    return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
+}
+
+nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid, cudaStream_t stream)
+{
+    ugrid_device view = grid->device;
+    if (ugrid_has_ranges(&view.grid)) view.grid.desc.walk = view.grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    ugrid_path const path = ugrid_path_of(&view.grid);
+    if (path == UGRID_PATH_WALK) return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
+    nlist_result const result = nlist_i_take_words(gpu, job.n, stream);
+    if (result != NLIST_OK) return result;
+    if (path == UGRID_PATH_STRIPS) return nlist_i_find_in_records<UGRID_PATH_STRIPS>(gpu, job, view, stream);
+    if (path == UGRID_PATH_IMAGES) return nlist_i_find_in_records<UGRID_PATH_IMAGES>(gpu, job, view, stream);
+    return nlist_i_find_in_records<UGRID_PATH_RANGES>(gpu, job, view, stream);
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc, const ugrid_cuda *grid,
+                                                         const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+{
+    nlist_i_job job;
+    nlist before;
+    if (!gpu || !desc || !grid) return NLIST_BAD_ARGUMENT;
+    nlist_desc const resolved = nlist_i_ugrid_desc(desc);
+    nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 0, &before, stream);
+    if (result == NLIST_OK) result = nlist_i_check_ugrid(&gpu->device.list, &grid->device.grid, n);
+    if (result == NLIST_OK && gpu->device.list.desc.deterministic && n > 0 && !nlist_i_ordered(&grid->device.grid)) result = NLIST_BAD_SOURCE;
+    if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(&gpu->device.list, &grid->device.grid);
+    if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
+    if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
+    return nlist_i_cuda_build(
+        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); }, nlist_i_plain_carry{}, stream);
+}
+#endif
+
+#ifdef NLIST_I_LBVH_CUDA
+NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree,
+                                                        const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+{
+    nlist_i_job job;
+    nlist before;
+    if (!gpu || !tree) return NLIST_BAD_ARGUMENT;
+    nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
+    if (result == NLIST_OK && tree->device.tree.n != n) result = NLIST_BAD_SOURCE;
+    if (result == NLIST_OK && n > 0 && tree->device.tree.desc.dim != gpu->device.list.desc.dim) result = NLIST_BAD_DIM;
+    if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
+    if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
+    return nlist_i_cuda_build(
+        gpu, job,
+        [&](const nlist_i_job &with) {
+            nlist_result const measured =
+                nlist_i_launch(gpu, stream, with.n, nlist_i_block, nlist_i_sticks_kernel, gpu->device, with, tree->device);
+            return measured == NLIST_OK ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream) : measured;
+        },
+        nlist_i_plain_carry{}, stream);
+}
+
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree,
+                                                        const nlist_mesh *mesh, const nlist_real *d_pos, size_t stride, int32_t n,
+                                                        struct CUstream_st *stream)
+{
+    nlist_i_job job;
+    nlist before;
+    if (!gpu || !desc || !tree || !mesh) return NLIST_BAD_ARGUMENT;
+    nlist_desc const resolved = nlist_i_mesh_desc(desc);
+    nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 1, &before, stream);
+    if (result == NLIST_OK) {
+        lbvh const host_view = tree->device.tree;
+        result = nlist_i_check_mesh(&gpu->device.list.desc, &host_view, mesh);
+    }
+    if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
+    if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
+    return nlist_i_cuda_build(
+        gpu, job,
+        [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_mesh_source{tree->device, *mesh}, stream); },
+        nlist_i_mesh_carry{*mesh}, stream);
+}
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>skin
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+__global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device, const nlist_real *pos, size_t stride, int32_t n,
+                                     nlist_cuda_facts *facts)
+{
+    int32_t const i = nlist_i_thread();
+    const nlist_rows &rows = *nlist_i_rows(&device.list);
+    bool moved = i < n; /* where there is no list yet */
+    if (facts->filled > 0) moved = moved && (i >= rows.n || nlist_i_has_moved(&device.list, &rows, pos, stride, i));
+    unsigned const movers = __ballot_sync(0xFFFFFFFFu, moved);
+    if (threadIdx.x % 32 == 0 && movers) atomicAdd(&facts->moved, __popc(movers));
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride, struct CUstream_st *stream)
+{
+    if (!gpu) return NLIST_BAD_ARGUMENT;
+    nlist *list = &gpu->device.list;
+    int32_t const n = list->n > 0 ? list->n : list->rows[0].n; /* reserved, and not built yet */
+    if (n == 0) return NLIST_OK;
+    size_t const bytes = nlist_i_stride(stride, list->desc.dim);
+    if (!d_pos || bytes == 0) return NLIST_BAD_ARGUMENT;
+    if (!(list->desc.skin > 0)) return NLIST_BAD_SKIN;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 0, sizeof gpu->d_facts->moved, stream))) return NLIST_CUDA_ERROR;
+    return nlist_i_launch(gpu, stream, n, nlist_i_block, nlist_i_moved_kernel, gpu->device, d_pos, bytes, n, gpu->d_facts);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>remap
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+/* Of those that are given one name the first keeps it: a minimum, whatever the order. (-1 is the largest unsigned number.) */
+__global__ void nlist_i_name_kernel(const int32_t *new_id, int32_t n_old, int32_t n, int32_t *old_of)
+{
+    int32_t const i = nlist_i_thread();
+    if (i < n_old && new_id[i] >= 0 && new_id[i] < n) atomicMin((unsigned *)&old_of[new_id[i]], (unsigned)i);
+}
+
+/* The names that are valid; others are -1, and reported. */
+__global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t n_old, int32_t n, const int32_t *old_of, int32_t *rename,
+                                      nlist_cuda_facts *facts)
+{
+    int32_t const i = nlist_i_thread();
+    if (i >= n_old) return;
+    bool const named = new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
+    rename[i] = named ? new_id[i] : -1;
+    if (!named && new_id[i] != -1) nlist_i_report(facts, i);
+}
+
+/* Old names of new particles, new names of old ones. */
+nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, cudaStream_t stream)
+{
+    int32_t const n_old = gpu->device.list.n;
+    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t), stream);
+    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RENAME], n_old, sizeof(int32_t), stream);
+    if (result != NLIST_OK) return result;
+    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    if (n > 0 && nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream))) return NLIST_CUDA_ERROR;
+    result = nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_name_kernel, d_new_id, n_old, n, old_of);
+    if (result != NLIST_OK) return result;
+    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, n_old, n, old_of, rename, gpu->d_facts);
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream)
+{
+    nlist_i_job job = {};
+    if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
+    nlist *list = &gpu->device.list;
+    if (list->n == 0) return NLIST_NOT_BUILT;
+    if (!d_new_id) return NLIST_BAD_ARGUMENT;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    gpu->stream = stream;
+    list->d_current = &gpu->d_facts->current; /* from now on this list is kept twice */
+    list->desc.if_moved = 0;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream))) return NLIST_CUDA_ERROR;
+    job.n = n;
+    nlist_result result = nlist_i_cuda_work(gpu, n > list->n ? n : list->n, stream);
+    if (result == NLIST_OK) result = nlist_i_names(gpu, d_new_id, n, stream);
+    if (result != NLIST_OK) return result;
+    job.old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF);
+    job.rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    return nlist_i_cuda_build(
+        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream); },
+        nlist_i_plain_carry{}, stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>process
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+__global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_t numbers, double unit, nlist_real *sums)
+{
+    int64_t const k = nlist_i_global_thread();
+    if (k < numbers) sums[k] += nlist_i_from_units((int64_t)units[k], unit);
+}
+
+nlist_result nlist_i_take_units(nlist_cuda *gpu, int64_t numbers, cudaStream_t stream)
+{
+    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_UNITS], numbers, sizeof(unsigned long long), stream);
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, const nlist_real *d_sums,
+                                                         unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream)
+{
+    if (!gpu || !how) return NLIST_BAD_ARGUMENT;
+    nlist *list = &gpu->device.list;
+    int64_t const numbers = (int64_t)list->n * values;
+    nlist_result result = nlist_i_check_sum(list, how, values);
+    if (result != NLIST_OK || list->n == 0) return result;
+    if (how->values != 0 && how->values != values) return NLIST_BAD_VALUES;
+    if (!d_sums) return NLIST_BAD_ARGUMENT;
+    *mode = nlist_i_mode(list, how->mode);
+    if (!(how->unit > 0)) return NLIST_OK;
+    result = nlist_i_take_units(gpu, numbers, stream);
+    if (result != NLIST_OK) return result;
+    *units = nlist_i_scratch<unsigned long long>(gpu, NLIST_I_UNITS);
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0, sizeof gpu->d_facts->overflow, stream))) return NLIST_CUDA_ERROR;
+    return nlist_i_failed(gpu, cudaMemsetAsync(*units, 0, (size_t)numbers * sizeof **units, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+}
+
+NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, nlist_real *d_sums,
+                                                       const unsigned long long *units, struct CUstream_st *stream)
+{
+    int64_t const numbers = (int64_t)gpu->device.list.n * values;
+    return nlist_i_launch(gpu, stream, numbers, nlist_i_block, nlist_i_add_units_kernel, units, numbers, how->unit, d_sums);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>reserve, >>check
+   ------------------------------------------------------------------------------------------------ */
+
+NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
+                                                     struct CUstream_st *stream)
+{
+    if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
+    if (values < 0 || values > NLIST_I_VALUES) return NLIST_BAD_VALUES;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    nlist *list = &gpu->device.list;
+    nlist before;
+    int32_t const had = list->n;
+    list->n = 0; /* so that anything may change */
+    nlist_result result = nlist_i_cuda_begin(gpu, desc, list->keys, &before, stream);
+    if (result != NLIST_OK) {
+        list->n = had;
+        return result;
+    }
+    result = nlist_i_take_generations(gpu, stream);
+    if (result == NLIST_OK && nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)))
+        result = NLIST_CUDA_ERROR;
+    if (result == NLIST_OK) result = nlist_i_shape(gpu, n, false, stream);
+    if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
+    if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, n, stream);
+    if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
+    if (result == NLIST_OK) result = nlist_i_take_units(gpu, (int64_t)n * values, stream);
+    list->total = list->next_uid = 0;
+    result = nlist_i_give_back(list, result);
+    if (result == NLIST_OK && nlist_i_failed(gpu, cudaStreamSynchronize(stream))) result = NLIST_CUDA_ERROR;
+    return result;
+}
+
+NLIST_API void nlist_cuda_free(nlist_cuda *gpu)
+{
+    if (!gpu) return;
+    for (nlist_block &block : gpu->device.list.block) nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
+    for (nlist_block &block : gpu->scratch) nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
+    memset(gpu, 0, sizeof *gpu);
+}
+
+namespace {
+
+/* Entries of all rows. */
+__global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts)
+{
+    const nlist_rows &rows = *nlist_i_rows(&device.list);
+    long long sum = 0;
+    if (facts->filled == 0) return;
+    for (int64_t i = nlist_i_global_thread(); i < rows.n; i += nlist_i_all_threads()) sum += rows.count[i];
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
+    if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd((unsigned long long *)&facts->total, (unsigned long long)sum);
+}
+
+/* What the facts say to the host's copy of the list. */
+void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
+{
+    nlist *list = &gpu->device.list;
+    list->current = facts.current;
+    list->n = facts.filled > 0 ? list->rows[facts.current].n : 0;
+    list->total = (int64_t)facts.total;
+    list->needed_width = facts.needed_width;
+    list->bad_id = facts.first_bad ? INT32_MAX - facts.first_bad : -1;
+    list->needed_entries = 0;
+    for (int g = 0; g < 2; g++) {
+        int64_t const entries = (int64_t)facts.entries[g];
+        list->rows[g].touched_count = facts.touched[g];
+        list->rows[g].entries = entries < list->rows[g].capacity ? entries : list->rows[g].capacity;
+    }
+    for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++) list->event_count[kind] = (int64_t)facts.events[kind];
+    int const written = facts.full && list->d_current ? 1 - facts.current : facts.current;
+    if (list->rows[written].partner) list->needed_entries = (int64_t)facts.entries[written];
+}
+
+/* What the last call met. */
+nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
+{
+    nlist *list = &gpu->device.list;
+    if (facts.sticks_bits >= 0x7F800000) return NLIST_BAD_SOURCE;
+    if (facts.full && list->desc.layout == NLIST_STATIC) {
+        gpu->wanted_width = facts.needed_width;
+        return NLIST_ROW_FULL;
+    }
+    if (facts.full) {
+        gpu->wanted_entries = list->needed_entries;
+        return nlist_i_has_rest(&list->desc) && list->needed_entries > NLIST_I_INT_MAX ? NLIST_TOO_MANY : NLIST_LIST_FULL;
+    }
+    if (facts.first_bad) return gpu->by_index ? NLIST_BAD_INDEX : NLIST_NOT_FINITE;
+    float largest;
+    memcpy(&largest, &facts.reach_bits, sizeof largest);
+    if (!nlist_i_periods_fit(list, (nlist_real)largest)) return NLIST_BAD_PERIOD;
+    return facts.overflow ? NLIST_SUM_OVERFLOW : NLIST_OK;
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream)
+{
+    nlist_cuda_facts facts;
+    if (!gpu) return NLIST_BAD_ARGUMENT;
+    nlist *list = &gpu->device.list;
+    if (!gpu->d_facts) return NLIST_OK;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->total, 0, sizeof gpu->d_facts->total, stream))) return NLIST_CUDA_ERROR;
+    int64_t const threads = list->n < nlist_i_round_threads ? (list->n + 255) / 256 * 256 : nlist_i_round_threads;
+    nlist_result result = nlist_i_launch(gpu, stream, threads, nlist_i_block, nlist_i_total_kernel, gpu->device, gpu->d_facts);
+    if (result == NLIST_OK) result = nlist_i_fetch_facts(gpu, &facts, stream);
+    if (result != NLIST_OK) return result;
+    nlist_i_tell_host(gpu, facts);
+    return nlist_i_verdict(gpu, facts);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>transfer
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+struct nlist_i_copy { void *to; const void *from; size_t bytes; };
+
+/* What there is to copy between two generations of one shape. */
+int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_desc *desc, nlist_i_copy copy[NLIST_I_GENERATION])
+{
+    size_t const n = (size_t)from->n, slots = n * (size_t)from->width, entries = (size_t)from->entries, word = sizeof(int32_t);
+    nlist_i_copy const all[] = {
+        {to->count, from->count, n * word}, {to->slot, from->slot, slots * word}, {to->start, from->start, n > 0 ? (n + 1) * sizeof(int64_t) : 0},
+        {to->partner, from->partner, entries * word}, {to->own, from->own, entries * word}, {to->link, from->link, entries * word},
+        {to->head, from->head, n * word}, {to->touched, from->touched, (size_t)from->touched_count * word},
+        {to->uid, from->uid, n * sizeof(int64_t)}, {to->reference, from->reference, n * (size_t)desc->dim * sizeof(nlist_real)},
+        {to->history, from->history, (slots + entries) * (size_t)desc->history}};
+    int copies = 0;
+    for (const nlist_i_copy &one : all)
+        if (one.to && one.from && one.bytes > 0) copy[copies++] = one;
+    return copies;
+}
+
+nlist_result nlist_i_copy_all(nlist_cuda *gpu, const nlist_i_copy *copy, int copies, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    for (int c = 0; c < copies; c++)
+        if (nlist_i_failed(gpu, cudaMemcpyAsync(copy[c].to, copy[c].from, copy[c].bytes, kind, stream))) return NLIST_CUDA_ERROR;
+    return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream)
+{
+    nlist_i_copy copy[NLIST_I_GENERATION];
+    nlist_cuda_facts facts = {};
+    nlist before;
+    if (!gpu || !list) return NLIST_BAD_ARGUMENT;
+    if (list->n == 0) return NLIST_NOT_BUILT;
+    const nlist_rows *from = &list->rows[list->current];
+    nlist_desc desc = list->desc;
+    nlist *to = &gpu->device.list;
+    desc.cuda_allocator = to->desc.cuda_allocator;
+    desc.capacity = from->entries > desc.capacity ? from->entries : desc.capacity;
+    int32_t const had = to->n;
+    to->n = 0;
+    nlist_result result = nlist_i_cuda_begin(gpu, &desc, list->keys, &before, stream);
+    if (result != NLIST_OK) {
+        to->n = had;
+        return result;
+    }
+    result = nlist_i_take_generations(gpu, stream);
+    if (result == NLIST_OK && nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof facts, stream))) result = NLIST_CUDA_ERROR;
+    if (result == NLIST_OK) result = nlist_i_shape(gpu, list->n, from->uid != nullptr, stream);
+    if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
+    if (result != NLIST_OK) return result;
+    memcpy(to->axis, list->axis, sizeof to->axis);
+    to->next_uid = list->next_uid;
+    to->total = list->total;
+    facts.filled = 1;
+    facts.entries[0] = (uint64_t)from->entries;
+    facts.touched[0] = from->touched_count;
+    if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream))) return NLIST_CUDA_ERROR;
+    result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy), cudaMemcpyHostToDevice, stream);
+    if (result == NLIST_OK) to->n = list->n;
+    return result;
+}
+
+namespace {
+
+/* Memory of the host for what comes down. */
+nlist_result nlist_i_take_download(nlist *list, const nlist *from)
+{
+    const nlist_rows *rows = &from->rows[from->current];
+    nlist_result result = nlist_i_take_generation(list, 0, rows->n, rows->entries, rows->uid != nullptr);
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events; kind++) {
+        result = nlist_i_grow(list, NLIST_I_EVENT + kind, from->event_count[kind], sizeof(nlist_event), 0);
+        list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
+    }
+    return result;
+}
+
+} /* namespace */
+
+NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream)
+{
+    nlist_i_copy copy[NLIST_I_GENERATION + NLIST_EVENT_KINDS];
+    nlist_cuda_facts facts;
+    if (!list || !gpu) return NLIST_BAD_ARGUMENT;
+    if (!gpu->d_facts) return NLIST_NOT_BUILT;
+    nlist_cuda view = *gpu;
+    nlist_result result = nlist_i_fetch_facts(&view, &facts, stream);
+    if (result != NLIST_OK) return result;
+    if (facts.filled == 0) return NLIST_NOT_BUILT;
+    if (facts.full && !view.device.list.d_current) return NLIST_NOT_BUILT; /* rows were cut: see nlist_cuda_check */
+    nlist_i_tell_host(&view, facts);
+    nlist const *const from = &view.device.list;
+    const nlist_rows *const rows = &from->rows[facts.current];
+    nlist_allocator const allocator = list->desc.allocator;
+    memset(list->rows, 0, sizeof list->rows);
+    list->n = 0;
+    list->desc = from->desc;
+    list->desc.allocator = allocator;
+    result = nlist_i_take_download(list, from);
+    if (result != NLIST_OK) return result;
+    int copies = nlist_i_copies(&list->rows[0], rows, &from->desc, copy);
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && from->desc.events; kind++) {
+        list->event_count[kind] = from->event_count[kind];
+        copy[copies] = {list->event[kind], from->event[kind], (size_t)from->event_count[kind] * sizeof(nlist_event)};
+        copies += copy[copies].bytes > 0;
+    }
+    result = nlist_i_copy_all(&view, copy, copies, cudaMemcpyDeviceToHost, stream);
+    if (result != NLIST_OK) return result;
+    memcpy(list->axis, from->axis, sizeof list->axis);
+    list->rows[0].entries = rows->entries;
+    list->rows[0].touched_count = rows->touched_count;
+    list->current = 0;
+    list->d_current = nullptr;
+    list->n = rows->n;
+    list->keys = from->keys;
+    list->next_uid = from->next_uid;
+    list->bad_id = from->bad_id;
+    list->remembers = nlist_i_is_twice(&list->desc);
+    list->total = 0;
+    for (int32_t i = 0; i < list->n; i++) list->total += list->rows[0].count[i];
+    return NLIST_OK;
+}

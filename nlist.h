@@ -1,0 +1,3286 @@
+/* nlist.h - v0.1.0 - neighbour and contact lists with history for particles in 2D and 3D: four layouts, C99 and CUDA.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/*
+   >>use
+
+   In one C or C++ file:             #include "ugrid.h"                      (or lbvh.h, or both: whatever finds the neighbours; their
+                                                                              own IMPLEMENTATION macros as told there)
+                                     #define NLIST_IMPLEMENTATION
+                                     #include "nlist.h"
+   everywhere else:                  #include "ugrid.h"
+                                     #include "nlist.h"
+   on the GPU, in one .cu file:      UGRID_CUDA, LBVH_CUDA as told there, and
+                                     #define NLIST_IMPLEMENTATION
+                                     #define NLIST_CUDA
+                                     #include "nlist.h"                      (needs cuda/nlist.cu beside it)
+   and in every file that calls it:  #define NLIST_CUDA before the include   (C files too: they need no CUDA header)
+
+   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there, nlist_build_ugrid where ugrid.h was
+   included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
+
+   Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
+   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused.
+
+   >>example: compiles as it stands
+
+       #define UGRID_IMPLEMENTATION
+       #include "ugrid.h"
+       #define NLIST_IMPLEMENTATION
+       #include "nlist.h"
+       #include <stdio.h>
+
+       int main(void)
+       {
+           float pos[] = {0.10f, 0.10f, 0.10f,   0.12f, 0.10f, 0.10f,   0.90f, 0.90f, 0.90f};
+           ugrid grid = {0};
+           ugrid_desc cells = {0};
+           nlist list = {0};
+           nlist_desc desc = {0};
+           int step, contacts = 0;
+           cells.max[0] = cells.max[1] = cells.max[2] = 1;       // the box 0 .. 1
+           cells.cell = 0.05f;
+           desc.radius = 0.05f;                                  // listed is who is no further away than that,
+           desc.half = 1;                                        // each pair once,
+           desc.history = sizeof(float);                         // and every pair keeps a number of its own
+           for (step = 0; step < 3; step++) {
+               nlist_each e;
+               nlist_result r;
+               ugrid_build(&grid, &cells, pos, 0, 3);
+               r = nlist_build_ugrid(&list, &desc, &grid, pos, 0, 3);
+               if (r != NLIST_OK) { puts(nlist_result_text(r)); return 1; }
+               e = nlist_of(&list, 0);
+               while (nlist_next(&e)) {
+                   float *steps_together = (float *)e.history;   // 0 when the contact begins, kept while it lasts
+                   *steps_together += 1;
+                   printf("0 and %d have been together for %g steps\n", e.id, *steps_together);
+                   contacts++;
+               }
+           }
+           nlist_free(&list);
+           ugrid_free(&grid);
+           return contacts == 3 ? 0 : 1;
+       }
+
+   >>options
+
+       name                  default   where              meaning
+       NLIST_IMPLEMENTATION  -         one file           makes the functions
+       NLIST_CUDA            -         all files, or none adds the GPU functions
+       NLIST_LOCAL           -         each file          functions are static: each file has its own (UGRID_STATIC's sibling:
+                                                          here NLIST_STATIC is a layout)
+       NLIST_API             extern    all files          linkage of the functions, for example a dllexport
+       NLIST_REAL            float     all files          float or double, that of ugrid.h and lbvh.h; a mixture does not link
+
+   >>rules
+
+   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load and nlist_validate allocate, by desc.allocator
+            (nlist_cuda_... as told there). Memory grows and is kept. Bytes per particle and per entry, in float:
+               STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
+               HYBRID 8 + 4 width, and 12 an entry that found no slot        skin: 12 a particle (2D: 8)
+            Lists with history or events are kept twice, the last one and the one before it, and desc.history bytes are added per entry.
+   Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
+   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
+            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back. A build that
+            is refused leaves the list as it was, with its history (out of memory leaves a list without history or events empty).
+   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the distance is listed.
+   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle is never its own neighbour; others on
+            top of it are.
+   Order    Row i holds the partners of particle i in the order in which the source has them: ugrid.h that of its lists, lbvh.h by
+            place, brute force and pairs by ascending id.
+   Half     A pair is in the row of one of the two: the lower id, and it stays there through every nlist_remap for as long as the list
+            lives. So what you keep about a contact never changes its sign.
+   Bits     Serial builds are the same every time. CUDA with desc.deterministic (and a source whose order is defined) makes the same
+            lists, events and history, bit for bit; sums too: see nlist_sums.
+
+   >>layout: which one
+
+       STATIC     `width` slots per particle: one read per row, the fastest to process; a row with more partners is an error that says
+                  how many slots it takes. For lists of known length: DEM with spheres of one size, 8 slots if half (Kureck, table 6.2).
+       DYNAMIC    pairs behind one counter, nothing wasted: where few particles have partners (walls), or where most entries do no work.
+       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and for handing on to others.
+                  Its CUDA build searches twice, to count and to fill.
+       HYBRID     `width` slots, and what does not fit goes to a DYNAMIC rest: the robust choice where row lengths vary (Kureck, 4.3).
+
+       row     STATIC, width 4         HYBRID, width 2            DYNAMIC                     COMPACT
+        0      [ 1  3  .  . ]          [ 1  3 ]  own   0 . .      own      0  0  1  3  3  3   start   0     2  3     6
+        1      [ 2  .  .  . ]          [ 2  . ]  rest  . . .      partner  1  3  2  4  5  6   partner 1  3  2  4  5  6
+        2      [ .  .  .  . ]          [ .  . ]                   link   : the row's next
+        3      [ 4  5  6  . ]          [ 4  5 ]  3: 6             head   : each row's first
+
+   >>history
+
+   desc.history bytes belong to every entry: all zero when the contact begins, yours to read and write while it lasts, carried over
+   when the list is built again, whatever the layout, and when particles are sorted, inserted or deleted (nlist_remap). Kureck (section
+   5.5) marks the old list, appends to it and sorts it; that more than halved his speed. Here the new list is made beside the old one, as
+   if there were no history, and then each entry looks for itself in the old row, which is short:
+
+       old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, and bring their bytes along
+       bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
+
+   @HISTORY_COST@
+   Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
+
+   >>walls
+
+   nlist_build_mesh lists particles against triangles. Neighbouring triangles share edges and corners, and a sphere that touches
+   such a place must feel one contact, not two or six; and while it rolls over a flat patch it must feel the faces only:
+
+            . p                 T's nearest point to p is q, on the edge that it shares with U. But U goes on towards p: its own
+        ____|\____              nearest point u is nearer. The contact at q is none: the surface has no end there. (T, edge) is
+          u   q                 dropped, (U, face) listed. Where q is as near for both, the triangle with the lower number
+        -- U --+-- T --         has the contact.
+
+   Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a face, an edge or a vertex of it. History goes with the key;
+   and when a contact wanders to the next triangle across an edge, it takes its history along, so that friction does not notice
+   the mesh.
+
+   >>sources
+
+   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation, master's thesis,
+             TU Graz 2016: layouts 4.1 to 4.3, processing 5.1 to 5.3, walls 5.4, history 4.4 and 5.5.
+   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to Optimize Atomic Operations;
+             Warp-Aggregated Atomics.
+   Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the skin).
+
+   >>limits
+
+   n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others 2^62; width up to 1024; history up to 4096
+   bytes. Distances in a periodic box are to the nearest image: radius + skin must not exceed half of a period. Triangles: 2^28, 3D, not
+   periodic, no skin. Radii must have a square that is a normal number.
+
+   >>not here
+
+   Finding neighbours (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several images of one particle; triclinic
+   boxes; file formats, threads, timers.
+
+   >>changes
+
+   0.1.0  first version
+*/
+
+#ifndef NLIST_H
+#define NLIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NLIST_VERSION_MAJOR 0
+#define NLIST_VERSION_MINOR 1
+#define NLIST_VERSION_PATCH 0
+
+/* ------------------------------------------------------------------------------------------------
+   >>options: compile-time choices (the table at the top says where each must be defined)
+   ------------------------------------------------------------------------------------------------ */
+
+#ifndef NLIST_REAL
+#define NLIST_REAL float
+#endif
+
+/* 1 for float, 2 for double: what the preprocessor can compare. */
+#define NLIST_I_REAL_float  1
+#define NLIST_I_REAL_double 2
+#define NLIST_I_PASTE(a, b) a##b
+#define NLIST_I_KIND_OF(real) NLIST_I_PASTE(NLIST_I_REAL_, real)
+#define NLIST_I_REAL_KIND NLIST_I_KIND_OF(NLIST_REAL)
+
+#if NLIST_I_REAL_KIND != 1 && NLIST_I_REAL_KIND != 2
+#error "nlist.h: NLIST_REAL must be float or double"
+#endif
+
+/* Who feeds this header is settled where it is included first. */
+#ifdef UGRID_H
+#define NLIST_I_UGRID
+#endif
+#ifdef LBVH_H
+#define NLIST_I_LBVH
+#endif
+#if defined(UGRID_H) && defined(UGRID_CUDA)
+#define NLIST_I_UGRID_CUDA
+#endif
+#if defined(LBVH_H) && defined(LBVH_CUDA)
+#define NLIST_I_LBVH_CUDA
+#endif
+
+#if defined(UGRID_H) && NLIST_I_REAL_KIND != UGRID_I_REAL_KIND
+#error "nlist.h: NLIST_REAL and UGRID_REAL must be the same"
+#endif
+
+#if defined(LBVH_H) && NLIST_I_REAL_KIND != LBVH_I_REAL_KIND
+#error "nlist.h: NLIST_REAL and LBVH_REAL must be the same"
+#endif
+
+#if defined(NLIST_IMPLEMENTATION) && defined(NLIST_CUDA) && !defined(__CUDACC__)
+#error "nlist.h: NLIST_IMPLEMENTATION with NLIST_CUDA needs nvcc: put both into one .cu file"
+#endif
+
+#ifndef NLIST_API
+#ifdef NLIST_LOCAL
+#if defined(__GNUC__) || defined(__clang__)
+#define NLIST_API __attribute__((unused)) static
+#else
+#define NLIST_API static
+#endif
+#else
+#define NLIST_API extern
+#endif
+#endif
+
+#ifdef __FAST_MATH__
+#error "nlist.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
+#endif
+
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define NLIST_FN static __host__ __device__ __forceinline__
+#else
+#define NLIST_FN static inline
+#endif
+
+/* In a double build every function gets a second name, so that a program which mixes
+   float and double builds does not link, instead of computing nonsense. */
+#if NLIST_I_REAL_KIND == 2
+#define nlist_version           nlist_f64_version
+#define nlist_result_text       nlist_f64_result_text
+#define nlist_defaults          nlist_f64_defaults
+#define nlist_reserve           nlist_f64_reserve
+#define nlist_build_brute       nlist_f64_build_brute
+#define nlist_build_pairs       nlist_f64_build_pairs
+#define nlist_build_ugrid       nlist_f64_build_ugrid
+#define nlist_build_lbvh        nlist_f64_build_lbvh
+#define nlist_build_mesh        nlist_f64_build_mesh
+#define nlist_free              nlist_f64_free
+#define nlist_bytes             nlist_f64_bytes
+#define nlist_moved             nlist_f64_moved
+#define nlist_remap             nlist_f64_remap
+#define nlist_sum               nlist_f64_sum
+#define nlist_pairs             nlist_f64_pairs
+#define nlist_save              nlist_f64_save
+#define nlist_load              nlist_f64_load
+#define nlist_validate          nlist_f64_validate
+#define nlist_cuda_reserve          nlist_f64_cuda_reserve
+#define nlist_cuda_build_brute      nlist_f64_cuda_build_brute
+#define nlist_cuda_build_pairs      nlist_f64_cuda_build_pairs
+#define nlist_cuda_build_ugrid      nlist_f64_cuda_build_ugrid
+#define nlist_cuda_build_lbvh       nlist_f64_cuda_build_lbvh
+#define nlist_cuda_build_mesh       nlist_f64_cuda_build_mesh
+#define nlist_cuda_check            nlist_f64_cuda_check
+#define nlist_cuda_free             nlist_f64_cuda_free
+#define nlist_cuda_moved            nlist_f64_cuda_moved
+#define nlist_cuda_remap            nlist_f64_cuda_remap
+#define nlist_cuda_upload           nlist_f64_cuda_upload
+#define nlist_cuda_download         nlist_f64_cuda_download
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>results
+   ------------------------------------------------------------------------------------------------ */
+
+/* One list makes the codes and their texts. */
+#define NLIST_RESULTS(X) \
+    X(NLIST_OK,               "all is well") \
+    X(NLIST_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is neither 0 nor a whole number of reals, at least dim") \
+    X(NLIST_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
+    X(NLIST_BAD_RADIUS,       "desc.radius must be positive (0: desc.radii are given, none negative), and the square of the reach a normal number") \
+    X(NLIST_BAD_SKIN,         "desc.skin must not be negative; lists of triangles and of given pairs have none, and a file without positions cannot serve one") \
+    X(NLIST_BAD_OPTION,       "desc.layout or how.mode has a value that does not exist, or triangles meet another layout than NLIST_DYNAMIC") \
+    X(NLIST_BAD_WIDTH,        "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, 16 or 32") \
+    X(NLIST_BAD_HISTORY,      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, desc.history, half, dim and the kind of list stay as they are") \
+    X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
+    X(NLIST_BAD_BOX,          "a periodic axis needs desc.min below desc.max, both finite") \
+    X(NLIST_BAD_PERIOD,       "the reach (radius + skin, and twice the largest of desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
+    X(NLIST_BAD_SOURCE,       "the grid or tree is empty or of another n, or desc.deterministic meets one without a defined order: UGRID_SORT, or deterministic there too") \
+    X(NLIST_BAD_EXCLUSIONS,   "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by serial builds)") \
+    X(NLIST_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nlist_free") \
+    X(NLIST_BAD_INDEX,        "an id is not in 0 .. n-1, a pair is a particle with itself, or two particles get one new id: list.bad_id is the first such pair or particle") \
+    X(NLIST_BAD_UNIT,         "how.unit must be positive and finite; a deterministic list needs one unless it is full and processed per particle or by NLIST_REDUCE in slots") \
+    X(NLIST_BAD_VALUES,       "how.values must be 1 .. 16, and that of the call") \
+    X(NLIST_SUM_OVERFLOW,     "a value is NaN, or 2^40 units or more: a larger how.unit") \
+    X(NLIST_NOT_FINITE,       "a position or radius is NaN or infinite: list.bad_id is the first such particle") \
+    X(NLIST_TOO_MANY,         "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, entries: use NLIST_COMPACT, or more slots") \
+    X(NLIST_ROW_FULL,         "a row of NLIST_STATIC has more than desc.width partners: set it to list.needed_width, set desc.grow, or use NLIST_HYBRID") \
+    X(NLIST_LIST_FULL,        "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
+    X(NLIST_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
+    X(NLIST_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(NLIST_NOT_BUILT,        "the list holds nothing this call can use: build it first (and see what the call needs)") \
+    X(NLIST_BAD_FILE,         "these bytes are not a list saved by this version, with this real type and byte order, undamaged") \
+    X(NLIST_INVALID,          "nlist_validate found the structure damaged") \
+    X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t")
+
+#define NLIST_I_CODE(code, text) code,
+typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
+
+/* ------------------------------------------------------------------------------------------------
+   >>desc: what to build. All zero but the radius is valid; every field says its default.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef NLIST_REAL nlist_real;
+
+/* How the entries are stored (>>layout). */
+typedef enum nlist_layout {
+    NLIST_COMPACT = 0,  /* rows of exact length, one after the other (Kureck section 4.2, figure 4.2) */
+    NLIST_STATIC,       /* desc.width slots per row (Kureck section 4.1) */
+    NLIST_DYNAMIC,      /* pairs behind one counter (Kureck section 4.2) */
+    NLIST_HYBRID        /* slots, and a dynamic rest (Kureck section 4.3) */
+} nlist_layout;
+
+/* What alloc returns must be aligned to 16 bytes, as malloc's is; else NLIST_BAD_ALLOCATOR. */
+typedef struct nlist_allocator {
+    void *(*alloc)(size_t bytes, void *user);
+    void (*free)(void *memory, size_t bytes, void *user);
+    void *user;
+} nlist_allocator;
+
+struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
+
+/* Device memory for nlist_cuda. What alloc returns must be usable in order on `stream`, and aligned to 256 bytes. */
+typedef struct nlist_cuda_allocator {
+    void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
+    void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
+    void *user;
+} nlist_cuda_allocator;
+
+/* On-off fields: 0 is off, anything else is on. Arrays are borrowed during a call only; CUDA: device memory. */
+typedef struct nlist_desc {
+    int32_t dim;                /* numbers per point, 2 or 3 (default: 3) */
+    nlist_real radius;          /* i and j are listed when no further apart than radius + radii[i] + radii[j] + skin (default with
+                                   radii: 0; else none). nlist_build_pairs takes your word and does not look at it. */
+    const nlist_real *radii;    /* [n] a radius per particle (default: none, all 0) */
+    nlist_real skin;            /* lists reach that much further, so that one build serves many steps (Verlet): until nlist_moved
+                                   finds someone who moved more than half of it (default: 0) */
+    nlist_layout layout;        /* (default: NLIST_COMPACT) */
+    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 for half lists, else 16) */
+    int32_t half;               /* 1 = each pair once, in the row of the lower id (default: 0, in both rows) */
+    int32_t history;            /* bytes kept per entry (default: 0) */
+    int32_t events;             /* 1 = list.begun, persisted, ended are filled by every build (default: 0) */
+    const uint32_t *masks;      /* [n] only pairs whose masks share a bit are listed (default: all are) */
+    const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded ones; it is enough to name a pair
+                                   in one of its two rows (default: none) */
+    const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] .. exclude[exclude_start[i+1] - 1] */
+    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. From a grid: the grid's own box counts, not this */
+    nlist_real min[3], max[3];  /* the box, on periodic axes */
+    int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), as the serial build makes them, in every bit, at
+                                   the cost of a second search for DYNAMIC and HYBRID (default: 0; the serial build always is) */
+    int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial (default: what it takes). CUDA (default:
+                                   COMPACT 16 n, DYNAMIC 8 n, HYBRID n; more once a check has found that more is needed) */
+    int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the build begins again, until all fits.
+                                   CUDA: the build then waits for the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
+    int32_t if_moved;           /* CUDA: 1 = the build does nothing, on the device, where the last nlist_cuda_moved found nobody (default: 0) */
+    nlist_allocator allocator;  /* (default: malloc and free) */
+    nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+} nlist_desc;
+
+/* ------------------------------------------------------------------------------------------------
+   >>list: the object. All zero is empty. Every array may be read by you.
+   ------------------------------------------------------------------------------------------------ */
+
+/* One generation of rows. An entry e is a slot (e = i * width + k) or, from n * width on, one of the rest (DYNAMIC: all of them);
+   COMPACT: an index in partner. */
+typedef struct nlist_rows {
+    int32_t n;              /* rows: particles */
+    int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
+    int64_t entries;        /* entries of partner in use: COMPACT, DYNAMIC, the rest of HYBRID (CUDA: -1, only the device knows) */
+    int64_t capacity;       /* entries that partner has room for */
+    int32_t touched_count;  /* DYNAMIC: rows that have entries (CUDA: -1, only the device knows) */
+    int32_t *count;         /* [n] partners of each row, whether they fitted or not */
+    int32_t *slot;          /* STATIC, HYBRID: [n * width] partners, -1 = unused, at the end of a row */
+    int64_t *start;         /* COMPACT: [n + 1] row i is partner[start[i]] .. partner[start[i+1] - 1] */
+    int32_t *partner;       /* COMPACT, DYNAMIC, HYBRID: [capacity] */
+    int32_t *own;           /* DYNAMIC, HYBRID: [capacity] the row that the entry belongs to */
+    int32_t *link;          /* DYNAMIC, HYBRID: [capacity] the row's next entry in partner, -1 = last */
+    int32_t *head;          /* DYNAMIC, HYBRID: [n] the row's first entry in partner, -1 = none */
+    int32_t *touched;       /* DYNAMIC: [touched_count] the rows that have entries (Kureck section 5.4) */
+    int64_t *uid;           /* after a nlist_remap, half lists: [n] what decides in whose row a pair is: the lower; else NULL */
+    nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
+    unsigned char *history; /* [n * width + capacity] times desc.history bytes, by entry; else NULL */
+} nlist_rows;
+
+/* A contact that began, persists or ended. */
+typedef struct nlist_event {
+    int32_t i, j;           /* ids: i < j; triangles: the particle and the key */
+    int64_t entry;          /* begun, persisted: its entry now; ended: its entry before (nlist_history_before) */
+} nlist_event;
+
+enum { NLIST_BEGUN, NLIST_PERSISTED, NLIST_ENDED, NLIST_EVENT_KINDS };
+
+/* One axis of the box. */
+typedef struct nlist_axis {
+    nlist_real min, max;
+    nlist_real length;      /* max - min where periodic, else 0 */
+    nlist_real half;        /* length / 2 where periodic, else the largest number: no distance exceeds it */
+    int32_t periodic;
+} nlist_axis;
+
+typedef struct nlist_block { void *memory; size_t bytes; } nlist_block;
+enum { NLIST_BLOCKS = 32 };
+
+typedef struct nlist {
+    nlist_desc desc;        /* as resolved: defaults filled in (its arrays are not kept) */
+    nlist_axis axis[3];
+    int32_t n;              /* particles */
+    int32_t keys;           /* 1: a list of triangles, ids are keys */
+    int32_t remembers;      /* 1: built with history or events, and the next build compares */
+    int32_t current;        /* rows[current] is the list, rows[1 - current] the one before */
+    const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
+    nlist_rows rows[2];
+    nlist_event *event[NLIST_EVENT_KINDS]; /* desc.events: contacts that began, persisted, ended with the last build */
+    int64_t event_count[NLIST_EVENT_KINDS];/* how many (CUDA: fetched by nlist_cuda_check) */
+    int64_t total;          /* entries in all rows (CUDA: fetched by nlist_cuda_check) */
+    int64_t next_uid;       /* no uid is as high: for particles that come later */
+    int32_t bad_id;         /* the first particle (or pair) that was refused, else -1 */
+    int32_t needed_width;   /* slots that the fullest row takes */
+    int64_t needed_entries; /* entries that partner must have room for */
+    int32_t cuda_error;     /* NLIST_CUDA_ERROR: the cudaError_t */
+    nlist_block block[NLIST_BLOCKS]; /* the memory behind the arrays */
+} nlist;
+
+/* ------------------------------------------------------------------------------------------------
+   >>api: functions. Unless a comment says otherwise, a call on a const nlist may run in many threads at once.
+   The iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
+   ------------------------------------------------------------------------------------------------ */
+
+/* The version of the implementation, 10000 * major + 100 * minor + patch. */
+NLIST_API int nlist_version(void);
+
+/* What a result means and which field to change. Never NULL. */
+NLIST_API const char *nlist_result_text(nlist_result result);
+
+/* `*out` = `*desc` with every default filled in. Any refusal of a build that depends on neither particles nor source. */
+NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
+
+/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these allocate nothing (but for the sort of
+   nlist_build_pairs, 8 bytes a pair and way). The list is empty afterwards. Not thread-safe on one list. */
+NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n, int64_t entries);
+
+/* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 = tightly packed). Building again
+   reuses the memory and, with desc.history, brings the history along: particle i is the same as before, particles from the old n on
+   are new (nlist_remap for everything else). After any refusal the list is as it was before, and bad_id, needed_width,
+   needed_entries say what was wrong. Not thread-safe on one list; different lists may be built at once.
+   Brute force, O(n^2): for tests, and for a few hundred particles. */
+NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t n);
+
+/* The same from pairs that you have found: ids pair[2 p] and pair[2 p + 1], m pairs in any order, repeated or not (they are listed
+   once). Masks and exclusions count; distances and the skin are yours. O(n + m log row). */
+NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair, int64_t m, int32_t n);
+
+#ifdef NLIST_I_UGRID
+/* The same through a grid that was built from these positions, of any method. Its cells should be about as wide as the reach
+   (radius + skin + twice the largest radius); other widths are right, and slower. O(n). */
+NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid, const nlist_real *pos, size_t stride,
+                                         int32_t n);
+#endif
+
+#ifdef NLIST_I_LBVH
+/* The same through a tree over these particles, element i is particle i: for radii that differ much. Fastest when the boxes hold
+   the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements are points. The list is right whatever the
+   boxes are, also when they are out of date. On periodic axes the search is made for each image. */
+NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_real *pos, size_t stride,
+                                        int32_t n);
+
+/* Triangles, as lbvh_build takes them. CUDA: device memory. */
+typedef struct nlist_mesh {
+    const nlist_real *vertices; /* 3 numbers per vertex */
+    size_t stride;              /* bytes between two vertices; without indices between two triangles (default: tightly packed) */
+    int32_t vertex_count;       /* with indices */
+    const int32_t *indices;     /* 3 per triangle (default: none, the corners come in threes) */
+    int32_t triangles;
+} nlist_mesh;
+
+/* Particles against triangles: row i has a key for each face, edge or vertex that is no further from particle i than radius +
+   radii[i], once (>>walls). tree: over these triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
+   NLIST_DYNAMIC; half, masks, exclusions and periodic axes do not apply. O(n log triangles). */
+NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
+                                        const nlist_real *pos, size_t stride, int32_t n);
+#endif
+
+/* Gives the memory back and empties the list; an empty list is fine. */
+NLIST_API void nlist_free(nlist *list);
+
+/* Bytes of memory that the list holds. */
+NLIST_API int64_t nlist_bytes(const nlist *list);
+
+/* Has any particle moved by more than half the skin since the build, or is there no list? Then `*moved` = 1: build again, before
+   it is used. (Two particles that each moved by half the skin could have come closer by all of it.) Needs desc.skin. O(n). */
+NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved);
+
+/* The particles were sorted, inserted or deleted, and the list follows: new_id[i] is what particle i is now called, 0 .. n-1, or -1: it
+   is gone, and its contacts with it. Names that nobody got belong to new particles without contacts. History, rows and the order in
+   a row are kept; events are as they were, in old names. new_id: as many as the list had particles; a permutation of ugrid.h:
+   grid.inverse. Positions of the skin's test go along; those of new particles are NaN, so that nlist_moved answers 1.
+   NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was. O(n + entries). */
+NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
+
+/* How contributions are added up (Kureck sections 5.1 to 5.3). Serially the modes differ in the order of the sum only. */
+typedef enum nlist_mode {
+    NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE for full lists; half lists: NLIST_REDUCE where it can, else NLIST_PER_CONTACT */
+    NLIST_PER_PARTICLE,     /* a thread goes through a row: no atomics for the row's own sum. DYNAMIC: only touched rows get one */
+    NLIST_PER_CONTACT,      /* a thread per entry, atomics for every sum */
+    NLIST_REDUCE            /* a thread per entry; threads of a warp that share a row add up first: slots by width (1, 2, 4, 8, 16
+                               or 32), the rest by key; of COMPACT, eight threads go through a row */
+} nlist_mode;
+
+/* Sums in fixed point do not depend on the order of adding, so `unit` makes any mode deterministic: each value is cut to a whole
+   number of units (towards 0), below 2^40 of them, and added in 64 bits. A unit of 2^-30 of the largest value to be expected
+   is finer than a float. Without: floats, whose last bits depend on the order (defined for full lists and NLIST_PER_PARTICLE, and for
+   full lists in slots and NLIST_REDUCE). */
+typedef struct nlist_sums {
+    int32_t values;         /* numbers summed per particle: 1 .. 16 */
+    nlist_mode mode;        /* (default: NLIST_AUTO) */
+    double unit;            /* (default: 0, add in floating point) */
+} nlist_sums;
+
+/* What contact i, j adds to own[values] of i and, in half lists, to other[values] of j; both are 0 before. history: the entry's
+   bytes, or NULL. Returns 0 when it adds nothing (the two do not touch), else 1. In full lists a pair is called for twice, and
+   `other` goes nowhere; in lists of triangles j is a key. */
+typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other);
+
+/* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers. With a unit: NLIST_SUM_OVERFLOW
+   leaves sums as they were. `list` is not const for the unit's work space only. O(entries). */
+NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn, void *user, nlist_real *sums);
+
+/* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs; shift (NULL, or 3
+   per pair): how many periods to add to the partner's position, as given in pos, for the image that is listed. `*needed`: how many
+   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is. */
+NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
+                                   size_t stride, int32_t *shift);
+
+/* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the size, also when it did not fit
+   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. */
+NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
+
+/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0; desc.skin needs
+   a file with positions. Damaged bytes are refused (NLIST_BAD_FILE), and then the list is as it was. The box comes from the file. */
+NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
+
+/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice. Safe on any
+   content of the arrays. For tests and students. Allocates n + entries bytes. O(n + entries * row). */
+NLIST_API nlist_result nlist_validate(const nlist *list);
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
+   NLIST_IMPLEMENTATION and NLIST_CUDA. All pointers d_... are device memory. Nothing here waits for
+   the GPU unless its comment says so; every launch error comes back as NLIST_CUDA_ERROR.
+   ------------------------------------------------------------------------------------------------ */
+
+#ifdef NLIST_CUDA
+
+/* What kernels take by value: a list whose arrays lie in device memory. A type of its own, so that host code
+   cannot walk through device pointers by accident. */
+typedef struct nlist_device { nlist list; } nlist_device;
+
+/* What the device knows, and the host only after nlist_cuda_check. */
+typedef struct nlist_cuda_facts {
+    int32_t current;            /* rows[current] is the list: a build turns it over when all has fitted, and not before */
+    int32_t filled;             /* builds that took effect */
+    int32_t needed_width;       /* of the last build: slots of the fullest row */
+    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), 0 = none */
+    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than half the skin */
+    int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
+    int32_t sticks_bits;        /* bits of how far a sphere sticks out of its box in the tree, at most, as a float */
+    int32_t touched[2];         /* by generation: rows that have entries */
+    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they fitted or not */
+    uint64_t total;             /* entries in all rows */
+    uint64_t events[NLIST_EVENT_KINDS];
+    int32_t overflow;           /* of the last nlist_cuda_sum with a unit: values beyond 2^40 units */
+    int32_t full;               /* of the last build: something did not fit */
+} nlist_cuda_facts;
+
+enum { NLIST_CUDA_SCRATCH = 12 };
+
+typedef struct nlist_cuda {
+    nlist_device device;        /* give this to your kernels */
+    nlist_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last call */
+    int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
+    int32_t wanted_width;
+    int32_t by_index;           /* the last call took ids from the caller: first_bad is a bad one */
+    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
+} nlist_cuda;
+
+/* Takes all memory that builds and sums over up to n particles need, `values` numbers a sum (0: no sums with a unit): after it they
+   allocate nothing, so that a step can be captured in a CUDA graph. Waits for the stream. The list is empty afterwards. */
+NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
+                                          struct CUstream_st *stream);
+
+/* As the builds above. Particles with NaN are left out, pairs with ids out of range too: nlist_cuda_check tells. What does not fit is
+   counted to the end: then, with history or events, the list before it stays the list; without, rows hold what fitted and `count` what
+   there was; either way nlist_cuda_check says so, and the next build takes the memory that was missing. (desc.grow does all that within
+   the call, and waits.) Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that within a
+   row is not. A build that needs other memory than the last (another n, width, capacity) waits for the stream where the list is kept
+   twice. The grid, tree and pos must be complete on `stream`. */
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
+                                              struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc, const int32_t *d_pair, int64_t m, int32_t n,
+                                              struct CUstream_st *stream);
+#ifdef NLIST_I_UGRID_CUDA
+NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc, const ugrid_cuda *grid, const nlist_real *d_pos,
+                                              size_t stride, int32_t n, struct CUstream_st *stream);
+#endif
+#ifdef NLIST_I_LBVH_CUDA
+NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree, const nlist_real *d_pos,
+                                             size_t stride, int32_t n, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree, const nlist_mesh *mesh,
+                                             const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream);
+#endif
+
+/* Waits for the stream and says what the last build, remap or sum met: NLIST_OK, NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL
+   (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_PERIOD, NLIST_SUM_OVERFLOW. Fetches total, event_count,
+   current, and entries and touched_count of both rows. */
+NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
+
+/* Gives the device memory back, in the order of the stream that the list was last used on: that stream must still exist. One
+   nlist_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
+
+/* As nlist_moved; the answer stays on the device, in d_facts->moved (where there is no list yet: n), for desc.if_moved of the next build,
+   for the condition of a graph, or for nlist_cuda_check's reader. */
+NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride, struct CUstream_st *stream);
+
+/* As nlist_remap. Names out of range or given twice are left out, and nlist_cuda_check tells. */
+NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream);
+
+/* Copies a host list to the device, and a device list into a host list: rows, history, reference positions, and (down) events. Both wait
+   for the stream. */
+NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream);
+
+#endif /* NLIST_CUDA */
+
+/* Stop here if you only need the API; the iterator is next, and is part of it. */
+
+/* ------------------------------------------------------------------------------------------------
+   >>numbers: what both sides must round alike
+   ------------------------------------------------------------------------------------------------ */
+
+/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+NLIST_FN nlist_real nlist_i_times(nlist_real a, nlist_real b)
+{
+#if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
+    return __fmul_rn(a, b);
+#elif defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+NLIST_FN int nlist_i_finite(nlist_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+
+NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0; }
+
+/* floor(t) as a real, for the count of periods; far numbers keep their value, as all of them are whole. No libm is called. */
+NLIST_FN nlist_real nlist_i_floor(nlist_real t)
+{
+    nlist_real const limit = (nlist_real)536870912;
+    nlist_real below;
+    if (!(t > -limit) || t >= limit) return t;
+    below = (nlist_real)(int32_t)t;
+    return below > t ? below - 1 : below;
+}
+
+/* The caller's point i, as given; p[2] = 0 in 2D. */
+NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_t i, nlist_real p[3])
+{
+    const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    p[0] = at[0];
+    p[1] = at[1];
+    p[2] = dim == 3 ? at[2] : 0;
+}
+
+/* x moved into the box of a periodic axis, as ugrid.h does it; elsewhere, inside the box, and when not finite, x itself. */
+NLIST_FN nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
+{
+    if (!axis->periodic || (x >= axis->min && x < axis->max) || !nlist_i_finite(x)) return x;
+    x -= nlist_i_times(axis->length, nlist_i_floor((x - axis->min) / axis->length));
+    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+}
+
+/* A particle's point, on periodic axes in the box: what distances are measured from. */
+NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, nlist_real p[3])
+{
+    int a;
+    nlist_i_load(pos, stride, list->desc.dim, i, p);
+    for (a = 0; a < 3; a++) p[a] = nlist_i_wrap(&list->axis[a], p[a]);
+}
+
+/* A difference of two coordinates in the box, to the nearest image. */
+NLIST_FN nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
+{
+    nlist_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
+    return d - above + below;
+}
+
+/* Square of the distance of two points in the box, rounded after every operation, so that both sides find the same pairs at the rim. */
+NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3], const nlist_real q[3])
+{
+    nlist_real const x = nlist_i_nearest(&list->axis[0], q[0] - p[0]), y = nlist_i_nearest(&list->axis[1], q[1] - p[1]),
+                     z = nlist_i_nearest(&list->axis[2], q[2] - p[2]);
+    return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
+}
+
+/* d = q - p for two of the caller's points, to the nearest image on periodic axes: for your force law. dim numbers. */
+NLIST_FN void nlist_offset(const nlist *list, const nlist_real *p, const nlist_real *q, nlist_real *d)
+{
+    int a;
+    for (a = 0; a < list->desc.dim; a++)
+        d[a] = nlist_i_nearest(&list->axis[a], nlist_i_wrap(&list->axis[a], q[a]) - nlist_i_wrap(&list->axis[a], p[a]));
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>each: the partners of a particle
+
+       nlist_each e = nlist_of(&list, i);
+       while (nlist_next(&e)) use(e.id, e.history);
+
+   and in a kernel the same on the list of a nlist_device. The slots or the compact row come first, then the row's chain in the rest.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct nlist_each {
+    int32_t id;         /* out: the partner; triangles: the key */
+    void *history;      /* out: the entry's bytes, or NULL */
+    int64_t entry;      /* out: the entry */
+    /* private */
+    const int32_t *ids; /* of slots, or of partner */
+    int64_t at, end;    /* what is left there */
+    int32_t rest;       /* next entry in partner, -1 = none */
+    int32_t bytes;      /* of history per entry */
+    int64_t slots;      /* entries before those of the rest */
+    const int32_t *partner, *link;
+    unsigned char *all_history;
+} nlist_each;
+
+/* The rows that are the list: on a GPU the device knows which. */
+NLIST_FN const nlist_rows *nlist_i_rows(const nlist *list)
+{
+    return &list->rows[list->d_current ? *list->d_current : list->current];
+}
+
+NLIST_FN nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
+{
+    nlist_each e;
+    e.id = -1;
+    e.entry = -1;
+    e.history = NULL;
+    e.ids = rows->slot;
+    e.at = e.end = 0;
+    e.rest = -1;
+    e.bytes = bytes;
+    e.slots = (int64_t)rows->n * rows->width;
+    e.partner = rows->partner;
+    e.link = rows->link;
+    e.all_history = rows->history;
+    if (i < 0 || i >= rows->n) return e;
+    if (rows->start) {
+        e.ids = rows->partner;
+        e.at = rows->start[i];
+        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity;
+        return e;
+    }
+    if (rows->slot) {
+        e.at = (int64_t)i * rows->width;
+        e.end = e.at + (rows->count[i] < rows->width ? rows->count[i] : rows->width);
+    }
+    if (rows->head) e.rest = rows->head[i];
+    return e;
+}
+
+/* The partners of particle i; none for an i that is not in the list. */
+NLIST_FN nlist_each nlist_of(const nlist *list, int32_t i) { return nlist_i_row(nlist_i_rows(list), list->desc.history, i); }
+
+/* The next partner; 0 when there are no more. */
+NLIST_FN int nlist_next(nlist_each *e)
+{
+    if (e->at < e->end) {
+        e->id = e->ids[e->at];
+        e->entry = e->at++;
+    } else if (e->rest >= 0) {
+        e->id = e->partner[e->rest];
+        e->entry = e->slots + e->rest;
+        e->rest = e->link[e->rest];
+    } else {
+        return 0;
+    }
+    if (e->all_history) e->history = e->all_history + e->entry * e->bytes;
+    return 1;
+}
+
+/* The bytes of an entry, of a begun or persisting event for example. NULL without history. */
+NLIST_FN void *nlist_history(const nlist *list, int64_t entry)
+{
+    unsigned char *history = nlist_i_rows(list)->history;
+    return history ? history + entry * list->desc.history : NULL;
+}
+
+/* The last bytes of a contact that ended, by the entry of its event: until the next build or remap. */
+NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
+{
+    unsigned char *history = list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
+    return history ? history + entry * list->desc.history : NULL;
+}
+
+/* The entry of j in row i, -1 = none. O(row). */
+NLIST_FN int64_t nlist_find(const nlist *list, int32_t i, int32_t j)
+{
+    nlist_each e = nlist_of(list, i);
+    while (nlist_next(&e))
+        if (e.id == j) return e.entry;
+    return -1;
+}
+
+/* The entry of a pair in a half list, whosever row it is in; -1 = not listed. O(row). */
+NLIST_FN int64_t nlist_find_pair(const nlist *list, int32_t i, int32_t j)
+{
+    int64_t const entry = nlist_find(list, i, j);
+    return entry >= 0 ? entry : nlist_find(list, j, i);
+}
+
+/* What the keys of lists of triangles say: the triangle, and its feature as a lbvh_feature: 0 face, 1 .. 3 edge AB BC CA,
+   4 .. 6 vertex A B C. */
+NLIST_FN int32_t nlist_key(int32_t triangle, int32_t feature) { return triangle * 8 + feature; }
+NLIST_FN int32_t nlist_key_triangle(int32_t key) { return key / 8; }
+NLIST_FN int32_t nlist_key_feature(int32_t key) { return key % 8; }
+
+#ifdef NLIST_I_LBVH
+/* The corners of a triangle. */
+NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle, const nlist_real *corner[3])
+{
+    size_t const stride = mesh->stride ? mesh->stride : (mesh->indices ? 3 : 9) * sizeof(nlist_real);
+    const char *const base = (const char *)mesh->vertices;
+    int v;
+    for (v = 0; v < 3; v++) {
+        corner[v] = mesh->indices ? (const nlist_real *)(const void *)(base + stride * (size_t)mesh->indices[3 * (size_t)triangle + (size_t)v])
+                                  : (const nlist_real *)(const void *)(base + stride * (size_t)triangle) + 3 * v;
+    }
+}
+
+/* The point q of a triangle that is closest to p: where a contact acts. Returns the feature that q belongs to. */
+NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, const nlist_real *p, nlist_real q[3])
+{
+    const nlist_real *corner[3];
+    nlist_mesh_corners(mesh, triangle, corner);
+    return (int32_t)lbvh_closest_on_triangle(p, corner[0], corner[1], corner[2], q);
+}
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>match: is j to be listed in the row of i? One text for the serial code and the kernels.
+   ------------------------------------------------------------------------------------------------ */
+
+/* A particle that looks for its partners. */
+typedef struct nlist_i_seeker {
+    int32_t i;
+    nlist_real p[3];    /* its point, in the box */
+    nlist_real radius;  /* its own, 0 without radii */
+    nlist_real limit;   /* square of the reach where that is the same for all */
+} nlist_i_seeker;
+
+/* What the reach of two particles has besides their radii. */
+NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
+
+/* Square of the reach of two radii. Their sum comes first: it is the same both ways round. */
+NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
+{
+    nlist_real const reach = nlist_i_gap(desc) + (a + b);
+    return nlist_i_times(reach, reach);
+}
+
+NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i) { return desc->radii ? desc->radii[i] : 0; }
+
+NLIST_FN nlist_i_seeker nlist_i_seek(const nlist_desc *desc, int32_t i, const nlist_real p[3])
+{
+    nlist_i_seeker seeker;
+    seeker.i = i;
+    seeker.p[0] = p[0];
+    seeker.p[1] = p[1];
+    seeker.p[2] = p[2];
+    seeker.radius = nlist_i_radius(desc, i);
+    seeker.limit = nlist_i_limit(desc, 0, 0);
+    return seeker;
+}
+
+/* A distance at which no candidate may be missed: a little more than the reach, to make up for the roundings of whoever searches. */
+NLIST_FN nlist_real nlist_i_widen(nlist_real reach, const nlist_real p[3])
+{
+    nlist_real const part = NLIST_I_REAL_KIND == 1 ? (nlist_real)(1.0 / 1048576.0) : (nlist_real)(1.0 / 281474976710656.0);
+    nlist_real const size = (p[0] < 0 ? -p[0] : p[0]) + (p[1] < 0 ? -p[1] : p[1]) + (p[2] < 0 ? -p[2] : p[2]);
+    return reach + (reach + size) * part;
+}
+
+/* Is a pair in the row of i rather than in that of j? */
+NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
+{
+    if (!desc->half) return i != j;
+    return uid ? uid[i] < uid[j] : i < j;
+}
+
+NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
+{
+    int64_t e;
+    for (e = desc->exclude_start[i]; e < desc->exclude_start[i + 1]; e++)
+        if (desc->exclude[e] == j) return 1;
+    return 0;
+}
+
+/* Do masks and exclusions allow a pair? */
+NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
+{
+    if (desc->masks && !(desc->masks[i] & desc->masks[j])) return 0;
+    if (desc->exclude_start && (nlist_i_excludes(desc, i, j) || nlist_i_excludes(desc, j, i))) return 0;
+    return 1;
+}
+
+/* Everything that decides but the distance. */
+NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
+{
+    return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
+}
+
+/* Everything. q: the point of j, in the box. */
+NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
+{
+    nlist_real const d2 = nlist_i_distance2(list, seeker->p, q);
+    nlist_real limit = seeker->limit;
+    if (list->desc.radii) limit = nlist_i_limit(&list->desc, seeker->radius, list->desc.radii[j]);
+    return d2 <= limit && nlist_i_may_list(&list->desc, uid, seeker->i, j);
+}
+
+/* Is distance and order all there is to ask? */
+NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
+{
+    return !desc->radii && !desc->masks && !desc->exclude_start && !uid;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>carry: which old entry is this contact?
+
+   Rows keep their order from build to build, more or less, so the partner after the last one found is tried first.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct nlist_i_matcher {
+    const nlist_rows *rows;
+    const int32_t *rename;  /* what ids are called now, or NULL: as before */
+    nlist_each cursor;      /* behind the last one found */
+    int32_t i, keys;
+} nlist_i_matcher;
+
+/* For row i of old rows; none if there is no such row. */
+NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i, const int32_t *rename, int32_t keys)
+{
+    nlist_i_matcher matcher;
+    matcher.rows = rows;
+    matcher.rename = rename;
+    matcher.cursor = nlist_i_row(rows, bytes, i);
+    matcher.i = i;
+    matcher.keys = keys;
+    return matcher;
+}
+
+NLIST_FN int32_t nlist_i_renamed(const nlist_i_matcher *matcher, int32_t id)
+{
+    return matcher->rename && !matcher->keys ? matcher->rename[id] : id;
+}
+
+/* The entry of `id` (its name now) in the old row, -1 = none. */
+NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
+{
+    nlist_each e = matcher->cursor;
+    if (nlist_next(&e) && nlist_i_renamed(matcher, e.id) == id) {
+        matcher->cursor = e;
+        return e.entry;
+    }
+    e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
+    while (nlist_next(&e)) {
+        if (nlist_i_renamed(matcher, e.id) != id) continue;
+        matcher->cursor = e;
+        return e.entry;
+    }
+    return -1;
+}
+
+#ifdef NLIST_I_LBVH
+/* ------------------------------------------------------------------------------------------------
+   >>walls: particle against triangle (Kureck section 5.4 says why shared edges matter)
+   ------------------------------------------------------------------------------------------------ */
+
+/* Points closer than this are one point of contact: a thousandth of the reach. */
+NLIST_FN nlist_real nlist_i_same_point(nlist_real reach, const nlist_real p[3])
+{
+    return nlist_i_widen(reach * (nlist_real)(1.0 / 1024.0), p);
+}
+
+NLIST_FN nlist_real nlist_i_between(const nlist_real a[3], const nlist_real b[3])
+{
+    nlist_real const x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
+    return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
+}
+
+/* Does the surface through q, the point of triangle t nearest to p, come nearer to p on another triangle, or as near on a lower one?
+   Then t yields to that. Nearness and number are an order of all triangles, so the first of those that meet in q always stays. */
+NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t,
+                                const nlist_real q[3])
+{
+    nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same), d2 = nlist_i_between(p, q);
+    lbvh_overlap o = lbvh_overlap_sphere(tree, q, nlist_i_widen(same, q));
+    while (lbvh_next(&o)) {
+        nlist_real r[3], through[3], r2;
+        if (o.id == t) continue;
+        (void)nlist_mesh_closest(mesh, o.id, p, r);
+        r2 = nlist_i_between(p, r);
+        if (r2 > d2 || (r2 == d2 && o.id > t)) continue;
+        (void)nlist_mesh_closest(mesh, o.id, q, through);
+        if (nlist_i_between(q, through) <= same2) return 1;
+    }
+    return 0;
+}
+
+/* The key under which triangle t is in contact with p, or -1: too far, or not its own contact. */
+NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t)
+{
+    nlist_real const limit = nlist_i_times(reach, reach);
+    nlist_real q[3];
+    int32_t const feature = nlist_mesh_closest(mesh, t, p, q);
+    if (!(nlist_i_between(p, q) <= limit) || nlist_i_superseded(tree, mesh, p, reach, t, q)) return -1;
+    return nlist_key(t, feature);
+}
+
+/* The old entry whose contact has wandered on to this new key: its own key is gone, and its triangle is still at the point where the
+   new one touches. Old entries are numbered in the row's order; the first 64 can be taken, once each (`taken`). -1 = none. The new row
+   says who is gone. */
+NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t bytes, int32_t i, const nlist_mesh *mesh,
+                                const nlist_real p[3], nlist_real reach, int32_t key, uint64_t *taken)
+{
+    nlist_real q[3], r[3];
+    nlist_real const near_by = nlist_i_times(reach, (nlist_real)(1.0 / 16.0)), near2 = nlist_i_times(near_by, near_by);
+    nlist_each was = nlist_i_row(old_rows, bytes, i);
+    int k;
+    (void)nlist_mesh_closest(mesh, nlist_key_triangle(key), p, q);
+    for (k = 0; k < 64 && nlist_next(&was); k++) {
+        nlist_i_matcher still = nlist_i_match_row(new_rows, bytes, i, NULL, 1);
+        if (*taken >> k & 1 || nlist_i_match(&still, was.id) >= 0 || nlist_key_triangle(was.id) >= mesh->triangles) continue;
+        (void)nlist_mesh_closest(mesh, nlist_key_triangle(was.id), q, r);
+        if (!(nlist_i_between(q, r) <= near2)) continue;
+        *taken |= (uint64_t)1 << k;
+        return was.entry;
+    }
+    return -1;
+}
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>units: sums whose order does not matter
+   ------------------------------------------------------------------------------------------------ */
+
+/* x in whole units, cut towards 0; 0 = x is NaN or 2^40 units and more. */
+NLIST_FN int nlist_i_units(nlist_real x, double units_per_one, int64_t *units)
+{
+    double const t = (double)x * units_per_one;
+    *units = 0;
+    if (!(t > -1099511627776.0 && t < 1099511627776.0)) return 0;
+    *units = (int64_t)t;
+    return 1;
+}
+
+/* A sum of units as a number. */
+NLIST_FN nlist_real nlist_i_from_units(int64_t units, double unit)
+{
+#if defined(__CUDA_ARCH__)
+    return (nlist_real)__dmul_rn((double)units, unit);
+#else
+    return (nlist_real)((double)units * unit);
+#endif
+}
+
+/* Is the order in which a list is summed up defined, without units? */
+NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
+{
+    if (desc->half) return 0;
+    return mode == NLIST_PER_PARTICLE || (mode == NLIST_REDUCE && desc->layout == NLIST_STATIC);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files. In a kernel, nlist_of and nlist_next on the list of a nlist_device; from the host, a functor
+   for each entry, and sums.
+   ------------------------------------------------------------------------------------------------ */
+
+#if defined(NLIST_CUDA) && defined(__CUDACC__)
+
+/* The functions of the iterator for what kernels are given. They exist on the device only. */
+static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i) { return nlist_of(&device->list, i); }
+static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry)
+{
+    return nlist_history(&device->list, entry);
+}
+
+/* Checks a sum and provides zeroed units, where how.unit asks for them; adds the units up into d_sums. */
+extern "C" {
+NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, const nlist_real *d_sums,
+                                              unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, nlist_real *d_sums,
+                                            const unsigned long long *units, struct CUstream_st *stream);
+}
+
+/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
+template <class... Parameters, class... Arguments>
+static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
+                                   Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    gpu->stream = stream;
+    if (threads <= 0) return NLIST_OK;
+    if ((threads + block - 1) / block > INT32_MAX) return NLIST_TOO_MANY;
+    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (error == cudaSuccess) return NLIST_OK;
+    gpu->device.list.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    return NLIST_CUDA_ERROR;
+}
+
+static __device__ __forceinline__ int64_t nlist_i_global_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+static __device__ __forceinline__ int64_t nlist_i_all_threads() { return (int64_t)gridDim.x * blockDim.x; }
+
+/* Threads of kernels whose number of turns only the device knows: they go round until all is done. */
+constexpr int64_t nlist_i_round_threads = 132 * 2048;
+constexpr int nlist_i_sum_block = 128;
+constexpr int nlist_i_row_lanes = 8; /* lanes that share a row of COMPACT */
+
+static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Entries of partner that hold something. */
+static __device__ __forceinline__ int64_t nlist_i_rest_entries(const nlist *list, const nlist_rows *rows, const nlist_cuda_facts *facts)
+{
+    int const generation = rows == &list->rows[1];
+    return nlist_i_least((int64_t)facts->entries[generation], rows->capacity);
+}
+
+/* a + b, rounded: fused with a product of the caller's it would get other bits than the serial sum. */
+static __device__ __forceinline__ float nlist_i_plus(float a, float b) { return __fadd_rn(a, b); }
+static __device__ __forceinline__ double nlist_i_plus(double a, double b) { return __dadd_rn(a, b); }
+static __device__ __forceinline__ long long nlist_i_plus(long long a, long long b) { return a + b; }
+
+/* What is added up: numbers, or whole units. */
+template <bool Units> struct nlist_i_term { typedef nlist_real type; };
+template <> struct nlist_i_term<true> { typedef long long type; };
+
+static __device__ __forceinline__ void nlist_i_atomic_add(nlist_real *to, nlist_real x) { atomicAdd(to, x); }
+static __device__ __forceinline__ void nlist_i_atomic_add(long long *to, long long x)
+{
+    atomicAdd((unsigned long long *)to, (unsigned long long)x);
+}
+
+/* Two floats at once, where the GPU can: half lists wait for their atomics. */
+static __device__ __forceinline__ bool nlist_i_atomic_add_two(float *to, const float *x)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    atomicAdd(reinterpret_cast<float2 *>(to), make_float2(x[0], x[1]));
+    return true;
+#else
+    (void)to;
+    (void)x;
+    return false;
+#endif
+}
+template <class Term> static __device__ __forceinline__ bool nlist_i_atomic_add_two(Term *, const Term *) { return false; }
+
+/* A sum on its way, as the kernels take it. */
+template <int Values, bool Units> struct nlist_i_gpu_adder {
+    typedef typename nlist_i_term<Units>::type term;
+    term *sums;             /* of all particles: the caller's numbers, or units */
+    double units_per_one;
+    nlist_cuda_facts *facts;
+    bool twos;              /* sums lie so that two can be added at once */
+
+    /* Numbers as terms. */
+    __device__ __forceinline__ void take(const nlist_real x[Values], term t[Values]) const
+    {
+        for (int v = 0; v < Values; v++) {
+            if (Units) {
+                int64_t units;
+                if (!nlist_i_units(x[v], units_per_one, &units)) atomicExch(&facts->overflow, 1);
+                t[v] = (term)units;
+            } else t[v] = (term)x[v];
+        }
+    }
+    __device__ __forceinline__ void add_atomic(int32_t i, const term t[Values]) const
+    {
+        term *const to = sums + (int64_t)i * Values;
+#pragma unroll
+        for (int v = 0; v < Values; v += 2) {
+            if (Values % 2 == 0 && twos && nlist_i_atomic_add_two(to + v, t + v)) continue;
+            nlist_i_atomic_add(to + v, t[v]);
+            if (v + 1 < Values) nlist_i_atomic_add(to + v + 1, t[v + 1]);
+        }
+    }
+    __device__ __forceinline__ void add(int32_t i, const term t[Values]) const
+    {
+        for (int v = 0; v < Values; v++) sums[(int64_t)i * Values + v] = nlist_i_plus(sums[(int64_t)i * Values + v], t[v]);
+    }
+};
+
+/* Calls for one entry: what it adds to its row's particle is in t, the partner's share is added at once. False = nothing. */
+template <int Values, bool Units, class Contact>
+static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
+                                                        const Contact &contact, int32_t i, int32_t j, int64_t entry,
+                                                        typename nlist_i_term<Units>::type t[Values])
+{
+    nlist_real own[Values], other[Values];
+    for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
+    void *const history = rows.history ? rows.history + entry * list.desc.history : nullptr;
+    if (!contact(i, j, history, own, other)) return false;
+    if (list.desc.half && j < list.n) {
+        adder.take(other, t);
+        adder.add_atomic(j, t);
+    }
+    adder.take(own, t);
+    return true;
+}
+
+/* NLIST_PER_PARTICLE: a thread per row (Kureck section 5.1), or per touched row (5.4). */
+template <int Values, bool Units, class Contact>
+__global__ void __launch_bounds__(nlist_i_sum_block)
+    nlist_i_sum_rows_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder,
+                            __grid_constant__ const Contact contact)
+{
+    typedef typename nlist_i_term<Units>::type term;
+    const nlist &list = device.list;
+    const nlist_rows &rows = *nlist_i_rows(&list);
+    int64_t const turns = nlist_i_least(rows.touched ? adder.facts->touched[&rows == &list.rows[1]] : rows.n, list.n);
+    for (int64_t turn = nlist_i_global_thread(); turn < turns; turn += nlist_i_all_threads()) {
+        int32_t const i = rows.touched ? rows.touched[turn] : (int32_t)turn;
+        nlist_each e = nlist_i_row(&rows, list.desc.history, i);
+        term sum[Values] = {}, t[Values];
+        bool any = false;
+        while (nlist_next(&e)) {
+            if (!nlist_i_gpu_call(list, rows, adder, contact, i, e.id, e.entry, t)) continue;
+            for (int v = 0; v < Values; v++) sum[v] = nlist_i_plus(sum[v], t[v]);
+            any = true;
+        }
+        if (any && list.desc.half) adder.add_atomic(i, sum);
+        else if (any) adder.add(i, sum);
+    }
+}
+
+/* A thread per slot, adding by atomics, or width by width among the lanes first: the upper half onto the lower, and again
+   (Kureck figure 5.2; Blog, Faster Parallel Reductions on Kepler). */
+template <int Values, bool Units, class Contact>
+__global__ void __launch_bounds__(nlist_i_sum_block)
+    nlist_i_sum_slots_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
+                             __grid_constant__ const Contact contact)
+{
+    typedef typename nlist_i_term<Units>::type term;
+    const nlist &list = device.list;
+    const nlist_rows &rows = *nlist_i_rows(&list);
+    int64_t const entry = nlist_i_global_thread();
+    int const width = rows.width, shift = __ffs(width) - 1;
+    bool const exists = entry < (int64_t)rows.n * width, even = width == 1 << shift; /* a division of 64 bits costs 70 instructions */
+    int32_t const i = !exists ? -1 : even ? (int32_t)(entry >> shift) : (int32_t)(entry / width), j = exists ? rows.slot[entry] : -1;
+    term t[Values] = {};
+    bool adds = j >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
+    if (!reduce) {
+        if (adds) adder.add_atomic(i, t);
+        return;
+    }
+    if (!adds) for (int v = 0; v < Values; v++) t[v] = 0;
+    unsigned const adding = __ballot_sync(0xFFFFFFFFu, adds);
+    if (adding == 0) return; /* the whole warp */
+    for (int step = width / 2; step > 0; step /= 2)
+        for (int v = 0; v < Values; v++) t[v] = nlist_i_plus(t[v], __shfl_down_sync(0xFFFFFFFFu, t[v], (unsigned)step, width));
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned const row_mask = (width == 32 ? 0xFFFFFFFFu : ((1u << width) - 1) << lane);
+    if (lane % width != 0 || !(adding & row_mask)) return;
+    if (list.desc.half || rows.head) adder.add_atomic(i, t);
+    else adder.add(i, t);
+}
+
+/* Lanes of a warp with the same key add up; true for the lane that has the sum, the first of its key. Of the lanes left, every
+   second one hands its sum to the one before it, and again. (Blog, Voting and Shuffling to Optimize Atomic Operations.) */
+template <int Values, class Term> static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term t[Values])
+{
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned const same = __match_any_sync(0xFFFFFFFFu, key);
+    unsigned left = same;
+    bool stays = true;
+    while (__any_sync(0xFFFFFFFFu, stays && (left >> lane >> 1) != 0)) {
+        unsigned const above = left >> lane >> 1;
+        int const source = stays && above ? lane + __ffs((int)above) : lane;
+        int const rank = __popc(left & ((1u << lane) - 1));
+        for (int v = 0; v < Values; v++) {
+            Term const x = __shfl_sync(0xFFFFFFFFu, t[v], source);
+            if (stays && rank % 2 == 0 && source != lane) t[v] += x;
+        }
+        stays = stays && rank % 2 == 0;
+        left &= __ballot_sync(0xFFFFFFFFu, stays);
+    }
+    return stays;
+}
+
+/* A thread per entry of the rest (Kureck section 5.2), adding by atomics, or by key among the lanes first. */
+template <int Values, bool Units, class Contact>
+__global__ void __launch_bounds__(nlist_i_sum_block)
+    nlist_i_sum_rest_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
+                            __grid_constant__ const Contact contact)
+{
+    typedef typename nlist_i_term<Units>::type term;
+    const nlist &list = device.list;
+    const nlist_rows &rows = *nlist_i_rows(&list);
+    int64_t const entries = nlist_i_rest_entries(&list, &rows, adder.facts), slots = (int64_t)rows.n * rows.width;
+    int64_t const all = nlist_i_all_threads(), lane = (int64_t)(threadIdx.x % 32);
+    for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) { /* warps stay whole */
+        int32_t const i = e < entries ? rows.own[e] : -1;
+        term t[Values] = {};
+        bool adds = i >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[e], slots + e, t);
+        if (reduce) adds = nlist_i_reduce_by_key<Values>(adds ? i : -1, t) && adds;
+        if (adds) adder.add_atomic(i, t);
+    }
+}
+
+/* COMPACT: nlist_i_row_lanes threads share a row. */
+template <int Values, bool Units, class Contact>
+__global__ void __launch_bounds__(nlist_i_sum_block)
+    nlist_i_sum_compact_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
+                               __grid_constant__ const Contact contact)
+{
+    typedef typename nlist_i_term<Units>::type term;
+    const nlist &list = device.list;
+    const nlist_rows &rows = *nlist_i_rows(&list);
+    int64_t const row = nlist_i_global_thread() / nlist_i_row_lanes;
+    int32_t const i = (int32_t)row;
+    int const lane = (int)(threadIdx.x % nlist_i_row_lanes);
+    term sum[Values] = {}, t[Values];
+    nlist_each const e = nlist_i_row(&rows, 0, row < nlist_i_least(rows.n, list.n) ? i : -1);
+    bool any = false;
+    for (int64_t at = e.at + lane; at < e.end; at += nlist_i_row_lanes) {
+        if (!nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[at], at, t)) continue;
+        if (!reduce) adder.add_atomic(i, t);
+        for (int v = 0; v < Values; v++) sum[v] += t[v];
+        any = true;
+    }
+    if (!reduce) return;
+    for (int step = nlist_i_row_lanes / 2; step > 0; step /= 2)
+        for (int v = 0; v < Values; v++) sum[v] += __shfl_down_sync(0xFFFFFFFFu, sum[v], (unsigned)step, nlist_i_row_lanes);
+    unsigned const adding = __ballot_sync(0xFFFFFFFFu, any) >> (threadIdx.x % 32 - (unsigned)lane) & ((1u << nlist_i_row_lanes) - 1);
+    if (lane == 0 && adding) adder.add_atomic(i, sum);
+}
+
+/* Threads for the rest. */
+static inline int64_t nlist_i_round(const nlist_cuda *gpu)
+{
+    const nlist_rows *rows = gpu->device.list.rows;
+    int64_t const capacity = rows[0].capacity > rows[1].capacity ? rows[0].capacity : rows[1].capacity;
+    return capacity < nlist_i_round_threads ? capacity : nlist_i_round_threads;
+}
+
+template <int Values, bool Units, class Contact>
+static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode, const nlist_i_gpu_adder<Values, Units> &adder,
+                                       const Contact &contact, struct CUstream_st *stream)
+{
+    const nlist_desc &desc = gpu->device.list.desc;
+    int64_t const n = gpu->device.list.n;
+    bool const reduce = mode == NLIST_REDUCE;
+    nlist_result result = NLIST_OK;
+    if (mode == NLIST_PER_PARTICLE)
+        return nlist_i_launch(gpu, stream, desc.layout == NLIST_DYNAMIC && n > nlist_i_round_threads ? nlist_i_round_threads : n,
+                              nlist_i_sum_block, nlist_i_sum_rows_kernel<Values, Units, Contact>, gpu->device, adder, contact);
+    if (desc.layout == NLIST_COMPACT)
+        return nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_sum_block, nlist_i_sum_compact_kernel<Values, Units, Contact>,
+                              gpu->device, adder, reduce, contact);
+    if (desc.layout != NLIST_DYNAMIC && desc.width > 0)
+        result = nlist_i_launch(gpu, stream, n * desc.width, nlist_i_sum_block, nlist_i_sum_slots_kernel<Values, Units, Contact>,
+                                gpu->device, adder, reduce, contact);
+    if (result == NLIST_OK && desc.layout != NLIST_STATIC)
+        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_sum_block, nlist_i_sum_rest_kernel<Values, Units, Contact>,
+                                gpu->device, adder, reduce, contact);
+    return result;
+}
+
+/* d_sums[Values * i + v] += contributions: nlist_sum, the contact a functor with
+
+       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other) const
+
+   own, other: Values numbers, 0 before; returns 0 when it adds nothing. how.values: Values, or 0. Nothing waits; NLIST_SUM_OVERFLOW
+   comes from nlist_cuda_check, and then the sums are those of the values that were not too large. */
+template <int Values, class Contact>
+static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact, nlist_real *d_sums,
+                                   struct CUstream_st *stream)
+{
+    unsigned long long *units = nullptr;
+    nlist_mode mode = NLIST_AUTO;
+    nlist_result result = nlist_i_cuda_begin_sum(gpu, how, Values, d_sums, &units, &mode, stream);
+    if (result != NLIST_OK || gpu->device.list.n == 0) return result;
+    if (!units) {
+        nlist_i_gpu_adder<Values, false> const adder = {d_sums, 0, gpu->d_facts, (uintptr_t)d_sums % 8 == 0};
+        return nlist_i_launch_sum(gpu, mode, adder, contact, stream);
+    }
+    nlist_i_gpu_adder<Values, true> const adder = {(long long *)units, 1 / how->unit, gpu->d_facts, false};
+    result = nlist_i_launch_sum(gpu, mode, adder, contact, stream);
+    return result == NLIST_OK ? nlist_i_cuda_end_sum(gpu, how, Values, d_sums, units, stream) : result;
+}
+
+/* Entries as contacts of a sum that adds nothing. */
+template <class Contact>
+__global__ void __launch_bounds__(nlist_i_sum_block)
+    nlist_i_each_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const Contact contact)
+{
+    const nlist &list = device.list;
+    const nlist_rows &rows = *nlist_i_rows(&list);
+    int64_t const i = nlist_i_global_thread();
+    nlist_each e = nlist_i_row(&rows, list.desc.history, i < nlist_i_least(rows.n, list.n) ? (int32_t)i : -1);
+    while (nlist_next(&e)) contact((int32_t)i, e.id, e.history, e.entry);
+}
+
+/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry of the list. */
+template <class Contact> static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact, struct CUstream_st *stream)
+{
+    if (!gpu) return NLIST_BAD_ARGUMENT;
+    return nlist_i_launch(gpu, stream, gpu->device.list.n, nlist_i_sum_block, nlist_i_each_kernel<Contact>, gpu->device, contact);
+}
+
+#endif /* NLIST_CUDA && __CUDACC__ */
+
+#endif /* NLIST_H */
+
+/* ================================================================================================
+   Implementation
+   ================================================================================================ */
+
+#if defined(NLIST_IMPLEMENTATION) && !defined(NLIST_IMPLEMENTATION_DONE)
+#define NLIST_IMPLEMENTATION_DONE
+
+#include <float.h>
+#include <math.h>   /* NAN only: nothing of libm is called */
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) || defined(_MSC_VER)
+#define NLIST_I_RESTRICT __restrict
+#else
+#define NLIST_I_RESTRICT
+#endif
+
+#if NLIST_I_REAL_KIND == 1
+#define NLIST_I_REAL_MAX FLT_MAX
+#define NLIST_I_REAL_MIN FLT_MIN
+#else
+#define NLIST_I_REAL_MAX DBL_MAX
+#define NLIST_I_REAL_MIN DBL_MIN
+#endif
+
+#define NLIST_I_INT_MAX 2147482624      /* 2^31 - 1024: ids and entries, rounded up to whole blocks of threads, fit int32_t */
+#define NLIST_I_VALUES 16               /* most values of a sum */
+
+NLIST_API int nlist_version(void)
+{
+    return 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH;
+}
+
+NLIST_API const char *nlist_result_text(nlist_result result)
+{
+#define NLIST_I_TEXT(code, text) #code ": " text,
+    static const char *const texts[] = { NLIST_RESULTS(NLIST_I_TEXT) };
+#undef NLIST_I_TEXT
+    return (int)result >= 0 && result < NLIST_RESULT_COUNT ? texts[result] : "unknown nlist_result";
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory: blocks that grow and are kept. Those of generation g begin at g * NLIST_I_GENERATION.
+   ------------------------------------------------------------------------------------------------ */
+
+enum {
+    NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK, NLIST_I_HEAD, NLIST_I_TOUCHED,
+    NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY,
+    NLIST_I_GENERATION,                         /* blocks of one generation */
+    NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
+    NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
+    NLIST_I_FOUND,                              /* work: partners as they are found */
+    NLIST_I_WORK,                               /* work: pairs being sorted, old names, sums in units */
+    NLIST_I_USED_BLOCKS
+};
+
+static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
+{
+    return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
+}
+
+static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block)
+{
+    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    else free(block->memory);
+    block->memory = NULL;
+    block->bytes = 0;
+}
+
+/* count * size in bytes, 0 where size_t cannot hold them. */
+static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
+{
+    if (count < 0 || (size > 0 && (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size)) return 0;
+    *bytes = (size_t)count * size;
+    return 1;
+}
+
+/* Room for `count` elements of `size` bytes. The first `keep` bytes stay. On failure the block is as it was. */
+static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
+{
+    nlist_block *block = &list->block[which], larger;
+    if (!nlist_i_bytes(&larger.bytes, count, size)) return NLIST_OUT_OF_MEMORY;
+    if (larger.bytes <= block->bytes) return NLIST_OK;
+    larger.memory = nlist_i_alloc(&list->desc.allocator, larger.bytes);
+    if (!larger.memory) return NLIST_OUT_OF_MEMORY;
+    if ((uintptr_t)larger.memory % 16 != 0) {
+        nlist_i_release(&list->desc.allocator, &larger);
+        return NLIST_BAD_ALLOCATOR;
+    }
+    if (keep > 0) memcpy(larger.memory, block->memory, keep);
+    nlist_i_release(&list->desc.allocator, block);
+    *block = larger;
+    return NLIST_OK;
+}
+
+NLIST_API void nlist_free(nlist *list)
+{
+    int b;
+    if (!list) return;
+    for (b = 0; b < NLIST_BLOCKS; b++) nlist_i_release(&list->desc.allocator, &list->block[b]);
+    memset(list, 0, sizeof *list);
+}
+
+NLIST_API int64_t nlist_bytes(const nlist *list)
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; list && b < NLIST_BLOCKS; b++) bytes += (int64_t)list->block[b].bytes;
+    return bytes;
+}
+
+/* Does this layout have slots, a row-by-row start, or a rest with chains? */
+static int nlist_i_has_slots(const nlist_desc *desc)
+{
+    return desc->layout == NLIST_STATIC || (desc->layout == NLIST_HYBRID && desc->width > 0);
+}
+static int nlist_i_has_rest(const nlist_desc *desc) { return desc->layout == NLIST_DYNAMIC || desc->layout == NLIST_HYBRID; }
+static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout != NLIST_STATIC; }
+
+/* Is the list kept twice, so that the next build finds the last? */
+static int nlist_i_is_twice(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
+
+/* How many elements of which size each block of a generation takes. */
+typedef struct nlist_i_sizes { int64_t count[NLIST_I_GENERATION]; size_t size[NLIST_I_GENERATION]; } nlist_i_sizes;
+
+static void nlist_i_ask(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
+{
+    sizes->count[which] = count;
+    sizes->size[which] = size;
+}
+
+static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int64_t capacity, int uids)
+{
+    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)n * desc->width : 0;
+    nlist_i_sizes sizes;
+    memset(&sizes, 0, sizeof sizes);
+    if (!nlist_i_has_partners(desc)) capacity = 0;
+    nlist_i_ask(&sizes, NLIST_I_COUNT, n, sizeof(int32_t));
+    nlist_i_ask(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
+    nlist_i_ask(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
+    if (desc->layout == NLIST_COMPACT) nlist_i_ask(&sizes, NLIST_I_START, (int64_t)n + 1, sizeof(int64_t));
+    if (nlist_i_has_rest(desc)) {
+        nlist_i_ask(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
+        nlist_i_ask(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
+        nlist_i_ask(&sizes, NLIST_I_HEAD, n, sizeof(int32_t));
+    }
+    if (desc->layout == NLIST_DYNAMIC) nlist_i_ask(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
+    if (uids) nlist_i_ask(&sizes, NLIST_I_UID, n, sizeof(int64_t));
+    if (desc->skin > 0) nlist_i_ask(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
+    if (desc->history > 0) nlist_i_ask(&sizes, NLIST_I_HISTORY, slots + capacity, (size_t)desc->history);
+    return sizes;
+}
+
+/* Points the arrays of a generation at their blocks; those that this layout does not use become NULL. */
+static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc, int32_t n, int64_t capacity, int uids)
+{
+    int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc), compact = desc->layout == NLIST_COMPACT;
+    memset(rows, 0, sizeof *rows);
+    rows->n = n;
+    rows->width = slots ? desc->width : 0;
+    rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
+    rows->count = (int32_t *)block[NLIST_I_COUNT].memory;
+    rows->slot = slots ? (int32_t *)block[NLIST_I_SLOT].memory : NULL;
+    rows->start = compact ? (int64_t *)block[NLIST_I_START].memory : NULL;
+    rows->partner = nlist_i_has_partners(desc) ? (int32_t *)block[NLIST_I_PARTNER].memory : NULL;
+    rows->own = rest ? (int32_t *)block[NLIST_I_OWN].memory : NULL;
+    rows->link = rest ? (int32_t *)block[NLIST_I_LINK].memory : NULL;
+    rows->head = rest ? (int32_t *)block[NLIST_I_HEAD].memory : NULL;
+    rows->touched = desc->layout == NLIST_DYNAMIC ? (int32_t *)block[NLIST_I_TOUCHED].memory : NULL;
+    rows->uid = uids ? (int64_t *)block[NLIST_I_UID].memory : NULL;
+    rows->reference = desc->skin > 0 ? (nlist_real *)block[NLIST_I_REFERENCE].memory : NULL;
+    rows->history = desc->history > 0 ? (unsigned char *)block[NLIST_I_HISTORY].memory : NULL;
+}
+
+/* Takes the memory of generation g and binds its arrays. Nothing else is touched on failure. */
+static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int64_t capacity, int uids)
+{
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
+    nlist_result result = NLIST_OK;
+    int b;
+    for (b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
+        result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b], sizes.size[b], 0);
+    if (result == NLIST_OK)
+        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n, capacity, uids);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>resolve: defaults, and what can be refused before a particle is read
+   ------------------------------------------------------------------------------------------------ */
+
+static nlist_result nlist_i_check_reach(const nlist_desc *desc)
+{
+    nlist_real const gap = desc->radius + desc->skin, square = gap * gap;
+    if (!(desc->radius >= 0) || !nlist_i_finite(desc->radius)) return NLIST_BAD_RADIUS;
+    if (!(desc->skin >= 0) || !nlist_i_finite(desc->skin)) return NLIST_BAD_SKIN;
+    if (!nlist_i_finite(square) || (gap > 0 && !(square >= NLIST_I_REAL_MIN))) return NLIST_BAD_RADIUS;
+    return NLIST_OK;
+}
+
+static nlist_result nlist_i_check_box(const nlist_desc *desc)
+{
+    int a;
+    for (a = 0; a < desc->dim; a++) {
+        if (!desc->periodic[a]) continue;
+        if (!nlist_i_finite(desc->min[a]) || !nlist_i_finite(desc->max[a]) || !(desc->min[a] < desc->max[a])) return NLIST_BAD_BOX;
+        if (!nlist_i_finite(desc->max[a] - desc->min[a])) return NLIST_BAD_BOX;
+    }
+    return NLIST_OK;
+}
+
+static nlist_result nlist_i_check_layout(const nlist_desc *desc)
+{
+    int const least = desc->layout == NLIST_HYBRID ? 0 : 1;
+    if ((int)desc->layout < 0 || desc->layout > NLIST_HYBRID) return NLIST_BAD_OPTION;
+    if (desc->width < least || desc->width > 1024) return NLIST_BAD_WIDTH;
+    if (desc->history < 0 || desc->history > 4096) return NLIST_BAD_HISTORY;
+    if (desc->capacity < 0) return NLIST_BAD_CAPACITY;
+    if (!desc->exclude_start != !desc->exclude) return NLIST_BAD_EXCLUSIONS;
+    if (!desc->allocator.alloc != !desc->allocator.free) return NLIST_BAD_ALLOCATOR;
+    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NLIST_BAD_ALLOCATOR;
+    return NLIST_OK;
+}
+
+NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc)
+{
+    nlist_result result;
+    if (!out || !desc) return NLIST_BAD_ARGUMENT;
+    *out = *desc;
+    if (out->dim == 0) out->dim = 3;
+    if (out->dim != 2 && out->dim != 3) return NLIST_BAD_DIM;
+    if (out->width == 0 && out->layout != NLIST_HYBRID) out->width = out->half ? 8 : 16;
+    if (out->width < 0 && out->layout == NLIST_HYBRID) return NLIST_BAD_WIDTH;
+    result = nlist_i_check_reach(out);
+    if (result == NLIST_OK) result = nlist_i_check_box(out);
+    return result == NLIST_OK ? nlist_i_check_layout(out) : result;
+}
+
+static nlist_axis nlist_i_axis_of(int periodic, nlist_real min, nlist_real max)
+{
+    nlist_axis axis;
+    axis.periodic = periodic != 0;
+    axis.min = periodic ? min : 0;
+    axis.max = periodic ? max : 0;
+    axis.length = axis.max - axis.min;
+    axis.half = periodic ? axis.length / 2 : NLIST_I_REAL_MAX;
+    return axis;
+}
+
+static void nlist_i_axes(nlist *list)
+{
+    const nlist_desc *desc = &list->desc;
+    int a;
+    for (a = 0; a < 3; a++) list->axis[a] = nlist_i_axis_of(a < desc->dim && desc->periodic[a], desc->min[a], desc->max[a]);
+}
+
+/* Is the reach at most half of every period? */
+static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
+{
+    nlist_real const reach = nlist_i_gap(&list->desc) + (largest + largest);
+    int a;
+    for (a = 0; a < 3; a++)
+        if (list->axis[a].periodic && !(reach <= list->axis[a].half)) return 0;
+    return 1;
+}
+
+/* The caller's stride, as bytes between two points; 0 = refused. */
+static size_t nlist_i_stride(size_t stride, int dim)
+{
+    size_t const least = (size_t)dim * sizeof(nlist_real);
+    if (stride == 0) return least;
+    return stride >= least && stride % sizeof(nlist_real) == 0 ? stride : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: find all rows, lay them out beside the old list, bring the history along, turn over
+   ------------------------------------------------------------------------------------------------ */
+
+/* A build on its way. */
+typedef struct nlist_i_finder {
+    nlist *list;
+    const nlist_real *pos;
+    size_t stride;
+    int32_t n;
+    nlist_real largest;     /* of the radii */
+    const int64_t *uid;     /* what orders a pair, or NULL: ids */
+    const void *structure;  /* the grid or tree */
+    const void *mesh;       /* triangles, else NULL */
+    const int32_t *rename;  /* a remap: new names of old particles, else NULL */
+    const int32_t *old_of;  /* a remap: old names of new particles, -1 = new */
+    const int32_t *pair;    /* the caller's pairs */
+    int64_t pairs;
+    int64_t *begin;         /* [n] where a row begins in found */
+    int32_t *length;        /* [n] how many it has */
+    int32_t *found;
+    int64_t used, room;     /* of found */
+    int32_t row;            /* the one being found */
+} nlist_i_finder;
+
+/* Finds the rows of all particles, each once, in any order. */
+typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
+
+/* Room for so many more partners. */
+static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
+{
+    int64_t const least = finder->used + more, twice = 2 * finder->room;
+    nlist_result result;
+    if (least <= finder->room) return NLIST_OK;
+    result = nlist_i_grow(finder->list, NLIST_I_FOUND, least > twice ? least : twice, sizeof(int32_t),
+                          (size_t)finder->used * sizeof(int32_t));
+    if (result != NLIST_OK) return result;
+    finder->found = (int32_t *)finder->list->block[NLIST_I_FOUND].memory;
+    finder->room = (int64_t)(finder->list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
+    return NLIST_OK;
+}
+
+static void nlist_i_begin_row(nlist_i_finder *finder, int32_t row)
+{
+    finder->row = row;
+    finder->begin[row] = finder->used;
+}
+
+static void nlist_i_end_row(nlist_i_finder *finder)
+{
+    finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
+}
+
+/* The candidate j, at q: lists it or not. */
+static nlist_result nlist_i_offer(nlist_i_finder *finder, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
+{
+    nlist_result result = NLIST_OK;
+    if (!nlist_i_lists(finder->list, finder->uid, seeker, j, q)) return NLIST_OK;
+    if (finder->used == finder->room) result = nlist_i_need(finder, 1);
+    if (result == NLIST_OK) finder->found[finder->used++] = j;
+    return result;
+}
+
+/* Positions and radii: finite, and the largest radius. */
+static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    int32_t i;
+    finder->largest = 0;
+    for (i = 0; i < finder->n; i++) {
+        nlist_real const radius = nlist_i_radius(desc, i);
+        nlist_real p[3];
+        nlist_i_load(finder->pos, finder->stride, desc->dim, i, p);
+        finder->list->bad_id = i;
+        if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
+        if (radius < 0) return NLIST_BAD_RADIUS;
+        if (radius > finder->largest) finder->largest = radius;
+    }
+    finder->list->bad_id = -1;
+    return NLIST_OK;
+}
+
+/* The greatest reach: positive, and its square a number. */
+static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
+{
+    nlist_real const reach = nlist_i_gap(&finder->list->desc) + (finder->largest + finder->largest), square = reach * reach;
+    if (finder->n == 0) return NLIST_OK;
+    if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
+    return nlist_i_periods_fit(finder->list, finder->largest) ? NLIST_OK : NLIST_BAD_PERIOD;
+}
+
+static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
+{
+    int32_t i;
+    if (!desc->exclude_start) return NLIST_OK;
+    if (desc->exclude_start[0] != 0) return NLIST_BAD_EXCLUSIONS;
+    for (i = 0; i < n; i++)
+        if (desc->exclude_start[i + 1] < desc->exclude_start[i]) return NLIST_BAD_EXCLUSIONS;
+    return NLIST_OK;
+}
+
+/* May a list that lives become one of this desc? */
+static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *desc, int keys)
+{
+    const nlist_desc *had = &list->desc;
+    int holds = 0, b;
+    for (b = 0; b < NLIST_BLOCKS; b++) holds |= list->block[b].memory != NULL;
+    if (holds && (had->allocator.alloc != desc->allocator.alloc || had->allocator.free != desc->allocator.free ||
+                  had->allocator.user != desc->allocator.user))
+        return NLIST_BAD_ALLOCATOR;
+    if (list->n == 0 || !nlist_i_is_twice(had)) return NLIST_OK;
+    if (had->history != desc->history || !had->half != !desc->half || list->keys != keys || had->dim != desc->dim)
+        return NLIST_BAD_HISTORY;
+    return NLIST_OK;
+}
+
+/* Takes over desc. `before` is what nlist_i_settle puts back if the build is refused. */
+static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
+{
+    nlist_desc resolved;
+    nlist_result result;
+    *before = *list;
+    result = nlist_defaults(&resolved, desc);
+    if (result == NLIST_OK) result = nlist_i_check_change(list, &resolved, keys);
+    if (result != NLIST_OK) return result;
+    list->desc = resolved;
+    list->keys = keys;
+    list->bad_id = -1;
+    list->needed_width = 0;
+    list->needed_entries = 0;
+    nlist_i_axes(list);
+    return NLIST_OK;
+}
+
+/* Arrays of a call are borrowed until it ends. */
+static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
+{
+    list->desc.radii = NULL;
+    list->desc.masks = NULL;
+    list->desc.exclude_start = NULL;
+    list->desc.exclude = NULL;
+    return result;
+}
+
+/* The end of a build. After a refusal everything is as before but the diagnostics, and memory that grew. */
+static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_result result)
+{
+    nlist const after = *list;
+    int kind, g;
+    if (result == NLIST_OK) return nlist_i_give_back(list, result);
+    *list = *before;
+    memcpy(list->block, after.block, sizeof list->block);
+    list->desc.allocator = after.desc.allocator;
+    list->bad_id = after.bad_id;
+    list->needed_width = after.needed_width;
+    list->needed_entries = after.needed_entries;
+    for (kind = 0; kind < NLIST_EVENT_KINDS; kind++)
+        list->event[kind] = (nlist_event *)list->block[NLIST_I_EVENT + kind].memory;
+    for (g = 0; g < 2; g++) {
+        int const first = g * NLIST_I_GENERATION;
+        if (memcmp(after.block + first, before->block + first, NLIST_I_GENERATION * sizeof *after.block) == 0) continue;
+        memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays have moved, or are gone */
+        if (g == list->current) list->n = 0;
+        if (g == list->current) list->total = 0;
+    }
+    return nlist_i_give_back(list, result);
+}
+
+/* Where the new rows go: beside the old ones where those are still needed, else in their place. */
+static int32_t nlist_i_target(const nlist_i_finder *finder)
+{
+    const nlist *list = finder->list;
+    return list->n > 0 && (nlist_i_is_twice(&list->desc) || finder->rename) ? 1 - list->current : list->current;
+}
+
+/* What a row has beyond the slots. */
+static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
+{
+    int32_t const slots = nlist_i_has_slots(desc) ? desc->width : 0;
+    return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
+}
+
+/* The sizes that the found rows need, against those allowed. */
+static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_desc *desc = &list->desc;
+    int32_t i;
+    for (i = 0; i < finder->n; i++) {
+        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
+        list->needed_entries += nlist_i_beyond(desc, finder->length[i]);
+    }
+    if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
+        if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
+        while (desc->width < list->needed_width) desc->width *= 2; /* stays a width that NLIST_REDUCE takes */
+        if (desc->width > 1024) desc->width = 1024;
+    }
+    if (nlist_i_has_rest(desc) && list->needed_entries > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (desc->capacity > 0 && list->needed_entries > desc->capacity && !desc->grow) return NLIST_LIST_FULL;
+    return NLIST_OK;
+}
+
+/* Row i to its slots and, beyond them, to the rest. */
+static int64_t nlist_i_put_rest(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length, int64_t at)
+{
+    int32_t k;
+    for (k = 0; k < rows->width; k++) rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
+    if (!rows->head) return at;
+    rows->head[i] = length > rows->width ? (int32_t)at : -1;
+    for (k = rows->width; k < length; k++, at++) {
+        rows->own[at] = i;
+        rows->partner[at] = found[k];
+        rows->link[at] = k + 1 < length ? (int32_t)at + 1 : -1;
+    }
+    return at;
+}
+
+/* Found rows become the arrays of the layout, row by row. */
+static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
+{
+    int64_t at = 0;
+    int32_t i;
+    for (i = 0; i < finder->n; i++) {
+        int32_t const length = finder->length[i];
+        const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
+        rows->count[i] = length;
+        if (rows->start) {
+            rows->start[i] = at;
+            if (length > 0) memcpy(rows->partner + at, found, (size_t)length * sizeof *found);
+            at += length;
+            continue;
+        }
+        at = nlist_i_put_rest(rows, i, found, length, at);
+        if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
+    }
+    if (rows->start) rows->start[finder->n] = at;
+    rows->entries = at;
+}
+
+static void nlist_i_note(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
+{
+    nlist_event *event = &list->event[kind][list->event_count[kind]++];
+    event->i = !list->keys && j < i ? j : i;
+    event->j = !list->keys && j < i ? i : j;
+    event->entry = entry;
+}
+
+/* Is an entry of a full list the one of its pair that is reported? */
+static int nlist_i_reports(const nlist *list, int32_t i, int32_t j) { return list->keys || list->desc.half || i < j; }
+
+/* The bytes of each new entry of row i, from the old row or zero; what began and what persists. */
+static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
+{
+    nlist *list = finder->list;
+    int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
+    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->rename, list->keys);
+    nlist_each e = nlist_i_row(new_rows, bytes, i);
+    int const events = list->desc.events && !finder->rename;
+#ifdef NLIST_I_LBVH
+    uint64_t taken = 0;
+#endif
+    while (nlist_next(&e)) {
+        int64_t old = nlist_i_match(&matcher, e.id);
+#ifdef NLIST_I_LBVH
+        if (old < 0 && finder->mesh) {
+            nlist_real p[3];
+            nlist_i_load(finder->pos, finder->stride, 3, i, p);
+            old = nlist_i_wander(old_rows, new_rows, bytes, i, (const nlist_mesh *)finder->mesh, p,
+                                 nlist_i_gap(&list->desc) + nlist_i_radius(&list->desc, i), e.id, &taken);
+        }
+#endif
+        if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes, (size_t)bytes);
+        else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
+        if (events && nlist_i_reports(list, i, e.id)) nlist_i_note(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
+    }
+}
+
+/* Old entries of row i whose partner is not in the new row. (Triangles: a contact that wandered on has ended under its old key,
+   and persists under the new one.) */
+static void nlist_i_note_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
+{
+    nlist_i_matcher matcher = nlist_i_match_row(new_rows, list->desc.history, i, NULL, list->keys);
+    nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
+    while (nlist_next(&e))
+        if (nlist_i_reports(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) nlist_i_note(list, NLIST_ENDED, i, e.id, e.entry);
+}
+
+/* History and events of all rows. */
+static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows, const nlist_rows *new_rows)
+{
+    nlist *list = finder->list;
+    int32_t i;
+    if (!nlist_i_is_twice(&list->desc)) return;
+    if (!finder->rename) memset(list->event_count, 0, sizeof list->event_count);
+    for (i = 0; i < finder->n; i++) nlist_i_carry_row(finder, old_rows, new_rows, i);
+    for (i = 0; list->desc.events && !finder->rename && i < old_rows->n; i++) nlist_i_note_ended(list, old_rows, new_rows, i);
+}
+
+/* The positions that the skin is measured from: a build's own; a remap keeps those of the last build, and has none for who is new. */
+static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows, nlist_rows *new_rows)
+{
+    int const dim = finder->list->desc.dim;
+    int32_t i;
+    int a;
+    if (!new_rows->reference) return;
+    for (i = 0; i < finder->n; i++) {
+        nlist_real *to = new_rows->reference + (size_t)i * (size_t)dim;
+        int32_t const was = finder->old_of ? finder->old_of[i] : -1;
+        nlist_real p[3];
+        if (!finder->old_of && finder->pos) nlist_i_load(finder->pos, finder->stride, dim, i, p);
+        for (a = 0; a < dim; a++) {
+            if (was >= 0) to[a] = old_rows->reference[(size_t)was * (size_t)dim + (size_t)a];
+            else to[a] = !finder->old_of && finder->pos ? p[a] : (nlist_real)NAN;
+        }
+    }
+}
+
+/* Does this list need to know who is older? Once particles have been renamed, in half lists that remember. */
+static int nlist_i_needs_uids(const nlist_i_finder *finder)
+{
+    const nlist *list = finder->list;
+    return list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (finder->rename || list->rows[list->current].uid);
+}
+
+/* Who is older: carried along, and given to particles that are new. Searches need it, so it is made before them. */
+static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    const nlist_rows *old_rows = &list->rows[list->current];
+    int const block = nlist_i_target(finder) * NLIST_I_GENERATION + NLIST_I_UID;
+    nlist_result result;
+    int64_t *uid;
+    int32_t i;
+    if (!nlist_i_needs_uids(finder)) return NLIST_OK;
+    result = nlist_i_grow(list, block, finder->n, sizeof(int64_t), 0);
+    if (result != NLIST_OK) return result;
+    uid = (int64_t *)list->block[block].memory;
+    for (i = 0; i < finder->n; i++) {
+        int32_t const was = finder->rename ? finder->old_of[i] : i < old_rows->n ? i : -1;
+        if (was < 0) uid[i] = list->next_uid + i;
+        else uid[i] = old_rows->uid ? old_rows->uid[was] : was;
+    }
+    finder->uid = uid;
+    return NLIST_OK;
+}
+
+/* Memory for three arrays of events: no more contacts can begin or persist than there are, nor end than there were. */
+static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    nlist *list = finder->list;
+    int64_t were = 0;
+    nlist_result result = NLIST_OK;
+    int32_t i;
+    int kind;
+    if (!list->desc.events || finder->rename) return NLIST_OK;
+    for (i = 0; i < old_rows->n; i++) were += old_rows->count[i];
+    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
+        int64_t const most = kind == NLIST_ENDED ? were : finder->used;
+        result = nlist_i_grow(list, NLIST_I_EVENT + kind, most, sizeof(nlist_event),
+                              (size_t)list->event_count[kind] * sizeof(nlist_event));
+        list->event[kind] = (nlist_event *)list->block[NLIST_I_EVENT + kind].memory;
+    }
+    return result;
+}
+
+/* The rows are found: makes them the list. */
+static nlist_result nlist_i_finish(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    int32_t const to = nlist_i_target(finder);
+    int const uids = finder->uid != NULL;
+    nlist_result result = nlist_i_check_sizes(finder);
+    int64_t const capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
+    nlist_rows old_rows;
+    memset(&old_rows, 0, sizeof old_rows);
+    if (list->n > 0 && (list->remembers || finder->rename)) old_rows = list->rows[list->current];
+    if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
+    if (result == NLIST_OK) result = nlist_i_take_generation(list, to, finder->n, capacity, uids);
+    if (result != NLIST_OK) return result;
+    nlist_i_lay_out(finder, &list->rows[to]);
+    nlist_i_keep_reference(finder, &old_rows, &list->rows[to]);
+    nlist_i_carry(finder, &old_rows, &list->rows[to]);
+    list->next_uid = uids ? list->next_uid + finder->n : finder->n;
+    list->current = to;
+    list->remembers = nlist_i_is_twice(&list->desc);
+    list->n = finder->n;
+    list->total = finder->used;
+    return NLIST_OK;
+}
+
+/* Work space for the rows as they are found. */
+static nlist_result nlist_i_take_found(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, finder->n, sizeof(int64_t) + sizeof(int32_t), 0);
+    if (result != NLIST_OK) return result;
+    finder->begin = (int64_t *)list->block[NLIST_I_BEGIN].memory;
+    finder->length = (int32_t *)(void *)(finder->begin + finder->n);
+    finder->found = (int32_t *)list->block[NLIST_I_FOUND].memory;
+    finder->room = (int64_t)(list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
+    return NLIST_OK;
+}
+
+/* A build: collect finds the rows. */
+static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
+{
+    nlist_result result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
+    if (result == NLIST_OK) result = nlist_i_take_found(finder);
+    if (result == NLIST_OK) result = nlist_i_carry_uids(finder);
+    if (result == NLIST_OK) result = collect(finder);
+    return result == NLIST_OK ? nlist_i_finish(finder) : result;
+}
+
+/* What all builds from positions begin with. */
+static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos, size_t stride, int32_t n)
+{
+    nlist_result result;
+    memset(finder, 0, sizeof *finder);
+    finder->list = list;
+    finder->n = n;
+    finder->pos = pos;
+    finder->stride = nlist_i_stride(stride, list->desc.dim);
+    if (n < 0 || (n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    result = nlist_i_check_particles(finder);
+    return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sources: who is near whom
+   ------------------------------------------------------------------------------------------------ */
+
+static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
+{
+    const nlist *list = finder->list;
+    nlist_result result = NLIST_OK;
+    nlist_real p[3], q[3];
+    int32_t i, j;
+    for (i = 0; i < finder->n && result == NLIST_OK; i++) {
+        nlist_i_seeker seeker;
+        nlist_i_point(list, finder->pos, finder->stride, i, p);
+        seeker = nlist_i_seek(&list->desc, i, p);
+        nlist_i_begin_row(finder, i);
+        for (j = 0; j < finder->n && result == NLIST_OK; j++) {
+            if (j == i) continue;
+            nlist_i_point(list, finder->pos, finder->stride, j, q);
+            result = nlist_i_offer(finder, &seeker, j, q);
+        }
+        nlist_i_end_row(finder);
+    }
+    return result;
+}
+
+NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t n)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_result result;
+    if (!list) return NLIST_BAD_ARGUMENT;
+    result = nlist_i_begin(list, desc, 0, &before);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_brute);
+    return nlist_i_settle(list, &before, result);
+}
+
+/* The ids of pair p, or 0: out of range, or one particle with itself. */
+static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int32_t *b)
+{
+    *a = finder->pair[2 * p];
+    *b = finder->pair[2 * p + 1];
+    return *a >= 0 && *a < finder->n && *b >= 0 && *b < finder->n && *a != *b;
+}
+
+/* Row and partner of pair p; way 1: the other way round. 0: a half list has it once. */
+static int nlist_i_way(const nlist_i_finder *finder, int64_t p, int way, int32_t *row, int32_t *partner)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    int32_t a, b;
+    (void)nlist_i_pair(finder, p, &a, &b);
+    *row = way ? b : a;
+    *partner = way ? a : b;
+    return nlist_i_may_list(desc, finder->uid, *row, *partner);
+}
+
+/* Counts in at[0 .. n-1] become begins. Returns their sum. */
+static int64_t nlist_i_begins(int64_t *at, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < n; i++) {
+        int64_t const count = at[i];
+        at[i] = sum;
+        sum += count;
+    }
+    return sum;
+}
+
+/* First pass of the sort: (row, partner) by partner, into WORK. */
+static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **sorted, int64_t *count)
+{
+    nlist *list = finder->list;
+    nlist_result result;
+    int32_t row, partner, i;
+    int64_t p;
+    int way;
+    for (i = 0; i < finder->n; i++) finder->begin[i] = 0;
+    for (p = 0; p < finder->pairs; p++)
+        for (way = 0; way < 2; way++)
+            if (nlist_i_way(finder, p, way, &row, &partner)) finder->begin[partner]++;
+    *count = nlist_i_begins(finder->begin, finder->n);
+    result = nlist_i_grow(list, NLIST_I_WORK, *count, 2 * sizeof(int32_t), 0);
+    if (result != NLIST_OK) return result;
+    *sorted = (int32_t *)list->block[NLIST_I_WORK].memory;
+    for (p = 0; p < finder->pairs; p++) {
+        for (way = 0; way < 2; way++) {
+            int64_t at;
+            if (!nlist_i_way(finder, p, way, &row, &partner)) continue;
+            at = finder->begin[partner]++;
+            (*sorted)[2 * at] = row;
+            (*sorted)[2 * at + 1] = partner;
+        }
+    }
+    return NLIST_OK;
+}
+
+/* Second pass: by row. Equal pairs now stand side by side, and are listed once. */
+static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *sorted, int64_t count)
+{
+    nlist_result const result = nlist_i_need(finder, count);
+    int64_t k;
+    int32_t i;
+    if (result != NLIST_OK) return result;
+    for (i = 0; i < finder->n; i++) finder->begin[i] = finder->length[i] = 0;
+    for (k = 0; k < count; k++) finder->begin[sorted[2 * k]]++;
+    (void)nlist_i_begins(finder->begin, finder->n);
+    for (k = 0; k < count; k++) {
+        int32_t const row = sorted[2 * k], partner = sorted[2 * k + 1];
+        int64_t const at = finder->begin[row] + finder->length[row];
+        if (finder->length[row] > 0 && finder->found[at - 1] == partner) continue;
+        finder->found[at] = partner;
+        finder->length[row]++;
+    }
+    for (i = 0; i < finder->n; i++) finder->used += finder->length[i];
+    return NLIST_OK;
+}
+
+/* The caller's pairs: a radix sort with ids as digits, so rows ascend. */
+static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
+{
+    nlist_result result;
+    int32_t *sorted = NULL, a, b;
+    int64_t p, count = 0;
+    for (p = 0; p < finder->pairs; p++) {
+        if (nlist_i_pair(finder, p, &a, &b)) continue;
+        finder->list->bad_id = p < NLIST_I_INT_MAX ? (int32_t)p : NLIST_I_INT_MAX;
+        return NLIST_BAD_INDEX;
+    }
+    result = nlist_i_sort_by_partner(finder, &sorted, &count);
+    return result == NLIST_OK ? nlist_i_sort_by_row(finder, sorted, count) : result;
+}
+
+NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair, int64_t m, int32_t n)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_result result;
+    if (!list || n < 0 || m < 0 || (m > 0 && !pair)) return NLIST_BAD_ARGUMENT;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    result = nlist_i_begin(list, desc, 0, &before);
+    if (result == NLIST_OK && list->desc.skin > 0) result = NLIST_BAD_SKIN;
+    memset(&finder, 0, sizeof finder);
+    finder.list = list;
+    finder.n = n;
+    finder.pair = pair;
+    finder.pairs = m;
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_pairs);
+    return nlist_i_settle(list, &before, result);
+}
+
+#ifdef NLIST_I_UGRID
+/* Places begin .. end-1 of a grid with records, the plain case: distance and order decide, and no branch. */
+static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_seeker *seeker, const ugrid_record *NLIST_I_RESTRICT record,
+                                         int32_t begin, int32_t end)
+{
+    nlist const *const list = finder->list;
+    int32_t *NLIST_I_RESTRICT found = finder->found + finder->used;
+    int const half = list->desc.half != 0;
+    nlist_real const limit = seeker->limit;
+    int32_t const i = seeker->i;
+    nlist_result result = NLIST_OK;
+    int64_t used = 0;
+    int32_t k;
+    if (finder->room - finder->used < end - begin) { /* one by one, so that nothing grows for candidates that are no partners */
+        for (k = begin; k < end && result == NLIST_OK; k++) result = nlist_i_offer(finder, seeker, record[k].link, record[k].x);
+        return result;
+    }
+    for (k = begin; k < end; k++) {
+        int32_t const j = record[k].link;
+        found[used] = j;
+        used += (nlist_i_distance2(list, seeker->p, record[k].x) <= limit) & (half ? j > i : j != i);
+    }
+    finder->used += used;
+    return NLIST_OK;
+}
+
+/* One row, at a place of the grid. */
+static nlist_result nlist_i_ugrid_row(nlist_i_finder *finder, const ugrid *grid, int32_t place)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    int const ranges = ugrid_has_ranges(grid) && grid->record && nlist_i_plain(desc, finder->uid);
+    nlist_result result = NLIST_OK;
+    nlist_real p[3], q[3];
+    nlist_i_seeker seeker;
+    ugrid_near walk;
+    ugrid_point(grid, place, p);
+    seeker = nlist_i_seek(desc, ugrid_id(grid, place), p);
+    nlist_i_begin_row(finder, seeker.i);
+    walk = ugrid_near_place(grid, place, nlist_i_gap(desc) + (seeker.radius + finder->largest));
+    if (ranges) {
+        while (result == NLIST_OK && ugrid_next_range(&walk))
+            result = nlist_i_take_records(finder, &seeker, grid->record, walk.begin, walk.end);
+    } else {
+        while (result == NLIST_OK && ugrid_next(&walk)) {
+            ugrid_point(grid, walk.place, q);
+            result = nlist_i_offer(finder, &seeker, walk.id, q);
+        }
+    }
+    nlist_i_end_row(finder);
+    return result;
+}
+
+/* Row after row in the grid's own order: neighbours are still in the caches. */
+static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
+{
+    ugrid grid = *(const ugrid *)finder->structure;
+    nlist_result result = NLIST_OK;
+    int32_t place;
+    if (ugrid_has_ranges(&grid)) grid.desc.walk = grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_ugrid_row(finder, &grid, place);
+    return result;
+}
+
+/* The box that repeats is the grid's. */
+static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        const ugrid_axis *axis = &grid->axis[a];
+        list->desc.periodic[a] = axis->periodic;
+        list->desc.min[a] = axis->min;
+        list->desc.max[a] = axis->max;
+        list->axis[a] = nlist_i_axis_of(axis->periodic, axis->min, axis->max);
+    }
+}
+
+/* The box of desc does not count, and is not looked at. */
+static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
+{
+    nlist_desc resolved = *desc;
+    memset(resolved.periodic, 0, sizeof resolved.periodic);
+    return resolved;
+}
+
+static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, int32_t n)
+{
+    if (grid->n != n || (n > 0 && grid->cell_count == 0)) return NLIST_BAD_SOURCE;
+    return n > 0 && grid->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
+}
+
+NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid, const nlist_real *pos, size_t stride,
+                                         int32_t n)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_desc resolved;
+    nlist_result result;
+    if (!list || !desc || !grid) return NLIST_BAD_ARGUMENT;
+    resolved = nlist_i_ugrid_desc(desc);
+    result = nlist_i_begin(list, &resolved, 0, &before);
+    if (result == NLIST_OK) result = nlist_i_check_ugrid(list, grid, n);
+    if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(list, grid);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    finder.structure = grid;
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
+    return nlist_i_settle(list, &before, result);
+}
+#endif /* NLIST_I_UGRID */
+
+#ifdef NLIST_I_LBVH
+NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place) { return &tree->node[tree->first_leaf + place]; }
+
+/* By how much the sphere of a particle sticks out of its leaf's box: then searches go that much further. */
+NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
+{
+    nlist_real most = 0;
+    int a;
+    for (a = 0; a < list->desc.dim; a++) {
+        nlist_real const below = leaf->min[a] - (p[a] - radius), above = p[a] + radius - leaf->max[a];
+        if (!(below <= most)) most = below;
+        if (!(above <= most)) most = above;
+    }
+    return most;
+}
+
+/* Is the partner at q, met around image `turn` of p, met there rather than around another image? */
+NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nlist_real q[3], int turn)
+{
+    int a;
+    for (a = 0; a < 3; a++, turn /= 3) {
+        nlist_real const d = q[a] - p[a];
+        if ((d > list->axis[a].half) - (d < -list->axis[a].half) != turn % 3 - 1) return 0;
+    }
+    return 1;
+}
+
+/* Image `turn`, 0 .. 26, of p: a period before, p itself, a period after, along each axis; 0 = this axis does not repeat. */
+NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, nlist_real at[3])
+{
+    int a;
+    for (a = 0; a < 3; a++, turn /= 3) {
+        int const step = turn % 3 - 1;
+        if (step != 0 && !list->axis[a].periodic) return 0;
+        at[a] = p[a] + (nlist_real)step * list->axis[a].length;
+    }
+    return 1;
+}
+
+/* One row, at a place of the tree. out: by how much spheres stick out of their boxes. */
+static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place, nlist_real out)
+{
+    const nlist *list = finder->list;
+    nlist_result result = NLIST_OK;
+    nlist_real p[3], q[3], at[3];
+    nlist_i_seeker seeker;
+    int turn;
+    nlist_i_point(list, finder->pos, finder->stride, nlist_i_leaf(tree, place)->link, p);
+    seeker = nlist_i_seek(&list->desc, nlist_i_leaf(tree, place)->link, p);
+    nlist_i_begin_row(finder, seeker.i);
+    for (turn = 0; turn < 27 && result == NLIST_OK; turn++) {
+        lbvh_overlap o;
+        if (!nlist_i_image(list, p, turn, at)) continue;
+        o = lbvh_overlap_sphere(tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + seeker.radius + out * 2, at));
+        while (result == NLIST_OK && lbvh_next(&o)) {
+            nlist_i_point(list, finder->pos, finder->stride, o.id, q);
+            if (nlist_i_in_image(list, p, q, turn)) result = nlist_i_offer(finder, &seeker, o.id, q);
+        }
+    }
+    nlist_i_end_row(finder);
+    return result;
+}
+
+static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
+{
+    const lbvh *tree = (const lbvh *)finder->structure;
+    const nlist *list = finder->list;
+    nlist_result result = NLIST_OK;
+    nlist_real out = 0, p[3];
+    int32_t place;
+    for (place = 0; place < finder->n; place++) {
+        int32_t const i = nlist_i_leaf(tree, place)->link;
+        nlist_real sticks;
+        nlist_i_point(list, finder->pos, finder->stride, i, p);
+        sticks = nlist_i_sticks_out(list, nlist_i_leaf(tree, place), p, nlist_i_radius(&list->desc, i));
+        if (!(sticks <= out)) out = sticks;
+    }
+    if (!nlist_i_finite(out)) return NLIST_BAD_SOURCE;
+    for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_lbvh_row(finder, tree, place, out);
+    return result;
+}
+
+NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_real *pos, size_t stride,
+                                        int32_t n)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_result result;
+    if (!list || !tree) return NLIST_BAD_ARGUMENT;
+    result = nlist_i_begin(list, desc, 0, &before);
+    if (result == NLIST_OK && tree->n != n) result = NLIST_BAD_SOURCE;
+    if (result == NLIST_OK && n > 0 && tree->desc.dim != list->desc.dim) result = NLIST_BAD_DIM;
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    finder.structure = tree;
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
+    return nlist_i_settle(list, &before, result);
+}
+
+static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
+{
+    const lbvh *tree = (const lbvh *)finder->structure;
+    const nlist_mesh *mesh = (const nlist_mesh *)finder->mesh;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_result result = NLIST_OK;
+    int32_t i;
+    for (i = 0; i < finder->n; i++) {
+        nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
+        nlist_real p[3];
+        lbvh_overlap o;
+        nlist_i_load(finder->pos, finder->stride, 3, i, p);
+        nlist_i_begin_row(finder, i);
+        o = lbvh_overlap_sphere(tree, p, nlist_i_widen(reach, p));
+        while (lbvh_next(&o)) {
+            int32_t const key = nlist_i_wall_key(tree, mesh, p, reach, o.id);
+            if (key < 0) continue;
+            result = nlist_i_need(finder, 1);
+            if (result != NLIST_OK) return result;
+            finder->found[finder->used++] = key;
+        }
+        nlist_i_end_row(finder);
+    }
+    return NLIST_OK;
+}
+
+static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh)
+{
+    size_t const least = (mesh->indices ? 3 : 9) * sizeof(nlist_real);
+    if (mesh->triangles < 0 || mesh->vertex_count < 0 || (mesh->triangles > 0 && !mesh->vertices)) return NLIST_BAD_ARGUMENT;
+    if (mesh->stride != 0 && (mesh->stride < least || mesh->stride % sizeof(nlist_real) != 0)) return NLIST_BAD_ARGUMENT;
+    if (mesh->triangles > 268435456) return NLIST_TOO_MANY;
+    if (tree->n != mesh->triangles) return NLIST_BAD_SOURCE;
+    if (desc->dim != 3 || (tree->n > 0 && tree->desc.dim != 3)) return NLIST_BAD_DIM;
+    if (desc->periodic[0] || desc->periodic[1] || desc->periodic[2]) return NLIST_BAD_PERIOD;
+    if (desc->skin != 0) return NLIST_BAD_SKIN;
+    return desc->layout == NLIST_DYNAMIC ? NLIST_OK : NLIST_BAD_OPTION;
+}
+
+/* A list of triangles: DYNAMIC unless asked for something else, and full. */
+static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
+{
+    nlist_desc resolved = *desc;
+    if (resolved.layout == NLIST_COMPACT) resolved.layout = NLIST_DYNAMIC;
+    resolved.half = 0;
+    return resolved;
+}
+
+NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
+                                        const nlist_real *pos, size_t stride, int32_t n)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_desc resolved;
+    nlist_result result;
+    if (!list || !desc || !tree || !mesh) return NLIST_BAD_ARGUMENT;
+    resolved = nlist_i_mesh_desc(desc);
+    result = nlist_i_begin(list, &resolved, 1, &before);
+    if (result == NLIST_OK) result = nlist_i_check_mesh(&list->desc, tree, mesh);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    finder.structure = tree;
+    finder.mesh = mesh;
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_mesh);
+    return nlist_i_settle(list, &before, result);
+}
+#endif /* NLIST_I_LBVH */
+
+/* ------------------------------------------------------------------------------------------------
+   >>skin
+   ------------------------------------------------------------------------------------------------ */
+
+/* Has a particle moved by more than half the skin since the build? From nowhere (NaN): yes. */
+NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos, size_t stride, int32_t i)
+{
+    nlist_real const half = list->desc.skin / 2;
+    nlist_real p[3], was[3];
+    int a;
+    nlist_i_point(list, pos, stride, i, p);
+    nlist_i_load(rows->reference, (size_t)list->desc.dim * sizeof(nlist_real), list->desc.dim, i, was);
+    for (a = 0; a < 3; a++) was[a] = nlist_i_wrap(&list->axis[a], was[a]);
+    return !(nlist_i_distance2(list, was, p) <= nlist_i_times(half, half));
+}
+
+NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved)
+{
+    const nlist_rows *rows;
+    size_t bytes;
+    int32_t i;
+    if (!list || !moved) return NLIST_BAD_ARGUMENT;
+    *moved = 1;
+    if (list->n == 0) return NLIST_OK;
+    rows = nlist_i_rows(list);
+    bytes = nlist_i_stride(stride, list->desc.dim);
+    if (!pos || bytes == 0) return NLIST_BAD_ARGUMENT;
+    if (!rows->reference) return NLIST_BAD_SKIN;
+    for (i = 0; i < list->n; i++)
+        if (nlist_i_has_moved(list, rows, pos, bytes, i)) return NLIST_OK;
+    *moved = 0;
+    return NLIST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>remap: particles get new names (Kureck section 5.5.1). The old rows are the source of the new ones.
+   ------------------------------------------------------------------------------------------------ */
+
+static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    const nlist_rows old_rows = list->rows[list->current];
+    int32_t i;
+    for (i = 0; i < finder->n; i++) {
+        nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
+        nlist_i_begin_row(finder, i);
+        while (nlist_next(&e)) {
+            int32_t const id = list->keys ? e.id : finder->rename[e.id];
+            nlist_result const result = nlist_i_need(finder, 1);
+            if (result != NLIST_OK) return result;
+            if (id >= 0) finder->found[finder->used++] = id;
+        }
+        nlist_i_end_row(finder);
+    }
+    return NLIST_OK;
+}
+
+/* old_of[new_id[i]] = i; -1 for new particles. Names must be in range and given once. */
+static nlist_result nlist_i_invert(nlist *list, const int32_t *new_id, int32_t *old_of, int32_t n)
+{
+    int32_t i;
+    for (i = 0; i < n; i++) old_of[i] = -1;
+    for (i = 0; i < list->n; i++) {
+        if (new_id[i] == -1) continue;
+        if (new_id[i] < -1 || new_id[i] >= n || old_of[new_id[i]] >= 0) {
+            list->bad_id = i;
+            return NLIST_BAD_INDEX;
+        }
+        old_of[new_id[i]] = i;
+    }
+    return NLIST_OK;
+}
+
+NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_result result;
+    if (!list || n < 0 || (list->n > 0 && !new_id)) return NLIST_BAD_ARGUMENT;
+    if (list->n == 0) return NLIST_NOT_BUILT;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    before = *list;
+    memset(&finder, 0, sizeof finder);
+    finder.list = list;
+    finder.n = n;
+    finder.rename = new_id;
+    list->bad_id = -1;
+    list->needed_width = 0;
+    list->needed_entries = 0;
+    result = nlist_i_grow(list, NLIST_I_WORK, n, sizeof(int32_t), 0);
+    if (result == NLIST_OK) result = nlist_i_invert(list, new_id, (int32_t *)list->block[NLIST_I_WORK].memory, n);
+    finder.old_of = (const int32_t *)list->block[NLIST_I_WORK].memory;
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_old_rows);
+    return nlist_i_settle(list, &before, result);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>process: the caller's function for every entry, and sums (Kureck sections 5.1 to 5.3)
+   ------------------------------------------------------------------------------------------------ */
+
+/* A sum on its way. */
+typedef struct nlist_i_adder {
+    const nlist *list;
+    const nlist_rows *rows;
+    nlist_contact_fn *fn;
+    void *user;
+    nlist_real *sums;
+    int64_t *units;         /* where sums are made in units, else NULL */
+    double units_per_one;
+    int32_t values;
+    int overflow;
+} nlist_i_adder;
+
+/* sums of particle i += x. */
+static void nlist_i_add(nlist_i_adder *adder, int32_t i, const nlist_real *x)
+{
+    size_t const at = (size_t)i * (size_t)adder->values;
+    int32_t v;
+    for (v = 0; v < adder->values; v++) {
+        int64_t units;
+        if (!adder->units) {
+            adder->sums[at + (size_t)v] += x[v];
+            continue;
+        }
+        if (!nlist_i_units(x[v], adder->units_per_one, &units)) adder->overflow = 1;
+        adder->units[at + (size_t)v] += units;
+    }
+}
+
+/* Calls for one entry; what it adds to its row's particle is in own, the partner's share is added at once. 0 = nothing. */
+static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry, nlist_real own[NLIST_I_VALUES])
+{
+    nlist_real other[NLIST_I_VALUES];
+    size_t const bytes = (size_t)adder->list->desc.history;
+    memset(own, 0, (size_t)adder->values * sizeof *own);
+    memset(other, 0, (size_t)adder->values * sizeof *other);
+    if (!adder->fn(adder->user, i, j, bytes ? adder->rows->history + (size_t)entry * bytes : NULL, own, other)) return 0;
+    if (adder->list->desc.half) nlist_i_add(adder, j, other);
+    return 1;
+}
+
+/* A row's sum first, then one addition. With units nothing may be rounded before it is cut, so each goes by itself. */
+static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
+{
+    nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES] = {0};
+    nlist_each e = nlist_i_row(adder->rows, adder->list->desc.history, i);
+    int32_t v;
+    while (nlist_next(&e)) {
+        if (!nlist_i_call(adder, i, e.id, e.entry, own)) continue;
+        if (adder->units) nlist_i_add(adder, i, own);
+        else for (v = 0; v < adder->values; v++) sum[v] += own[v];
+    }
+    if (!adder->units) nlist_i_add(adder, i, sum);
+}
+
+/* Entries in the order of the arrays: slots, then partner. */
+static void nlist_i_sum_entries(nlist_i_adder *adder)
+{
+    const nlist_rows *rows = adder->rows;
+    nlist_real own[NLIST_I_VALUES];
+    int64_t const slots = (int64_t)rows->n * rows->width;
+    int64_t e;
+    int32_t i;
+    for (e = 0; e < slots; e++) {
+        if (rows->slot[e] < 0) continue;
+        i = (int32_t)(e / rows->width);
+        if (nlist_i_call(adder, i, rows->slot[e], e, own)) nlist_i_add(adder, i, own);
+    }
+    for (e = 0; rows->own && e < rows->entries; e++)
+        if (nlist_i_call(adder, rows->own[e], rows->partner[e], slots + e, own)) nlist_i_add(adder, rows->own[e], own);
+    for (i = 0; rows->start && i < rows->n; i++)
+        for (e = rows->start[i]; e < rows->start[i + 1]; e++)
+            if (nlist_i_call(adder, i, rows->partner[e], e, own)) nlist_i_add(adder, i, own);
+}
+
+/* Slots of a row added as the lanes of a warp add them: the upper half onto the lower, and again (Kureck figure 5.2). */
+static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
+{
+    const nlist_rows *rows = adder->rows;
+    int32_t const width = rows->width;
+    nlist_real own[32][NLIST_I_VALUES];
+    int32_t k, v, step;
+    for (k = 0; k < width; k++) {
+        int64_t const e = (int64_t)i * width + k;
+        int const adds = rows->slot[e] >= 0 && nlist_i_call(adder, i, rows->slot[e], e, own[k]);
+        if (!adds) memset(own[k], 0, sizeof own[k]);
+        else if (adder->units) nlist_i_add(adder, i, own[k]);
+    }
+    for (step = width / 2; step > 0; step /= 2)
+        for (k = 0; k < step; k++)
+            for (v = 0; v < adder->values; v++) own[k][v] += own[k + step][v];
+    if (!adder->units) nlist_i_add(adder, i, own[0]);
+}
+
+/* Entries of the rest that follow each other in one row add up first; of a compact list, whole rows. */
+static void nlist_i_sum_runs(nlist_i_adder *adder)
+{
+    const nlist_rows *rows = adder->rows;
+    nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES];
+    int64_t const slots = (int64_t)rows->n * rows->width;
+    int64_t e = 0;
+    int32_t v;
+    while (e < rows->entries) {
+        int32_t const i = rows->own[e];
+        memset(sum, 0, sizeof sum);
+        for (; e < rows->entries && rows->own[e] == i; e++) {
+            if (!nlist_i_call(adder, i, rows->partner[e], slots + e, own)) continue;
+            if (adder->units) nlist_i_add(adder, i, own);
+            else for (v = 0; v < adder->values; v++) sum[v] += own[v];
+        }
+        if (!adder->units) nlist_i_add(adder, i, sum);
+    }
+}
+
+static int nlist_i_width_reduces(int32_t width) { return width > 0 && width <= 32 && (width & (width - 1)) == 0; }
+
+/* The mode that NLIST_AUTO stands for. */
+static nlist_mode nlist_i_mode(const nlist *list, nlist_mode mode)
+{
+    int32_t const width = nlist_i_has_slots(&list->desc) ? list->desc.width : 0;
+    if (mode != NLIST_AUTO) return mode;
+    if (!list->desc.half && !list->keys) return NLIST_PER_PARTICLE;
+    return width == 0 || nlist_i_width_reduces(width) ? NLIST_REDUCE : NLIST_PER_CONTACT;
+}
+
+/* What nlist_sum and nlist_cuda_sum refuse. */
+static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, int32_t values)
+{
+    nlist_mode mode;
+    int32_t width;
+    if (list->n == 0) return NLIST_OK;
+    if ((int)how->mode < 0 || how->mode > NLIST_REDUCE) return NLIST_BAD_OPTION;
+    if (values < 1 || values > NLIST_I_VALUES) return NLIST_BAD_VALUES;
+    mode = nlist_i_mode(list, how->mode);
+    width = nlist_i_has_slots(&list->desc) ? list->desc.width : 0;
+    if (mode == NLIST_REDUCE && width > 0 && !nlist_i_width_reduces(width)) return NLIST_BAD_WIDTH;
+    if (!(how->unit >= 0) || how->unit - how->unit != 0) return NLIST_BAD_UNIT;
+    if (how->unit > 0 && !(1 / how->unit - 1 / how->unit == 0)) return NLIST_BAD_UNIT;
+    return how->unit == 0 && list->desc.deterministic && !nlist_i_order_defined(&list->desc, mode) ? NLIST_BAD_UNIT : NLIST_OK;
+}
+
+static void nlist_i_sum_by(nlist_i_adder *adder, nlist_mode mode)
+{
+    const nlist_rows *rows = adder->rows;
+    int32_t i, t;
+    if (mode == NLIST_PER_CONTACT) {
+        nlist_i_sum_entries(adder);
+    } else if (mode == NLIST_REDUCE && !rows->start) {
+        for (i = 0; i < rows->n && rows->slot; i++) nlist_i_sum_slots(adder, i);
+        if (rows->own) nlist_i_sum_runs(adder);
+    } else if (rows->touched) {
+        for (t = 0; t < rows->touched_count; t++) nlist_i_sum_row(adder, rows->touched[t]);
+    } else {
+        for (i = 0; i < rows->n; i++) nlist_i_sum_row(adder, i);
+    }
+}
+
+NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn, void *user, nlist_real *sums)
+{
+    nlist_i_adder adder;
+    nlist_result result;
+    size_t k, numbers;
+    if (!list || !how || !fn) return NLIST_BAD_ARGUMENT;
+    result = nlist_i_check_sum(list, how, how->values);
+    if (result != NLIST_OK || list->n == 0) return result;
+    if (!sums) return NLIST_BAD_ARGUMENT;
+    numbers = (size_t)list->n * (size_t)how->values;
+    if (how->unit > 0) {
+        result = nlist_i_grow(list, NLIST_I_WORK, (int64_t)list->n * how->values, sizeof(int64_t), 0);
+        if (result != NLIST_OK) return result;
+        memset(list->block[NLIST_I_WORK].memory, 0, numbers * sizeof(int64_t));
+    }
+    memset(&adder, 0, sizeof adder);
+    adder.list = list;
+    adder.rows = nlist_i_rows(list);
+    adder.fn = fn;
+    adder.user = user;
+    adder.sums = sums;
+    adder.units = how->unit > 0 ? (int64_t *)list->block[NLIST_I_WORK].memory : NULL;
+    adder.units_per_one = how->unit > 0 ? 1 / how->unit : 0;
+    adder.values = how->values;
+    nlist_i_sum_by(&adder, nlist_i_mode(list, how->mode));
+    if (adder.overflow) return NLIST_SUM_OVERFLOW;
+    for (k = 0; adder.units && k < numbers; k++) sums[k] += nlist_i_from_units(adder.units[k], how->unit);
+    return NLIST_OK;
+}
+
+/* How many periods to add to q's coordinates for the image of q that is nearest to p. */
+static void nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, int32_t j, int32_t shift[3])
+{
+    nlist_real p[3], q[3], near_p[3], near_q[3];
+    int a;
+    nlist_i_load(pos, stride, list->desc.dim, i, p);
+    nlist_i_load(pos, stride, list->desc.dim, j, q);
+    nlist_i_point(list, pos, stride, i, near_p);
+    nlist_i_point(list, pos, stride, j, near_q);
+    for (a = 0; a < 3; a++) {
+        const nlist_axis *axis = &list->axis[a];
+        nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]); /* wanted: q + shift * length - p */
+        shift[a] = axis->periodic ? (int32_t)nlist_i_floor((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
+    }
+}
+
+NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
+                                   size_t stride, int32_t *shift)
+{
+    const nlist_rows *rows;
+    int64_t at = 0;
+    size_t bytes;
+    int32_t i;
+    if (!list || !needed || capacity < 0 || (capacity > 0 && !pair) || (shift && !pos)) return NLIST_BAD_ARGUMENT;
+    if (shift && list->keys) return NLIST_BAD_ARGUMENT;
+    bytes = nlist_i_stride(stride, list->desc.dim ? list->desc.dim : 3);
+    if (bytes == 0) return NLIST_BAD_ARGUMENT;
+    rows = nlist_i_rows(list);
+    *needed = list->n > 0 ? list->total : 0;
+    if (*needed > capacity) return NLIST_BUFFER_TOO_SMALL;
+    for (i = 0; i < list->n; i++) {
+        nlist_each e = nlist_i_row(rows, 0, i);
+        for (; nlist_next(&e); at++) {
+            pair[2 * at] = i;
+            pair[2 * at + 1] = e.id;
+            if (shift) nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at);
+        }
+    }
+    return NLIST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>save
+   ------------------------------------------------------------------------------------------------ */
+
+/* The head of a file: 128 bytes, then counts, partners, history, uids and reference positions. */
+typedef struct nlist_i_head {
+    char magic[8];              /* "nlist\n\x1a" */
+    uint32_t version, real;     /* bytes of a real; both also tell the byte order */
+    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic;
+    int64_t total, next_uid;
+    double min[3], max[3];
+    uint64_t sum;               /* of all that follows, and of this with sum = 0 */
+} nlist_i_head;
+
+/* FNV-1a of 64 bits. */
+static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t k;
+    for (k = 0; k < size; k++) sum = (sum ^ at[k]) * 1099511628211u;
+    return sum;
+}
+
+static nlist_i_head nlist_i_head_of(const nlist *list)
+{
+    const nlist_rows *rows = nlist_i_rows(list);
+    nlist_i_head head;
+    int a;
+    memset(&head, 0, sizeof head);
+    memcpy(head.magic, "nlist\n\x1a", 8);
+    head.version = 1;
+    head.real = (uint32_t)sizeof(nlist_real);
+    head.n = list->n;
+    head.dim = list->desc.dim;
+    head.half = list->desc.half != 0;
+    head.keys = list->keys;
+    head.history = list->desc.history;
+    head.has_uid = rows->uid != NULL;
+    head.has_reference = rows->reference != NULL;
+    head.total = list->total;
+    head.next_uid = list->next_uid;
+    for (a = 0; a < 3; a++) {
+        head.periodic |= list->axis[a].periodic << a;
+        head.min[a] = (double)list->axis[a].min;
+        head.max[a] = (double)list->axis[a].max;
+    }
+    return head;
+}
+
+/* Bytes of a file with this head, -1 = more than there can be. */
+static int64_t nlist_i_file_size(const nlist_i_head *head)
+{
+    int64_t const n = head->n, entry = 4 + (int64_t)head->history;
+    int64_t const row = 4 + 8 * (int64_t)(head->has_uid != 0) + head->dim * (int64_t)head->real * (head->has_reference != 0);
+    if (head->total > (INT64_MAX >> 1) / entry) return -1;
+    return (int64_t)sizeof *head + n * row + head->total * entry;
+}
+
+static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t size)
+{
+    if (size > 0) memcpy(to, from, size);
+    return to + size;
+}
+
+/* Partners, then the bytes of the same entries, row by row. */
+static unsigned char *nlist_i_write_entries(unsigned char *to, const nlist *list, const nlist_rows *rows)
+{
+    int32_t const bytes = list->desc.history;
+    int32_t i;
+    int pass;
+    for (pass = 0; pass < (bytes > 0 ? 2 : 1); pass++) {
+        for (i = 0; i < list->n; i++) {
+            nlist_each e = nlist_i_row(rows, bytes, i);
+            while (nlist_next(&e))
+                to = pass == 0 ? nlist_i_write(to, &e.id, sizeof e.id) : nlist_i_write(to, e.history, (size_t)bytes);
+        }
+    }
+    return to;
+}
+
+NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed)
+{
+    unsigned char *to = (unsigned char *)bytes;
+    const nlist_rows *rows;
+    nlist_i_head head;
+    size_t n;
+    if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
+    if (list->n == 0) return NLIST_NOT_BUILT;
+    rows = nlist_i_rows(list);
+    head = nlist_i_head_of(list);
+    *needed = nlist_i_file_size(&head);
+    if (*needed < 0) return NLIST_TOO_MANY;
+    if (*needed > capacity) return NLIST_BUFFER_TOO_SMALL;
+    n = (size_t)list->n;
+    to = nlist_i_write(to + sizeof head, rows->count, n * sizeof(int32_t));
+    to = nlist_i_write_entries(to, list, rows);
+    if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
+    if (rows->reference) to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
+    head.sum = nlist_i_checksum(14695981039346656037u, &head, sizeof head);
+    head.sum = nlist_i_checksum(head.sum, (unsigned char *)bytes + sizeof head, (size_t)*needed - sizeof head);
+    memcpy(bytes, &head, sizeof head);
+    return NLIST_OK;
+}
+
+/* Is this the head of a whole, undamaged file? */
+static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
+{
+    uint64_t sum;
+    int a;
+    if (size < (int64_t)sizeof *head) return 0;
+    memcpy(head, bytes, sizeof *head);
+    if (memcmp(head->magic, "nlist\n\x1a", 8) != 0 || head->version != 1 || head->real != sizeof(nlist_real)) return 0;
+    if (head->n < 1 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
+    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 || head->periodic < 0 || head->periodic > 7) return 0;
+    if (nlist_i_file_size(head) != size) return 0;
+    for (a = 0; a < 3; a++)
+        if ((head->periodic >> a & 1) && !(head->min[a] < head->max[a] && head->max[a] - head->min[a] <= (double)NLIST_I_REAL_MAX)) return 0;
+    sum = head->sum;
+    head->sum = 0;
+    head->sum = nlist_i_checksum(nlist_i_checksum(14695981039346656037u, head, sizeof *head), bytes + sizeof *head,
+                                 (size_t)size - sizeof *head);
+    return head->sum == sum;
+}
+
+/* Rows of a file: counts that add up, partners that exist. */
+static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
+{
+    const nlist_i_head *head = (const nlist_i_head *)finder->structure;
+    const unsigned char *at = (const unsigned char *)finder->mesh;
+    nlist_result const result = nlist_i_need(finder, head->total);
+    int64_t k;
+    int32_t i;
+    if (result != NLIST_OK) return result;
+    for (i = 0; i < finder->n; i++) {
+        finder->begin[i] = finder->used;
+        memcpy(&finder->length[i], at + (size_t)i * sizeof(int32_t), sizeof(int32_t));
+        if (finder->length[i] < 0 || finder->length[i] > head->total - finder->used) return NLIST_BAD_FILE;
+        finder->used += finder->length[i];
+    }
+    if (finder->used != head->total) return NLIST_BAD_FILE;
+    if (head->total > 0) memcpy(finder->found, at + (size_t)finder->n * sizeof(int32_t), (size_t)head->total * sizeof(int32_t));
+    for (k = 0; k < head->total; k++)
+        if (finder->found[k] < 0 || (!head->keys && finder->found[k] >= finder->n)) return NLIST_BAD_FILE;
+    return NLIST_OK;
+}
+
+/* History, uids and reference positions of a file, into rows that are laid out. */
+static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const unsigned char *at, nlist_rows *rows)
+{
+    size_t const n = (size_t)head->n, bytes = (size_t)head->history, total = (size_t)head->total;
+    int32_t i;
+    at += n * sizeof(int32_t) + total * sizeof(int32_t);
+    for (i = 0; i < head->n && rows->history; i++) {
+        nlist_each e = nlist_i_row(rows, list->desc.history, i);
+        for (; nlist_next(&e); at += bytes) memcpy(e.history, at, bytes);
+    }
+    if (!rows->history) at += total * bytes;
+    if (head->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
+    if (head->has_uid) at += n * sizeof(int64_t);
+    if (rows->reference) memcpy(rows->reference, at, n * (size_t)head->dim * sizeof(nlist_real));
+}
+
+/* desc for what is in the file. */
+static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, const nlist_i_head *head, nlist *before)
+{
+    nlist_desc resolved = *desc;
+    nlist empty = *list;
+    nlist_result result;
+    int a;
+    if (desc->history != 0 && desc->history != head->history) return NLIST_BAD_HISTORY;
+    if (desc->dim != 0 && desc->dim != head->dim) return NLIST_BAD_DIM;
+    if (desc->skin > 0 && !head->has_reference) return NLIST_BAD_SKIN;
+    resolved.history = head->history;
+    resolved.dim = head->dim;
+    resolved.half = head->half;
+    for (a = 0; a < 3; a++) {
+        resolved.periodic[a] = head->periodic >> a & 1;
+        resolved.min[a] = (nlist_real)head->min[a];
+        resolved.max[a] = (nlist_real)head->max[a];
+    }
+    if (!head->has_reference) resolved.skin = 0;
+    empty.n = 0; /* what it was does not matter */
+    result = nlist_i_begin(&empty, &resolved, head->keys, before);
+    *before = *list;
+    if (result == NLIST_OK) *list = empty;
+    return result;
+}
+
+NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size)
+{
+    nlist_i_finder finder;
+    nlist_i_head head;
+    nlist before;
+    nlist_result result;
+    int64_t capacity;
+    if (!list || !desc || !bytes || size < 0) return NLIST_BAD_ARGUMENT;
+    if (!nlist_i_head_good(&head, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
+    before = *list;
+    result = nlist_i_load_begin(list, desc, &head, &before);
+    if (result != NLIST_OK) return result;
+    memset(&finder, 0, sizeof finder);
+    finder.list = list;
+    finder.n = head.n;
+    finder.structure = &head;
+    finder.mesh = (const unsigned char *)bytes + sizeof head;
+    list->current = 1 - list->current; /* beside what is there, until all is read */
+    result = nlist_i_take_found(&finder);
+    if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
+    if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
+    capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
+    if (result == NLIST_OK) result = nlist_i_take_generation(list, list->current, head.n, capacity, head.has_uid);
+    if (result == NLIST_OK) {
+        nlist_i_lay_out(&finder, &list->rows[list->current]);
+        nlist_i_read_rest(list, &head, (const unsigned char *)finder.mesh, &list->rows[list->current]);
+        memset(list->event_count, 0, sizeof list->event_count);
+        list->n = head.n;
+        list->total = head.total;
+        list->next_uid = head.next_uid;
+        list->remembers = nlist_i_is_twice(&list->desc);
+    }
+    return nlist_i_settle(list, &before, result);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>reserve
+   ------------------------------------------------------------------------------------------------ */
+
+NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n, int64_t entries)
+{
+    nlist before;
+    nlist_result result;
+    int64_t found;
+    int kind;
+    int32_t g;
+    if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
+    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    list->n = 0;
+    result = nlist_i_begin(list, desc, list->keys, &before);
+    found = entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
+    if (result == NLIST_OK && nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
+    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_BEGIN, n, sizeof(int64_t) + sizeof(int32_t), 0);
+    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
+    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
+        result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
+    for (g = 0; g < 2 && result == NLIST_OK; g++)
+        if (g == 0 || nlist_i_is_twice(&list->desc)) result = nlist_i_take_generation(list, g, n, entries, 0);
+    memset(list->rows, 0, sizeof list->rows);
+    memset(list->event_count, 0, sizeof list->event_count);
+    list->current = 0;
+    list->total = 0;
+    list->next_uid = 0;
+    return nlist_i_settle(list, &before, result);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>validate
+   ------------------------------------------------------------------------------------------------ */
+
+/* Row i's slots: its partners first, then nothing. */
+static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
+{
+    int32_t k;
+    for (k = 0; k < rows->width; k++) {
+        int32_t const id = rows->slot[(int64_t)i * rows->width + k];
+        if (k < rows->count[i] ? id < 0 || id >= limit : id != -1) return 0;
+    }
+    return 1;
+}
+
+/* Row i's chain: as long as what its slots do not hold, every entry its own and met once. */
+static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
+{
+    int64_t left = rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
+    int32_t e = rows->head[i];
+    for (; left > 0; left--) {
+        if (e < 0 || e >= rows->entries || met[e] || rows->own[e] != i) return 0;
+        if (rows->partner[e] < 0 || rows->partner[e] >= limit) return 0;
+        met[e] = 1;
+        e = rows->link[e];
+    }
+    return e == -1;
+}
+
+static int nlist_i_compact_good(const nlist_rows *rows, int32_t i, int32_t limit)
+{
+    int64_t e;
+    if (rows->start[i] < 0 || rows->start[i + 1] < rows->start[i] || rows->start[i + 1] > rows->entries) return 0;
+    if (rows->start[i + 1] - rows->start[i] != rows->count[i]) return 0;
+    for (e = rows->start[i]; e < rows->start[i + 1]; e++)
+        if (rows->partner[e] < 0 || rows->partner[e] >= limit) return 0;
+    return 1;
+}
+
+/* Touched rows: those with entries, each once. */
+static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
+{
+    int32_t t, i, with = 0;
+    if (rows->touched_count < 0 || rows->touched_count > rows->n) return 0;
+    memset(met, 0, (size_t)rows->n);
+    for (t = 0; t < rows->touched_count; t++) {
+        i = rows->touched[t];
+        if (i < 0 || i >= rows->n || met[i] || rows->count[i] == 0) return 0;
+        met[i] = 1;
+    }
+    for (i = 0; i < rows->n; i++) with += rows->count[i] > 0;
+    return with == rows->touched_count;
+}
+
+/* No partner twice, nobody with itself, and a half list has a pair in one row only. */
+static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int32_t i)
+{
+    nlist_each e = nlist_i_row(rows, 0, i);
+    while (nlist_next(&e)) {
+        nlist_each other = e;
+        while (nlist_next(&other)) if (other.id == e.id) return 0;
+        if (list->keys) continue;
+        if (e.id == i) return 0;
+        if (list->desc.half && !(rows->uid ? rows->uid[i] < rows->uid[e.id] : i < e.id) && rows->uid) return 0;
+        if (list->desc.half && nlist_find(list, e.id, i) >= 0) return 0;
+    }
+    return 1;
+}
+
+static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned char *met)
+{
+    int32_t const limit = list->keys ? INT32_MAX : rows->n;
+    int64_t total = 0, beyond = 0;
+    int32_t i;
+    for (i = 0; i < rows->n; i++) {
+        if (rows->count[i] < 0) return 0;
+        if (rows->slot && !nlist_i_slots_good(rows, i, limit)) return 0;
+        if (rows->slot && !rows->head && rows->count[i] > rows->width) return 0;
+        if (rows->start && !nlist_i_compact_good(rows, i, limit)) return 0;
+        if (rows->head && !nlist_i_chain_good(rows, i, limit, met)) return 0;
+        total += rows->count[i];
+        beyond += rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
+    }
+    if (total != list->total || (!rows->slot || rows->head ? beyond != rows->entries : 0)) return 0;
+    if (rows->start && (rows->start[0] != 0 || rows->start[rows->n] != rows->entries)) return 0;
+    if (rows->touched && !nlist_i_touched_good(rows, met)) return 0;
+    for (i = 0; i < rows->n; i++) if (!nlist_i_partners_good(list, rows, i)) return 0;
+    return 1;
+}
+
+NLIST_API nlist_result nlist_validate(const nlist *list)
+{
+    const nlist_rows *rows;
+    nlist_block met;
+    nlist_result result;
+    if (!list) return NLIST_BAD_ARGUMENT;
+    if (list->n == 0) return NLIST_OK;
+    if (list->current != 0 && list->current != 1) return NLIST_INVALID;
+    rows = nlist_i_rows(list);
+    if (rows->n != list->n || rows->entries < 0 || rows->entries > rows->capacity || !rows->count) return NLIST_INVALID;
+    met.bytes = (size_t)(rows->entries > rows->n ? rows->entries : rows->n);
+    met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
+    if (!met.memory) return NLIST_OUT_OF_MEMORY;
+    memset(met.memory, 0, met.bytes);
+    result = nlist_i_rows_good(list, rows, (unsigned char *)met.memory) ? NLIST_OK : NLIST_INVALID;
+    nlist_i_release(&list->desc.allocator, &met);
+    return result;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef NLIST_CUDA
+#include "cuda/nlist.cu"
+#endif
+
+#endif /* NLIST_IMPLEMENTATION */
+

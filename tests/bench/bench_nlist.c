@@ -1,0 +1,522 @@
+/* bench_nlist.c - how fast is nlist.h on one core of this machine? README.md in this folder explains the tables.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench                                       all of it, about a minute
+       build/bench/bench_nlist --only lists,sums --quick
+       groups: lists history sums                                                                                    */
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
+
+#define UGRID_STATIC
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#define NLIST_IMPLEMENTATION
+#include "nlist.h"
+#include "tests/bench/bench.h"
+#include "tests/workloads.h"
+
+static void must(nlist_result result)
+{
+    if (result == NLIST_OK) return;
+    printf("%s\n", nlist_result_text(result));
+    exit(1);
+}
+
+static void must_grid(ugrid_result result)
+{
+    if (result == UGRID_OK) return;
+    printf("%s\n", ugrid_result_text(result));
+    exit(1);
+}
+
+/* ---- timing: lists of a million rows take most of a second each, and there are many of them ---- */
+
+enum { LONG_MS = 150, LONG_RUNS = 3 };
+
+/* As bench_cpu_ms, but of what takes longer than LONG_MS: LONG_RUNS runs after one that warms up. */
+static double measure(void (*work)(void *), void *job)
+{
+    double samples[LONG_RUNS];
+    int k;
+    if (bench_sample_ms(NULL, work, job) <= LONG_MS) return bench_cpu_ms(work, job);
+    for (k = 0; k < LONG_RUNS; k++) samples[k] = bench_sample_ms(NULL, work, job);
+    return bench_median(samples, LONG_RUNS);
+}
+
+/* ---- floor: what memory allows ---- */
+
+typedef struct copy_job { char *from, *to; size_t bytes; } copy_job;
+
+static void *(*volatile do_copy)(void *, const void *, size_t) = memcpy; /* volatile: or clang sees that nobody reads the copy */
+
+static void work_copy(void *user)
+{
+    copy_job const *copy = (copy_job const *)user;
+    do_copy(copy->to, copy->from, copy->bytes);
+}
+
+/* Bytes per millisecond of a large memcpy, read and written bytes counted. */
+static double copy_speed(void)
+{
+    copy_job copy;
+    double ms;
+    copy.bytes = (size_t)64 << 20;
+    copy.from = (char *)bench_alloc(copy.bytes);
+    copy.to = (char *)bench_alloc(copy.bytes);
+    memset(copy.from, 1, copy.bytes);
+    ms = bench_cpu_ms(work_copy, &copy);
+    free(copy.from);
+    free(copy.to);
+    return 2 * (double)copy.bytes / ms;
+}
+
+static double speed; /* of memcpy; set by main */
+
+/* ---- particles: two frames of a motion, so that contacts begin and end between two builds ---- */
+
+typedef struct workload {
+    char name[32];
+    int32_t n;
+    float *frame[2];
+    float radius;
+    int64_t pairs;      /* ordered, within the radius, in frame 0; 0: not known */
+} workload;
+
+/* As generated, or in Morton order. */
+static workload uniform(int32_t n, double neighbors, int sorted)
+{
+    workload w;
+    memset(&w, 0, sizeof w);
+    if (n % 1000000 == 0) snprintf(w.name, sizeof w.name, "uniform-%dM%s", (int)(n / 1000000), sorted ? "-sorted" : "");
+    else if (n % 1000 == 0) snprintf(w.name, sizeof w.name, "uniform-%dk%s", (int)(n / 1000), sorted ? "-sorted" : "");
+    else snprintf(w.name, sizeof w.name, "uniform-%d%s", (int)n, sorted ? "-sorted" : "");
+    w.n = n;
+    w.radius = wl_radius(n, neighbors);
+    w.frame[0] = (float *)bench_alloc(3 * (size_t)n * sizeof(float));
+    w.frame[1] = (float *)bench_alloc(3 * (size_t)n * sizeof(float));
+    wl_uniform(n, 1, w.frame[0]);
+    if (sorted && !wl_sort_morton(n, w.frame[0], NULL)) exit(1);
+    memcpy(w.frame[1], w.frame[0], 3 * (size_t)n * sizeof(float));
+    wl_move(n, w.frame[1], 0.02f * w.radius, 5);
+    return w;
+}
+
+static void free_workload(workload *w)
+{
+    free(w->frame[0]);
+    free(w->frame[1]);
+}
+
+/* ---- jobs: everything that is timed gets one of these ---- */
+
+typedef struct job {
+    const workload *w;
+    int frame;          /* of the positions that are listed next */
+    int turn;           /* 1: the other frame at every build */
+    ugrid_desc cells;
+    ugrid grid;
+    nlist_desc desc;
+    nlist list;
+    int flags;          /* of ugrid_neighbors */
+    int64_t *offsets, capacity;
+    int32_t *ids;
+    nlist_sums how;
+    float *sums;
+} job;
+
+static job new_job(const workload *w)
+{
+    job j;
+    memset(&j, 0, sizeof j);
+    j.w = w;
+    j.cells.cell = w->radius;
+    j.cells.max[0] = j.cells.max[1] = j.cells.max[2] = 1;
+    j.desc.radius = w->radius;
+    j.desc.grow = 1;
+    return j;
+}
+
+static void free_job(job *j)
+{
+    ugrid_free(&j->grid);
+    nlist_free(&j->list);
+    free(j->offsets);
+    free(j->ids);
+    free(j->sums);
+}
+
+static void work_grid(void *user)
+{
+    job *j = (job *)user;
+    must_grid(ugrid_build(&j->grid, &j->cells, j->w->frame[j->frame], 0, j->w->n));
+}
+
+static void work_build(void *user)
+{
+    job *j = (job *)user;
+    work_grid(j);
+    must(nlist_build_ugrid(&j->list, &j->desc, &j->grid, j->w->frame[j->frame], 0, j->w->n));
+    if (j->turn) j->frame = 1 - j->frame;
+}
+
+static void work_neighbors(void *user)
+{
+    job *j = (job *)user;
+    int64_t needed;
+    work_grid(j);
+    must_grid(ugrid_neighbors(&j->grid, j->w->radius, j->flags, j->offsets, j->ids, j->capacity, &needed));
+}
+
+static void show(const char *group, const workload *w, const char *method, double ms, double bytes, double base_ms)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    row.group = group;
+    row.workload = w->name;
+    row.method = method;
+    row.n = w->n;
+    row.ms = ms;
+    row.floor_ms = bytes / speed;
+    row.base_ms = base_ms;
+    bench_row(&row);
+}
+
+/* ---- what a list holds, whatever its layout ---- */
+
+/* The same for every order, and for (i, j) and (j, i). */
+static uint64_t hash_of_pair(int32_t i, int32_t j)
+{
+    uint64_t const a = (uint64_t)i, b = (uint64_t)j, key = (i < j ? a << 32 | b : b << 32 | a) * 0x9E3779B97F4A7C15u;
+    return key ^ key >> 29;
+}
+
+static uint64_t hash_of_list(const nlist *list)
+{
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < list->n; i++) {
+        nlist_each e = nlist_of(list, i);
+        while (nlist_next(&e)) sum += hash_of_pair(i, e.id);
+    }
+    return sum;
+}
+
+static uint64_t hash_of_csr(const job *j)
+{
+    uint64_t sum = 0;
+    int64_t k;
+    int32_t i;
+    for (i = 0; i < j->w->n; i++)
+        for (k = j->offsets[i]; k < j->offsets[i + 1]; k++) sum += hash_of_pair(i, j->ids[k]);
+    return sum;
+}
+
+/* ---- lists: every layout, full and half, beside the grid's own lists ---- */
+
+typedef struct layout { const char *name; nlist_layout layout; } layout;
+
+static const layout layouts[] = {
+    {"COMPACT", NLIST_COMPACT}, {"STATIC", NLIST_STATIC}, {"DYNAMIC", NLIST_DYNAMIC}, {"HYBRID", NLIST_HYBRID}
+};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* Build, records in, rows out. Links, heads and unused slots are the layout's own. */
+static double bytes_of_list(const job *j, int64_t entries)
+{
+    return (12.0 + 16 + 4 + 16 + 8) * j->w->n + 4.0 * j->grid.cell_count + 4.0 * (double)entries;
+}
+
+/* The layout, and for STATIC as many slots as the frames take. */
+static void choose_layout(job *j, const layout *how, int32_t hybrid_width)
+{
+    int32_t width = 1;
+    int k;
+    nlist_free(&j->list);
+    j->desc.layout = how->layout;
+    j->desc.history = 0;
+    j->desc.width = how->layout == NLIST_HYBRID ? hybrid_width : how->layout == NLIST_STATIC ? 1 : 0;
+    for (k = 0; k < 2 && how->layout == NLIST_STATIC; k++) {
+        work_build(j);
+        if (j->list.needed_width > width) width = j->list.needed_width;
+    }
+    if (how->layout == NLIST_STATIC) j->desc.width = width;
+    nlist_free(&j->list);
+}
+
+static void layout_row(job *j, const layout *how, int64_t entries, uint64_t hash, double base)
+{
+    char name[64];
+    double ms;
+    choose_layout(j, how, j->desc.half ? 16 : 32); /* HYBRID: about the mean, so that some rows have a rest */
+    ms = measure(work_build, j);
+    snprintf(name, sizeof name, "build + %s: %s", j->desc.half ? "half" : "full", how->name);
+    if (j->desc.width) snprintf(name + strlen(name), sizeof name - strlen(name), ", width %d", (int)j->desc.width);
+    show("lists", j->w, name, ms, bytes_of_list(j, entries), base);
+    bench_check_total(j->list.total, entries, name);
+    bench_check(hash_of_list(&j->list) == hash, name);
+}
+
+/* The first `count` of the layouts. */
+static void list_rows(const workload *w, int half, int count)
+{
+    job j = new_job(w);
+    int64_t pairs, entries;
+    double base;
+    uint64_t hash;
+    int k;
+    work_grid(&j);
+    must_grid(ugrid_count_pairs(&j.grid, w->radius, &pairs));
+    if (w->pairs) bench_check_total(2 * pairs, w->pairs, "the workload is not the one described");
+    j.capacity = entries = half ? pairs : 2 * pairs;
+    j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *j.offsets);
+    j.ids = (int32_t *)bench_alloc((size_t)entries * sizeof *j.ids);
+    j.flags = half ? UGRID_HALF : 0;
+    j.desc.half = half;
+    base = measure(work_neighbors, &j);
+    hash = hash_of_csr(&j);
+    show("lists", w, half ? "build + half: ugrid_neighbors" : "build + full: ugrid_neighbors", base, bytes_of_list(&j, entries),
+         base);
+    for (k = 0; k < count; k++) layout_row(&j, &layouts[k], entries, hash, base);
+    free_job(&j);
+}
+
+static void bench_lists(int32_t n)
+{
+    workload w = uniform(n, 30, 0);
+    if (n == 1000000) w.pairs = 29352150;
+    bench_title("lists: rows by id, with the build of the grid; about 29 neighbours each", "ugrid");
+    list_rows(&w, 0, LAYOUTS);
+    list_rows(&w, 1, LAYOUTS);
+    free_workload(&w);
+    w = uniform(n, 30, 1);
+    list_rows(&w, 1, 1);
+    free_workload(&w);
+}
+
+/* ---- history: what it costs to keep a number of bytes per contact ---- */
+
+enum { FLOAT4 = 16 }; /* what Kureck keeps (section 6.3.6) */
+
+static double square(double x) { return x * x; }
+
+/* Where rounding cannot decide: 1 = within the radius, 0 = outside, -1 = too close to tell. */
+static int were_near(const workload *w, int frame, int32_t i, int32_t j)
+{
+    const float *p = w->frame[frame] + 3 * (size_t)i, *q = w->frame[frame] + 3 * (size_t)j;
+    double const d2 = square((double)p[0] - q[0]) + square((double)p[1] - q[1]) + square((double)p[2] - q[2]);
+    double const r2 = square((double)w->radius);
+    return d2 < r2 * (1 - 1e-5) ? 1 : d2 > r2 * (1 + 1e-5) ? 0 : -1;
+}
+
+/* Writes a number of its own into each contact. */
+static void sign_contacts(nlist *list)
+{
+    int32_t i;
+    for (i = 0; i < list->n; i++) {
+        nlist_each e = nlist_of(list, i);
+        while (nlist_next(&e)) {
+            uint64_t const own = hash_of_pair(i, e.id) | 1;
+            memcpy(e.history, &own, sizeof own);
+        }
+    }
+}
+
+/* After the next build: those that were there still have it, the others have zeros. Geometry says who was there. */
+static void check_signatures(const job *j, int before)
+{
+    int64_t wrong = 0, kept = 0, begun = 0;
+    int32_t i;
+    for (i = 0; i < j->list.n; i++) {
+        nlist_each e = nlist_of(&j->list, i);
+        while (nlist_next(&e)) {
+            int const were = were_near(j->w, before, i, e.id);
+            uint64_t own;
+            memcpy(&own, e.history, sizeof own);
+            wrong += own != 0 && own != (hash_of_pair(i, e.id) | 1);
+            wrong += (were == 1 && own == 0) || (were == 0 && own != 0);
+            kept += own != 0;
+            begun += own == 0;
+        }
+    }
+    bench_check(wrong == 0 && kept > 0, "history: lost, or not zero where a contact began");
+    printf("  %lld contacts persist from one build to the next, %lld begin\n", (long long)kept, (long long)begun);
+}
+
+static double history_row(job *j, const char *name, int32_t bytes, double base)
+{
+    char text[64];
+    double ms;
+    nlist_free(&j->list);
+    j->desc.history = bytes;
+    ms = measure(work_build, j);
+    if (bytes) snprintf(text, sizeof text, "build + half: %s, %d bytes of history", name, (int)bytes);
+    else snprintf(text, sizeof text, "build + half: %s", name);
+    show("history", j->w, text, ms, bytes_of_list(j, j->list.total) + 2.0 * bytes * (double)j->list.total, base > 0 ? base : ms);
+    return ms;
+}
+
+static void bench_history(int32_t n)
+{
+    workload w = uniform(n, 8, 1);
+    job j = new_job(&w);
+    int k;
+    j.turn = 1;
+    j.desc.half = 1;
+    bench_title("history: a build after a small motion, about 8 neighbours each (source 004, 6.3.6: 2.2 times as long)", "without");
+    for (k = 0; k < LAYOUTS; k++) {
+        double base;
+        int before;
+        choose_layout(&j, &layouts[k], 8);
+        base = history_row(&j, layouts[k].name, 0, 0);
+        history_row(&j, layouts[k].name, FLOAT4, base);
+        sign_contacts(&j.list);
+        before = 1 - j.frame; /* of the list as it is */
+        work_build(&j);
+        check_signatures(&j, before);
+    }
+    free_job(&j);
+    free_workload(&w);
+}
+
+/* ---- sums: the same forces in every mode ---- */
+
+/* A spring between particles that overlap: along the line between them, linear in the overlap. */
+typedef struct springs { const float *pos; float reach; } springs;
+
+static int spring(void *user, int32_t i, int32_t j, void *history, float *own, float *other)
+{
+    springs const *s = (springs const *)user;
+    const float *p = s->pos + 3 * (size_t)i, *q = s->pos + 3 * (size_t)j;
+    float const d[3] = {q[0] - p[0], q[1] - p[1], q[2] - p[2]}, d2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+    float push;
+    int a;
+    (void)history;
+    if (d2 >= s->reach * s->reach || d2 <= 0) return 0;
+    push = s->reach / sqrtf(d2) - 1;
+    for (a = 0; a < 3; a++) {
+        own[a] = -push * d[a];
+        other[a] = push * d[a];
+    }
+    return 1;
+}
+
+static void work_sum(void *user)
+{
+    job *j = (job *)user;
+    springs s;
+    s.pos = j->w->frame[0];
+    s.reach = j->w->radius;
+    memset(j->sums, 0, 3 * (size_t)j->w->n * sizeof *j->sums);
+    must(nlist_sum(&j->list, &j->how, spring, &s, j->sums));
+}
+
+/* The same in double, without a list. */
+typedef struct exact { const float *pos; double reach, *sums; } exact;
+
+static int add_exact(void *user, int32_t i, int32_t j)
+{
+    exact *e = (exact *)user;
+    const float *p = e->pos + 3 * (size_t)i, *q = e->pos + 3 * (size_t)j;
+    double const d[3] = {(double)q[0] - p[0], (double)q[1] - p[1], (double)q[2] - p[2]};
+    double const distance = sqrt(square(d[0]) + square(d[1]) + square(d[2]));
+    int a;
+    if (distance >= e->reach || distance <= 0) return 0;
+    for (a = 0; a < 3; a++) {
+        e->sums[3 * (size_t)i + (size_t)a] -= (e->reach / distance - 1) * d[a];
+        e->sums[3 * (size_t)j + (size_t)a] += (e->reach / distance - 1) * d[a];
+    }
+    return 0;
+}
+
+static double *exact_sums(job *j)
+{
+    exact e;
+    e.pos = j->w->frame[0];
+    e.reach = (double)j->w->radius;
+    e.sums = (double *)bench_alloc(3 * (size_t)j->w->n * sizeof *e.sums);
+    memset(e.sums, 0, 3 * (size_t)j->w->n * sizeof *e.sums);
+    must_grid(ugrid_each_pair(&j->grid, j->w->radius, UGRID_HALF, add_exact, &e));
+    return e.sums;
+}
+
+/* One force is at most the reach. */
+static void check_sums(const job *j, const double *expected, const char *name)
+{
+    double worst = 0;
+    size_t k;
+    for (k = 0; k < 3 * (size_t)j->w->n; k++) worst = fmax(worst, fabs((double)j->sums[k] - expected[k]));
+    bench_check(worst <= 1e-4 * (double)j->w->radius, name); /* NaN fails */
+}
+
+typedef struct mode { const char *name; nlist_mode mode; double unit; } mode;
+
+static const mode modes[] = {
+    {"PER_PARTICLE",             NLIST_PER_PARTICLE, 0},
+    {"PER_CONTACT",              NLIST_PER_CONTACT,  0},
+    {"REDUCE",                   NLIST_REDUCE,       0},
+    {"PER_PARTICLE, fixed point", NLIST_PER_PARTICLE, 1}
+};
+enum { MODES = sizeof modes / sizeof *modes };
+
+/* Positions and entries in, sums out. */
+static double bytes_of_sum(const job *j) { return (12.0 + 8 + 24) * j->w->n + 4.0 * (double)j->list.total; }
+
+static void sum_rows(job *j, const layout *how, const double *expected)
+{
+    double base = 0;
+    int k;
+    choose_layout(j, how, 8);
+    if (how->layout == NLIST_STATIC) j->desc.width = 32; /* REDUCE wants a power of two */
+    work_build(j);
+    for (k = 0; k < MODES; k++) {
+        char name[64];
+        double ms;
+        j->how.mode = modes[k].mode;
+        j->how.unit = modes[k].unit * (double)j->w->radius * 0x1p-30;
+        snprintf(name, sizeof name, "%s, %s: %s", how->name, j->desc.half ? "half" : "full", modes[k].name);
+        ms = measure(work_sum, j);
+        if (k == 0) base = ms;
+        show("sums", j->w, name, ms, bytes_of_sum(j), base);
+        check_sums(j, expected, name);
+    }
+}
+
+static void bench_sums(int32_t n)
+{
+    workload w = uniform(n, 8, 1);
+    job j = new_job(&w);
+    double *expected;
+    int k;
+    j.how.values = 3;
+    j.sums = (float *)bench_alloc(3 * (size_t)n * sizeof *j.sums);
+    work_grid(&j);
+    expected = exact_sums(&j);
+    bench_title("sums: a spring between those that overlap, about 8 neighbours each; serially the modes differ in order only",
+                "PER_PART.");
+    for (j.desc.half = 1; j.desc.half >= 0; j.desc.half--)
+        for (k = 0; k < LAYOUTS; k++)
+            if (j.desc.half || k == 0) sum_rows(&j, &layouts[k], expected);
+    free(expected);
+    free_job(&j);
+    free_workload(&w);
+}
+
+/* ---- all of it ---- */
+
+int main(int argc, char **argv)
+{
+    int32_t n;
+    bench_start(argc, argv, "bench_nlist", "lists,history,sums");
+    n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
+    speed = copy_speed();
+    printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after warm-up; compiler %s; ",
+           nlist_version(), bench.runs, LONG_RUNS, LONG_MS, __VERSION__);
+    bench_print_date();
+    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
+    if (bench_wants("lists")) bench_lists(n);
+    if (bench_wants("history")) bench_history(n / 4);
+    if (bench_wants("sums")) bench_sums(n / 4);
+    return bench_end();
+}

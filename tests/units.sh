@@ -1,0 +1,47 @@
+# Read by the test scripts: units of work, JOBS (2) at a time, shown in the order in which they were started.
+#
+#   unit COMMAND...   starts one, as a process of its own. It counts in $passed, $failed and $skipped, as if it were alone.
+#   all_units         waits for all of them and adds up what they counted
+#
+# $units is a folder for their files; it goes away when the script ends. SPDX-License-Identifier: MIT OR Unlicense
+
+units=$(mktemp -d) || exit 1
+trap 'rm -rf "$units"' EXIT
+units_started=0 units_shown=0
+passed=0 failed=0 skipped=0
+
+unit() {
+    while (( $(jobs -rp | wc -l) >= ${JOBS:-2} )); do wait -n; done
+    units_started=$((units_started + 1))
+    run_unit "$units/$units_started" "$@" &
+    show_units
+}
+
+# A unit that ends without a sum has died: that is shown by all_units.
+run_unit() {
+    local file=$1; shift
+    passed=0 failed=0 skipped=0
+    "$@" >"$file" 2>&1 </dev/null
+    echo "$passed $failed $skipped" >"$file.now"
+    mv "$file.now" "$file.sums"     # there, or not there
+}
+
+# What has ended, up to the first one that has not.
+show_units() {
+    local p f s
+    while [ -f "$units/$((units_shown + 1)).sums" ]; do
+        units_shown=$((units_shown + 1))
+        cat "$units/$units_shown"
+        read -r p f s <"$units/$units_shown.sums"
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    done
+}
+
+all_units() {
+    local i
+    wait
+    for ((i = 1; i <= units_started; i++)); do
+        [ -s "$units/$i.sums" ] || { echo "FAILED   a unit of this test ended early" >>"$units/$i"; echo "0 1 0" >"$units/$i.sums"; }
+    done
+    show_units
+}
