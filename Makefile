@@ -12,7 +12,7 @@ SHELL := /bin/bash
         test-serial test-examples test-readme test-vendor test-emu test-cuda \
         deps-demo deps-pick deps-test always
 
-JOBS ?= 2
+export JOBS ?= 2
 CFLAGS ?= -O2
 WARN := -Wall -Wextra -Wpedantic
 STB_CFLAGS = $$(pkg-config --cflags stb)
@@ -21,7 +21,7 @@ ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
 ASSIMP_LIBS = $$(pkg-config --libs assimp)
 CMOCKA_CFLAGS = $$(pkg-config --cflags cmocka)
 CMOCKA_LIBS = $$(pkg-config --libs cmocka)
-# Every program is rebuilt when any header changes: there are four, and it is quick.
+# Every program is rebuilt when any header changes.
 SOURCES := $(wildcard *.h cuda/*.cu cuda/*.h tests/*.h tests/cuda/*.h tests/bench/*.h examples/*.h)
 
 help:
@@ -93,11 +93,11 @@ endef
 $(foreach t,$(SERIAL),$(eval $(call SERIAL_RULE,$t)))
 
 test-serial: $(SERIAL_PROGRAMS)
-	@JOBS=$(JOBS) tests/run_programs.sh $(SERIAL_PROGRAMS)
+	@tests/run_programs.sh $(SERIAL_PROGRAMS)
 
 # Is each header fit to be copied into another program? And can that check fail?
 test-vendor: deps-test
-	@export JOBS=$(JOBS) NVCC='$(NVCC)'; status=0; \
+	@export NVCC='$(NVCC)'; status=0; \
 	tests/vendor/run.sh --self-check || status=1; tests/vendor/run.sh || status=1; exit $$status
 
 # A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
@@ -117,14 +117,8 @@ CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%
 $(CUDA_EXAMPLES_ON_CPU): build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
 
-# Each example by its tests/test_NAME.sh, which gets the program. (EMU_LEAKS: a program that refuses its input ends at once.)
 test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU)
-	@status=0; export EMU_QUIET=1 EMU_LEAKS=0; \
-	for program in $(EXAMPLES); do \
-	    echo "$$program"; tests/test_$${program##*/}.sh $$program || status=1; done; \
-	for program in $(CUDA_EXAMPLES_ON_CPU); do \
-	    echo "$$program"; name=$${program##*/cuda_}; TEST_SMALL=1 tests/test_$${name%.asan}.sh $$program || status=1; done; \
-	exit $$status
+	@tests/run_examples.sh $(CUDA_EXAMPLES_ON_CPU) $(EXAMPLES)
 
 # The programs in README.md and in the header's comment. And can that check fail?
 test-readme: deps-test $(ON_CPU)
@@ -182,9 +176,20 @@ test-cuda: cuda
 	for example in $(basename $(notdir $(wildcard examples/*.cu))); do \
 	    echo "$(CUDA_DIR)/$$example"; tests/test_$$example.sh $(CUDA_DIR)/$$example || status=1; done; exit $$status
 else
-# Without a GPU: does it all compile? One architecture is enough for that, the oldest.
+# Without a GPU: does it all compile? One architecture is enough for that, the oldest. The benchmarks become programs; of tests and
+# examples the emulator has compiled what runs on the host, so that PTX of the kernels is enough, in half the time.
+CHECK_DIR := build/cuda-check
+CHECK_PROGRAMS := $(patsubst tests/bench/%.cu,$(CHECK_DIR)/%,$(wildcard tests/bench/bench_*.cu))
+CHECK_PTX := $(patsubst %.cu,$(CHECK_DIR)/%.ptx,$(filter-out tests/bench/%,$(CUDA_SOURCES)))
+$(CHECK_PTX): $(CHECK_DIR)/%.ptx: %.cu $(SOURCES) | deps-test
+	@mkdir -p $(@D)
+	$(NVCC_ALL) -ptx $< -o $@
+.PHONY: cuda-check
+cuda-check: $(CHECK_PROGRAMS) $(CHECK_PTX)
+	@cp tests/cuda/run.sh $(CHECK_DIR)/
+	@tests/cuda/carry_libraries.sh $(CHECK_DIR) $(CHECK_PROGRAMS)
 test-cuda: deps-test
-	@$(MAKE) --no-print-directory cuda CUDA_DIR=build/cuda-check CUDA_ARCH=$$($(NVCC) --list-gpu-code | head -n 1)
+	@$(MAKE) --no-print-directory cuda-check CUDA_DIR=$(CHECK_DIR) CUDA_ARCH=$$($(NVCC) --list-gpu-code | head -n 1)
 	@echo 'skipped  running the CUDA programs: no GPU here (they compile; make cuda and tests/cuda/run.sh run them elsewhere)'
 	@echo '$(words $(CUDA_SOURCES)) passed, 0 failed, 1 skipped'
 endif

@@ -68,8 +68,7 @@
        name                  default   where              meaning
        NLIST_IMPLEMENTATION  -         one file           makes the functions
        NLIST_CUDA            -         all files, or none adds the GPU functions
-       NLIST_LOCAL           -         each file          functions are static: each file has its own (UGRID_STATIC's sibling:
-                                                          here NLIST_STATIC is a layout)
+       NLIST_STATIC          -         each file          functions are static: each file has its own (a layout has that name, too)
        NLIST_API             extern    all files          linkage of the functions, for example a dllexport
        NLIST_REAL            float     all files          float or double, that of ugrid.h and lbvh.h; a mixture does not link
 
@@ -160,6 +159,18 @@
    0.1.0  first version
 */
 
+/* The option NLIST_STATIC has done its work here: further down the name is that of a layout. */
+#ifdef NLIST_STATIC
+#ifndef NLIST_API
+#if defined(__GNUC__) || defined(__clang__)
+#define NLIST_API __attribute__((unused)) static
+#else
+#define NLIST_API static
+#endif
+#endif
+#undef NLIST_STATIC
+#endif
+
 #ifndef NLIST_H
 #define NLIST_H
 
@@ -216,15 +227,7 @@
 #endif
 
 #ifndef NLIST_API
-#ifdef NLIST_LOCAL
-#if defined(__GNUC__) || defined(__clang__)
-#define NLIST_API __attribute__((unused)) static
-#else
-#define NLIST_API static
-#endif
-#else
 #define NLIST_API extern
-#endif
 #endif
 
 #ifdef __FAST_MATH__
@@ -1283,7 +1286,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     const nlist &list = device.list;
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const entry = nlist_i_global_thread();
-    int const width = rows.width, shift = __ffs(width) - 1;
+    int const width = rows.width, shift = width > 0 ? __ffs(width) - 1 : 0;
     bool const exists = entry < (int64_t)rows.n * width, even = width == 1 << shift; /* a division of 64 bits costs 70 instructions */
     int32_t const i = !exists ? -1 : even ? (int32_t)(entry >> shift) : (int32_t)(entry / width), j = exists ? rows.slot[entry] : -1;
     term t[Values] = {};
@@ -1359,7 +1362,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     int32_t const i = (int32_t)row;
     int const lane = (int)(threadIdx.x % nlist_i_row_lanes);
     term sum[Values] = {}, t[Values];
-    nlist_each const e = nlist_i_row(&rows, 0, row < nlist_i_least(rows.n, list.n) ? i : -1);
+    nlist_each const e = nlist_i_row(&rows, 0, rows.start && row < nlist_i_least(rows.n, list.n) ? i : -1);
     bool any = false;
     for (int64_t at = e.at + lane; at < e.end; at += nlist_i_row_lanes) {
         if (!nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[at], at, t)) continue;

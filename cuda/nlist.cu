@@ -71,6 +71,20 @@ nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t coun
     return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
+/* The same, and what is there stays, also when there is no more memory. */
+nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
+{
+    nlist_block larger = {nullptr, 0};
+    if (count * (int64_t)size <= (int64_t)block->bytes) return NLIST_OK;
+    nlist_result result = nlist_i_cuda_grow(gpu, &larger, count, size, stream);
+    if (result == NLIST_OK && block->bytes > 0 &&
+        nlist_i_failed(gpu, cudaMemcpyAsync(larger.memory, block->memory, block->bytes, cudaMemcpyDeviceToDevice, stream)))
+        result = NLIST_CUDA_ERROR;
+    nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, result == NLIST_OK ? block : &larger, stream);
+    if (result == NLIST_OK) *block = larger;
+    return result;
+}
+
 template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
 
 /* Is the list kept twice, so that the device turns over? */
@@ -162,7 +176,7 @@ nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
         most = room > most ? room : most;
     }
     for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++) {
-        result = nlist_i_cuda_grow(gpu, &list->block[NLIST_I_EVENT + kind], most, sizeof(nlist_event), stream);
+        result = nlist_i_cuda_grow_keeping(gpu, &list->block[NLIST_I_EVENT + kind], most, sizeof(nlist_event), stream);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
     }
     return result;
@@ -1148,7 +1162,9 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
 nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result result)
 {
     nlist *list = &gpu->device.list;
+    nlist_cuda_allocator const allocator = list->desc.cuda_allocator; /* memory may have been taken from it */
     list->desc = before.desc;
+    if (gpu->d_facts) list->desc.cuda_allocator = allocator;
     list->keys = before.keys;
     memcpy(list->axis, before.axis, sizeof list->axis);
     return nlist_i_give_back(list, result);
@@ -1169,18 +1185,22 @@ nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist
     return n == 0 || nlist_i_periods_fit(list, 0) ? NLIST_OK : NLIST_BAD_PERIOD;
 }
 
-/* The end of a call: arrays were borrowed. */
-nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, nlist_result result)
+/* The end of a call: arrays were borrowed, and after a failure the old rows are still the list, where their memory is not gone. */
+nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nlist &before, nlist_result result)
 {
     nlist *list = &gpu->device.list;
-    if (result == NLIST_OK) list->n = job.n;
-    else if (!list->rows[0].count && !list->rows[1].count) list->n = 0; /* the memory is gone */
-    return nlist_i_give_back(list, result);
+    if (result == NLIST_OK) {
+        list->n = job.n;
+        return nlist_i_give_back(list, result);
+    }
+    if (!list->rows[0].count && !list->rows[1].count) list->n = 0;
+    return nlist_i_refuse(gpu, before, result);
 }
 
 /* A build, and again with more memory where something did not fit, if desc.grow says so. */
 template <class Search, class Carry>
-nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, Search search, const Carry &carry, cudaStream_t stream)
+nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &before, Search search, const Carry &carry,
+                                cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_desc const borrowed = list->desc;
@@ -1190,7 +1210,7 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, Search search,
         nlist_result result = nlist_i_start_build(gpu, &job, stream);
         if (result == NLIST_OK) result = search(job);
         if (result == NLIST_OK) result = nlist_i_finish_build(gpu, job, carry, stream);
-        result = nlist_i_cuda_end(gpu, job, result);
+        result = nlist_i_cuda_end(gpu, job, before, result);
         if (result != NLIST_OK || !borrowed.grow) return result;
         int64_t const had_entries = gpu->wanted_entries;
         int32_t const had_width = list->desc.width;
@@ -1223,7 +1243,7 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_brute_source{}, stream); },
+        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_brute_source{}, stream); },
         nlist_i_plain_carry{}, stream);
 }
 
@@ -1289,7 +1309,7 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
     job.n = n;
     gpu->device.list.bad_id = -1;
     return nlist_i_cuda_build(
-        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream); }, nlist_i_plain_carry{},
+        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream); }, nlist_i_plain_carry{},
         stream);
 }
 
@@ -1341,7 +1361,7 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); }, nlist_i_plain_carry{}, stream);
+        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); }, nlist_i_plain_carry{}, stream);
 }
 #endif
 
@@ -1358,7 +1378,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job,
+        gpu, job, before,
         [&](const nlist_i_job &with) {
             nlist_result const measured =
                 nlist_i_launch(gpu, stream, with.n, nlist_i_block, nlist_i_sticks_kernel, gpu->device, with, tree->device);
@@ -1383,7 +1403,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job,
+        gpu, job, before,
         [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_mesh_source{tree->device, *mesh}, stream); },
         nlist_i_mesh_carry{*mesh}, stream);
 }
@@ -1469,6 +1489,7 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     if (list->n == 0) return NLIST_NOT_BUILT;
     if (!d_new_id) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    nlist const before = *list;
     gpu->stream = stream;
     list->d_current = &gpu->d_facts->current; /* from now on this list is kept twice */
     list->desc.if_moved = 0;
@@ -1480,7 +1501,7 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     job.old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF);
     job.rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
     return nlist_i_cuda_build(
-        gpu, job, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream); },
+        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream); },
         nlist_i_plain_carry{}, stream);
 }
 
@@ -1583,6 +1604,14 @@ __global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd((unsigned long long *)&facts->total, (unsigned long long)sum);
 }
 
+/* A build that did not fit has left its desc, and the rows are those of the one before: what rows say of themselves. */
+void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows)
+{
+    desc->layout = rows->start ? NLIST_COMPACT : rows->touched ? NLIST_DYNAMIC : rows->head ? NLIST_HYBRID : NLIST_STATIC;
+    desc->width = rows->width;
+    if (!rows->reference) desc->skin = 0;
+}
+
 /* What the facts say to the host's copy of the list. */
 void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
@@ -1601,6 +1630,7 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++) list->event_count[kind] = (int64_t)facts.events[kind];
     int const written = facts.full && list->d_current ? 1 - facts.current : facts.current;
     if (list->rows[written].partner) list->needed_entries = (int64_t)facts.entries[written];
+    if (written != facts.current && facts.filled > 0) nlist_i_describe(&list->desc, &list->rows[facts.current]);
 }
 
 /* What the last call met. */
@@ -1608,13 +1638,14 @@ nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
     if (facts.sticks_bits >= 0x7F800000) return NLIST_BAD_SOURCE;
-    if (facts.full && list->desc.layout == NLIST_STATIC) {
+    int const written = facts.full && list->d_current ? 1 - facts.current : facts.current;
+    if (facts.full && !list->rows[written].partner) {
         gpu->wanted_width = facts.needed_width;
         return NLIST_ROW_FULL;
     }
     if (facts.full) {
         gpu->wanted_entries = list->needed_entries;
-        return nlist_i_has_rest(&list->desc) && list->needed_entries > NLIST_I_INT_MAX ? NLIST_TOO_MANY : NLIST_LIST_FULL;
+        return list->rows[written].head && list->needed_entries > NLIST_I_INT_MAX ? NLIST_TOO_MANY : NLIST_LIST_FULL;
     }
     if (facts.first_bad) return gpu->by_index ? NLIST_BAD_INDEX : NLIST_NOT_FINITE;
     float largest;
@@ -1744,6 +1775,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     list->n = 0;
     list->desc = from->desc;
     list->desc.allocator = allocator;
+    nlist_i_describe(&list->desc, rows);
     result = nlist_i_take_download(list, from);
     if (result != NLIST_OK) return result;
     int copies = nlist_i_copies(&list->rows[0], rows, &from->desc, copy);

@@ -6,7 +6,7 @@
        1. move         each sphere moves under the forces at its place,
        2. sort         now and then: all data into the order of the grid's cells; the lists follow (nlist_remap),
        3. triangles    the drum turns, and the tree over its triangles is refitted,
-       4. collect      a grid finds the spheres near each sphere, the tree the triangles: two lists, and each contact keeps its history,
+       4. collect      a grid finds the spheres near each sphere, the tree the triangles: two lists; contacts keep their history,
        5. forces       every entry of both lists adds force and torque (dem.h).
 
    How to run it (about 20 seconds):
@@ -16,8 +16,8 @@
        ./drum -n 20000 --length 0.5 --frames 50 --vtk --out pictures
        ./drum --help
 
-   What to look at: >>sort, >>collect, >>forces and >>step below, 100 lines in all. The force of a contact is dem_law in dem.h. drum.cu is the
-   same program on a GPU. */
+   What to look at: >>sort, >>collect, >>forces and >>step below, 130 lines in all. The force of a contact is dem_law in dem.h.
+   drum.cu is the same program on a GPU. */
 
 #ifndef UGRID_IMPLEMENTATION
 #define UGRID_IMPLEMENTATION
@@ -88,8 +88,9 @@ static void drum_triangles(drum_serial *run)
 
 static void drum_collect_triangles(drum_serial *run)
 {
-    drum_must_list(nlist_build_mesh(&run->walls, &run->walls_desc, &run->tree, &run->system.mesh, run->state.pos, DEM_STRIDE, run->state.n),
-                   "collecting triangles");
+    drum_must_list(
+        nlist_build_mesh(&run->walls, &run->walls_desc, &run->tree, &run->system.mesh, run->state.pos, DEM_STRIDE, run->state.n),
+        "collecting triangles");
 }
 
 /* With a skin the last list serves until somebody has moved by half of it. */
@@ -102,7 +103,8 @@ static int drum_needs_pairs(const drum_serial *run)
 
 static void drum_collect_spheres(drum_serial *run)
 {
-    drum_must_list(nlist_build_ugrid(&run->pairs, &run->pairs_desc, &run->grid, run->state.pos, DEM_STRIDE, run->state.n), "collecting spheres");
+    drum_must_list(nlist_build_ugrid(&run->pairs, &run->pairs_desc, &run->grid, run->state.pos, DEM_STRIDE, run->state.n),
+                   "collecting spheres");
 }
 
 /* ------------------------------------------------------------------------------------------------

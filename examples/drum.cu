@@ -1,20 +1,21 @@
-/* drum.cu - the rotating drum of drum.c on a GPU: the same command line, physics and pictures, for up to ten million spheres and more.
+/* drum.cu - the rotating drum of drum.c on a GPU: the same command line, physics and pictures, for ten million spheres and more.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What it shows: how a simulation uses the CUDA parts of ugrid.h, lbvh.h and nlist.h together. A time step is that of drum.c; what happens
-   to one sphere, vertex or contact (dem_move, drum_turn, dem_spheres, dem_triangle) is the same text. Steps read nothing back and
-   wait for nothing. Every --check-every steps the host asks the device whether all has fitted, and adds memory before it runs out.
+   What it shows: how a simulation uses the CUDA parts of ugrid.h, lbvh.h and nlist.h together. A time step is that of drum.c; what
+   happens to one sphere, vertex or contact (dem_move, drum_turn, dem_spheres, dem_triangle) is the same text. Steps read nothing
+   back and wait for nothing. Every --check-every steps the host asks the device whether all has fitted, and adds memory before it
+   runs out.
 
    How to run it:
 
        make cuda && build/cuda/drum --demo             (from the top of the repository), or
        nvcc -O3 -arch=native examples/drum.cu -o drum -lstb
-       ./drum -n 10000000 --length 1.6 --fill 0.1 --rpm 8 --steps 1000
+       ./drum -n 10000000 --length 1.6 --fill 0.1 --rpm 8 --spacing 0.998 --steps 1000
 
-   The last line but the figures is the drum coater of Kureck's table 6.8: 10 million spheres, an eighth of a turn per second; the times of
-   the parts are printed in his words. --sort-every 0 --shuffle shows what sorting is worth (tables 6.10), --history 0 what history costs
-   (section 6.3.6). --check also makes 5 more steps twice, here and with the serial code of drum.c, and compares; exit status 1 when
-   they differ.
+   The last of these is the drum coater of Kureck's table 6.8, 10 million spheres at 8 turns a minute; the times of a step's parts
+   are printed in his words. (--spacing 0.998: they touch from the first step on.) --shuffle --sort-every 0 shows what sorting is
+   worth (table 6.10), --history 0 what history costs (section 6.3.6). --check also makes 5 more steps twice, here and with the
+   serial code of drum.c, and compares; exit status 1 when they differ.
 
    What to look at: >>kernels and >>step below. */
 
@@ -38,7 +39,8 @@ constexpr int drum_block = 128;
 
 __device__ int32_t drum_thread() { return static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x); }
 
-__global__ void __launch_bounds__(drum_block) drum_turn_kernel(int32_t vertices, const float *rest, float cosine, float sine, float *now)
+__global__ void __launch_bounds__(drum_block)
+    drum_turn_kernel(int32_t vertices, const float *rest, float cosine, float sine, float *now)
 {
     int32_t const v = drum_thread();
     if (v < vertices) drum_turn(rest + 3 * static_cast<size_t>(v), cosine, sine, now + 3 * static_cast<size_t>(v));
@@ -234,7 +236,8 @@ void drum_gpu_move(drum_gpu *run) { drum_launch(run->stream, run->system.n, drum
 
 void drum_gpu_grid(drum_gpu *run)
 {
-    drum_must_grid(ugrid_cuda_build(&run->grid, &run->grid_desc, run->state.pos, DEM_STRIDE, run->system.n, run->stream), "building the grid");
+    drum_must_grid(ugrid_cuda_build(&run->grid, &run->grid_desc, run->state.pos, DEM_STRIDE, run->system.n, run->stream),
+                   "building the grid");
 }
 
 void drum_gpu_gather(drum_gpu *run, const void *from, size_t bytes, void *to)
@@ -276,23 +279,27 @@ void drum_gpu_collect_triangles(drum_gpu *run)
 /* With a skin the device decides by itself whether the last list still serves. */
 void drum_gpu_collect_spheres(drum_gpu *run)
 {
-    if (run->pairs_desc.skin > 0) drum_must_list(nlist_cuda_moved(&run->pairs, run->state.pos, DEM_STRIDE, run->stream), "the skin");
-    drum_must_list(nlist_cuda_build_ugrid(&run->pairs, &run->pairs_desc, &run->grid, run->state.pos, DEM_STRIDE, run->system.n, run->stream),
-                   "collecting spheres");
+    if (run->pairs_desc.skin > 0)
+        drum_must_list(nlist_cuda_moved(&run->pairs, run->state.pos, DEM_STRIDE, run->stream), "the skin");
+    drum_must_list(
+        nlist_cuda_build_ugrid(&run->pairs, &run->pairs_desc, &run->grid, run->state.pos, DEM_STRIDE, run->system.n, run->stream),
+        "collecting spheres");
 }
 
 void drum_gpu_push_triangles(drum_gpu *run)
 {
     size_t const bytes = DEM_SUMS * static_cast<size_t>(run->system.n) * sizeof(float);
     drum_cuda_must(cudaMemsetAsync(run->state.sums, 0, bytes, run->stream), "clearing");
-    drum_must_list(nlist_cuda_sum<DEM_SUMS>(&run->walls, &run->setup->wall_sums, dem_triangle_op{run->system}, run->state.sums, run->stream),
-                   "forces of the drum");
+    drum_must_list(
+        nlist_cuda_sum<DEM_SUMS>(&run->walls, &run->setup->wall_sums, dem_triangle_op{run->system}, run->state.sums, run->stream),
+        "forces of the drum");
 }
 
 void drum_gpu_push_spheres(drum_gpu *run)
 {
-    drum_must_list(nlist_cuda_sum<DEM_SUMS>(&run->pairs, &run->setup->pair_sums, dem_spheres_op{run->system}, run->state.sums, run->stream),
-                   "forces of spheres");
+    drum_must_list(
+        nlist_cuda_sum<DEM_SUMS>(&run->pairs, &run->setup->pair_sums, dem_spheres_op{run->system}, run->state.sums, run->stream),
+        "forces of spheres");
 }
 
 /* The end of a part; `timed`: its time is wanted. */
@@ -345,7 +352,8 @@ double drum_seconds(cudaEvent_t from, cudaEvent_t to)
     return 1e-3 * static_cast<double>(milliseconds);
 }
 
-/* Memory is added while there is still some left: a list that was full for a step has lost contacts, and the run is worth nothing. */
+/* Memory is added while there is still some left: a list that was full for a step has lost contacts, and the run is worth
+   nothing. */
 void drum_make_room(nlist_cuda *gpu, nlist_desc *desc)
 {
     const nlist_rows *rows = &gpu->device.list.rows[gpu->device.list.current];
@@ -356,11 +364,14 @@ void drum_make_room(nlist_cuda *gpu, nlist_desc *desc)
 void drum_gpu_inspect(drum_gpu *run)
 {
     nlist_result const pairs = nlist_cuda_check(&run->pairs, run->stream), walls = nlist_cuda_check(&run->walls, run->stream);
-    if (pairs == NLIST_NOT_FINITE || walls == NLIST_NOT_FINITE) drum_stop(1, "the run became unstable: a position is no number (a smaller --dt may help)");
+    if (pairs == NLIST_NOT_FINITE || walls == NLIST_NOT_FINITE)
+        drum_stop(1, "the run became unstable: a position is no number (a smaller --dt may help)");
     if (pairs == NLIST_ROW_FULL)
-        drum_stop(1, "a sphere has %ld partners, and room for %ld: run again with --width %ld", static_cast<long>(run->pairs.device.list.needed_width),
-                  static_cast<long>(run->pairs_desc.width), static_cast<long>(run->pairs.device.list.needed_width + 2));
-    if (pairs == NLIST_LIST_FULL || walls == NLIST_LIST_FULL) drum_stop(1, "a list grew too fast: run again with a smaller --check-every");
+        drum_stop(1, "a sphere has %ld partners, and room for %ld: run again with --width %ld",
+                  static_cast<long>(run->pairs.device.list.needed_width), static_cast<long>(run->pairs_desc.width),
+                  static_cast<long>(run->pairs.device.list.needed_width + 2));
+    if (pairs == NLIST_LIST_FULL || walls == NLIST_LIST_FULL)
+        drum_stop(1, "a list grew too fast: run again with a smaller --check-every");
     drum_must_list(pairs, "the list of pairs");
     drum_must_list(walls, "the list of triangles");
     drum_must_grid(ugrid_cuda_check(&run->grid, run->stream), "the grid");
@@ -369,14 +380,15 @@ void drum_gpu_inspect(drum_gpu *run)
     drum_make_room(&run->walls, &run->walls_desc);
 }
 
-/* The last of these steps is timed part by part: by then the GPU has work waiting, and no part waits for the host. */
+/* The step in the middle is timed part by part: by then the GPU has work waiting, and no part waits for the host; and where sorts
+   and checks come equally often the spheres are neither just sorted nor about to be. */
 void drum_gpu_advance(void *user, int32_t steps)
 {
     drum_gpu *run = static_cast<drum_gpu *>(user);
     bool sorted = false;
     drum_cuda_must(cudaEventRecord(run->begin, run->stream), "timing");
     for (int32_t k = 0; k < steps; k++) {
-        drum_gpu_step(run, k == steps - 1);
+        drum_gpu_step(run, k == steps / 2);
         sorted = sorted || drum_sorts(run->options, run->step);
     }
     drum_cuda_must(cudaEventRecord(run->end, run->stream), "timing");
@@ -441,8 +453,8 @@ drum_engine drum_gpu_engine(drum_gpu *run)
    >>check: the same few steps here and there, from the state at the end of the run, with its lists and their history
    ------------------------------------------------------------------------------------------------ */
 
-/* The GPU fuses multiplications with additions and adds forces in another order. Contacts are so stiff that a position rounded in its
-   last bit shows in the force; after 5 steps all that stays far below: */
+/* The GPU fuses multiplications with additions and adds forces in another order. Contacts are so stiff that a position rounded in
+   its last bit shows in the force; after 5 steps all that stays far below: */
 constexpr int drum_check_steps = 5;
 constexpr double drum_check_positions = 1e-4;   /* radii */
 constexpr double drum_check_speeds = 2e-3;      /* of the speed after a fall of a quarter of the drum */
@@ -485,7 +497,8 @@ bool drum_check(const drum_options *o, drum_setup *setup, drum_gpu *run)
     double const spin = drum_largest_difference(expected, expected->spin, found, found->spin) * radius / speed;
     bool const agree = position <= drum_check_positions && velocity <= drum_check_speeds && spin <= drum_check_speeds;
     printf("reference_steps %d\nreference_moved %.3e\nreference_time %.3e\n", drum_check_steps, moved, drum_check_steps * dt);
-    printf("reference_position %.3e\nreference_velocity %.3e\nreference_spin %.3e\nreference_agrees %d\n", position, velocity, spin, agree);
+    printf("reference_position %.3e\nreference_velocity %.3e\nreference_spin %.3e\nreference_agrees %d\n", position, velocity, spin,
+           agree);
     drum_serial_free(&serial);
     drum_state_free(&before);
     return agree;

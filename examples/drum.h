@@ -50,7 +50,7 @@ typedef struct drum_options {
     int32_t n, steps, sort_every, check_every, width, half, history, deterministic, frames, seed;
     int32_t shuffle, vtk, ascii, demo, check, help; /* flags */
     const char *layout_name, *mode_name, *stl, *out;
-    float length, fill, rpm, dt, friction, softness, skin;
+    float length, fill, spacing, rpm, dt, friction, softness, skin;
     /* found from the names */
     nlist_layout layout;
     nlist_mode mode;
@@ -111,36 +111,46 @@ typedef struct drum_flag {
     double least, most;
 } drum_flag;
 
-enum { DRUM_FLAGS = 27 };
+enum { DRUM_FLAGS = 28 };
 
 static void drum_flag_table(drum_options *o, drum_flag table[DRUM_FLAGS])
 {
     const drum_flag flags[DRUM_FLAGS] = {
-        {"-n", "N", "spheres (default 2000); their size follows: together they fill as much of the drum", &o->n, NULL, NULL, 1, 200e6},
+        {"-n", "N", "spheres (default 2000); their size follows: together they fill as much of the drum",
+         &o->n, NULL, NULL, 1, 200e6},
         {"--steps", "N", "time steps (default 12000)", &o->steps, NULL, NULL, 0, INT_MAX / 2},
-        {"--sort-every", "N", "steps between two sorts of all particle data by cells, 0 = never (default 100)", &o->sort_every, NULL, NULL, 0, 1e9},
+        {"--sort-every", "N", "steps between two sorts of all particle data by cells, 0 = never (default 100)",
+         &o->sort_every, NULL, NULL, 0, 1e9},
         {"--history", "0|1", "keep the tangential springs from step to step (default 1)", &o->history, NULL, NULL, 0, 1},
-        {"--layout", "NAME", "of the list of sphere pairs: hybrid (default), static, dynamic, compact", NULL, NULL, &o->layout_name, 0, 0},
+        {"--layout", "NAME", "of the list of sphere pairs: hybrid (default), static, dynamic, compact",
+         NULL, NULL, &o->layout_name, 0, 0},
         {"--width", "N", "slots per sphere in hybrid and static (default 8, 16 with --half 0)", &o->width, NULL, NULL, 0, 1024},
         {"--half", "0|1", "list each pair once (default 1), or in both rows", &o->half, NULL, NULL, 0, 1},
         {"--mode", "NAME", "how forces are added up: auto (default), particle, contact, reduce", NULL, NULL, &o->mode_name, 0, 0},
-        {"--skin", "S", "lists of pairs reach S radii further and are kept while nobody moved by half of it (default 0)", NULL, &o->skin, NULL, 0, 2},
-        {"--deterministic", "0|1", "GPU: the same lists and sums in every run, bit for bit (default 0)", &o->deterministic, NULL, NULL, 0, 1},
-        {"--check-every", "N", "GPU: steps between two looks at what the device met (default 100)", &o->check_every, NULL, NULL, 1, 1e6},
-        {"--stl", "FILE", "the drum, in metres, axis y; when there is no such file, it is written first (default OUT/drum.stl, always written)",
+        {"--skin", "S", "lists of pairs reach S radii further and are kept while nobody moved by half of it (default 0)",
+         NULL, &o->skin, NULL, 0, 2},
+        {"--deterministic", "0|1", "GPU: the same lists and sums in every run, bit for bit (default 0)",
+         &o->deterministic, NULL, NULL, 0, 1},
+        {"--check-every", "N", "GPU: steps between two looks at what the device met (default 100)",
+         &o->check_every, NULL, NULL, 1, 1e6},
+        {"--stl", "FILE", "the drum, in metres, axis y; written where there is no such file (default OUT/drum.stl, always written)",
          NULL, NULL, &o->stl, 0, 0},
         {"--ascii", NULL, "write STL and VTK files as text", &o->ascii, NULL, NULL, 0, 1},
         {"--length", "L", "of the drum that is written, in diameters (default 0.2)", NULL, &o->length, NULL, 0.01, 100},
         {"--fill", "F", "part of the drum that settled spheres fill (default 0.35)", NULL, &o->fill, NULL, 0.001, 0.7},
+        {"--spacing", "S", "between spheres at the start, in diameters (default 1.02; below 1 they touch from the first step on)",
+         NULL, &o->spacing, NULL, 0.9, 2},
         {"--rpm", "W", "turns per minute (default 30)", NULL, &o->rpm, NULL, -1e4, 1e4},
         {"--friction", "MU", "coefficient of friction (default 0.5)", NULL, &o->friction, NULL, 0, 10},
-        {"--softness", "S", "overlap, in radii, of two spheres that meet as fast as after a fall of a quarter of the drum (default 0.1)",
+        {"--softness", "S", "overlap, in radii, of spheres that meet as fast as after a fall of half a drum's radius (default 0.1)",
          NULL, &o->softness, NULL, 1e-4, 0.5},
         {"--dt", "T", "time step in seconds (default 0: a 30th of the time that a collision takes)", NULL, &o->dt, NULL, 0, 1},
         {"--seed", "N", "of the random offsets at the start (default 1)", &o->seed, NULL, NULL, 0, INT_MAX},
-        {"--shuffle", NULL, "start with the spheres in random order, as after a long time without sorting", &o->shuffle, NULL, NULL, 0, 1},
+        {"--shuffle", NULL, "start with the spheres in random order, as after a long time without sorting",
+         &o->shuffle, NULL, NULL, 0, 1},
         {"--frames", "N", "draw N pictures of the run, frame_0000.png ...", &o->frames, NULL, NULL, 1, 100000},
-        {"--vtk", NULL, "with each frame, or of the end: spheres_0000.vtk, contacts_0000.vtk, drum_0000.vtk ...", &o->vtk, NULL, NULL, 0, 1},
+        {"--vtk", NULL, "with each frame, or of the end: spheres_0000.vtk, contacts_0000.vtk, drum_0000.vtk ...",
+         &o->vtk, NULL, NULL, 0, 1},
         {"--out", "DIR", "where files go (default build/demo)", NULL, NULL, &o->out, 0, 0},
         {"--demo", NULL, "pictures of the default run", &o->demo, NULL, NULL, 0, 1},
         {"--check", NULL, "print nothing but \"name value\" lines", &o->check, NULL, NULL, 0, 1},
@@ -153,7 +163,8 @@ static void drum_help(const drum_flag *flags, const char *program)
 {
     int k;
     printf("usage: %s [options]\n\nSpheres in a rotating drum. Options:\n\n", program);
-    for (k = 0; k < DRUM_FLAGS; k++) printf("  %-15s %-4s %s\n", flags[k].name, flags[k].value ? flags[k].value : "", flags[k].help);
+    for (k = 0; k < DRUM_FLAGS; k++)
+        printf("  %-15s %-4s %s\n", flags[k].name, flags[k].value ? flags[k].value : "", flags[k].help);
     printf("\nexample: %s -n 20000 --length 0.5 --frames 50 --vtk --out pictures\n", program);
 }
 
@@ -214,6 +225,7 @@ static drum_options drum_defaults(void)
     o.out = "build/demo";
     o.length = 0.2f;
     o.fill = 0.35f;
+    o.spacing = 1.02f;
     o.rpm = 30;
     o.friction = 0.5f;
     o.softness = 0.1f;
@@ -364,7 +376,10 @@ static unsigned char *drum_load(const char *path, size_t *size)
     return bytes;
 }
 
-static uint32_t drum_word(const unsigned char *b) { return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24; }
+static uint32_t drum_word(const unsigned char *b)
+{
+    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
 
 static drum_soup drum_soup_new(int32_t triangles)
 {
@@ -396,14 +411,17 @@ static drum_soup drum_read_text(const char *path, const char *text)
     drum_soup soup;
     for (at = text; (at = strstr(at, word)) != NULL; at += sizeof word - 1) corners++;
     if (corners == 0 || corners % 3 != 0 || corners / 3 > INT32_MAX / 16)
-        drum_stop(1, "%s: is no STL file: neither 84 + 50 n bytes for n triangles, nor text with three lines \"vertex x y z\" for each", path);
+        drum_stop(
+            1, "%s: is no STL file: neither 84 + 50 n bytes for n triangles, nor text with three lines \"vertex x y z\" for each",
+            path);
     soup = drum_soup_new((int32_t)(corners / 3));
     for (at = text; (at = strstr(at, word)) != NULL;) {
         int a;
         for (a = 0, at += sizeof word - 1; a < 3; a++) {
             char *end;
             soup.corner[k++] = (float)strtod(at, &end);
-            if (end == at) drum_stop(1, "%s: \"vertex\" number %ld is not followed by three numbers", path, (long)((k - 1) / 3 + 1));
+            if (end == at)
+                drum_stop(1, "%s: \"vertex\" number %ld is not followed by three numbers", path, (long)((k - 1) / 3 + 1));
             at = end;
         }
     }
@@ -419,7 +437,8 @@ static drum_soup drum_read_stl(const char *path)
     int const binary = triangles > 0 && triangles < INT32_MAX / 16 && size == 84 + 50 * (size_t)triangles;
     drum_soup const soup = binary ? drum_read_binary(bytes, triangles) : drum_read_text(path, (const char *)bytes);
     for (k = 0; k < 9 * (size_t)soup.triangles; k++)
-        if (!(fabsf(soup.corner[k]) < 1e6f)) drum_stop(1, "%s: triangle %ld has a coordinate that no drum has", path, (long)(k / 9));
+        if (!(fabsf(soup.corner[k]) < 1e6f))
+            drum_stop(1, "%s: triangle %ld has a coordinate that no drum has", path, (long)(k / 9));
     free(bytes);
     return soup;
 }
@@ -695,8 +714,8 @@ static lbvh_desc drum_tree_desc(const nlist_mesh *mesh)
    >>inside: a line from p along the y axis crosses a closed surface an odd number of times if p is inside
 
    In the plane of x and z the line is a point, and each triangle asks whether it holds that point, by the same question
-   for its edges in that plane: an odd number of them is crossed by a line along x. An edge gives both of its triangles the same answer,
-   whatever is rounded; so no line slips between two triangles, and none counts both.
+   for its edges in that plane: an odd number of them is crossed by a line along x. An edge gives both of its triangles the same
+   answer, whatever is rounded; so no line slips between two triangles, and none counts both.
    ------------------------------------------------------------------------------------------------ */
 
 static int drum_crosses_edge(const float *a, const float *b, const float p[3])
@@ -707,7 +726,8 @@ static int drum_crosses_edge(const float *a, const float *b, const float p[3])
         a = b;
         b = keep;
     }
-    return (double)p[0] < (double)a[0] + ((double)p[2] - (double)a[2]) / ((double)b[2] - (double)a[2]) * ((double)b[0] - (double)a[0]);
+    return (double)p[0] <
+           (double)a[0] + ((double)p[2] - (double)a[2]) / ((double)b[2] - (double)a[2]) * ((double)b[0] - (double)a[0]);
 }
 
 /* Is the triangle above p, in the direction of y? */
@@ -746,7 +766,8 @@ static int drum_clear(const lbvh *tree, const nlist_mesh *mesh, const float p[3]
     while (lbvh_next(&near)) {
         float q[3];
         nlist_mesh_closest(mesh, near.id, p, q);
-        if ((q[0] - p[0]) * (q[0] - p[0]) + (q[1] - p[1]) * (q[1] - p[1]) + (q[2] - p[2]) * (q[2] - p[2]) < distance * distance) return 0;
+        if ((q[0] - p[0]) * (q[0] - p[0]) + (q[1] - p[1]) * (q[1] - p[1]) + (q[2] - p[2]) * (q[2] - p[2]) < distance * distance)
+            return 0;
     }
     return 1;
 }
@@ -806,17 +827,17 @@ static uint64_t drum_random(uint64_t *s)
 
 static float drum_unit(uint64_t *s) { return (float)(drum_random(s) >> 40) * (1.0f / 16777216.0f); }
 
-/* The sites of a lattice in a box around the drum. Spheres are 2 % of a diameter apart, and moved by less than that. */
+/* The sites of a lattice in a box around the drum. Each sphere is moved from its site by less than half of the gap of two. */
 typedef struct drum_lattice { float radius, spacing, jitter, corner[3]; int32_t count[3]; } drum_lattice;
 
-static drum_lattice drum_lattice_in(const drum_mesh *mesh, float radius)
+static drum_lattice drum_lattice_in(const drum_mesh *mesh, float radius, float spacing)
 {
     float const low[3] = {-mesh->radius, mesh->low, -mesh->radius}, high[3] = {mesh->radius, mesh->high, mesh->radius};
     drum_lattice lattice;
     int a;
     lattice.radius = radius;
-    lattice.spacing = 2.04f * radius;
-    lattice.jitter = 0.018f * radius;
+    lattice.spacing = 2 * spacing * radius;
+    lattice.jitter = 0.9f * fabsf(spacing - 1) * radius;
     for (a = 0; a < 3; a++) {
         lattice.count[a] = (int32_t)((high[a] - low[a]) / lattice.spacing);
         lattice.corner[a] = 0.5f * (low[a] + high[a]) - 0.5f * lattice.spacing * (float)(lattice.count[a] - 1);
@@ -842,7 +863,8 @@ static int32_t drum_fill(const drum_mesh *mesh, const drum_lattice *lattice, uin
                 for (a = 0; a < 3; a++)
                     p[a] = lattice->corner[a] + lattice->spacing * (float)at[a] + lattice->jitter * (2 * drum_unit(&seed) - 1);
                 p[3] = lattice->radius;
-                if (drum_inside(&tree, &surface, mesh->high, p) && drum_clear(&tree, &surface, p, 1.01f * lattice->radius)) filled++;
+                if (drum_inside(&tree, &surface, mesh->high, p) && drum_clear(&tree, &surface, p, 1.01f * lattice->radius))
+                    filled++;
             }
     lbvh_free(&tree);
     return filled;
@@ -864,15 +886,15 @@ static void drum_shuffle(uint64_t seed, drum_state *state)
 /* Spheres at rest. */
 static drum_state drum_start(const drum_options *o, const drum_mesh *mesh, float radius, float mass)
 {
-    drum_lattice const lattice = drum_lattice_in(mesh, radius);
+    drum_lattice const lattice = drum_lattice_in(mesh, radius, o->spacing);
     uint64_t seed = UINT64_C(0x9E3779B97F4A7C15) * ((uint64_t)o->seed + 1);
     drum_state state = drum_state_new(o->n);
     int32_t i, filled;
     for (i = 0; i < 16; i++) drum_random(&seed); /* the first few still look like the seed */
     filled = drum_fill(mesh, &lattice, seed, o->n, state.pos);
     if (filled < o->n)
-        drum_stop(1, "only %ld of %ld spheres of radius %g found room in the drum: a smaller --fill, or more of them (--n)", (long)filled,
-                  (long)o->n, (double)radius);
+        drum_stop(1, "only %ld of %ld spheres of radius %g found room in the drum: a smaller --fill, or more of them (--n)",
+                  (long)filled, (long)o->n, (double)radius);
     if (o->shuffle) drum_shuffle(seed, &state);
     for (i = 0; i < o->n; i++) {
         state.vel[4 * (size_t)i + 3] = 1 / mass;
@@ -900,8 +922,8 @@ typedef struct drum_setup {
     nlist_sums pair_sums, wall_sums;
 } drum_setup;
 
-/* So stiff that two spheres overlap by softness * radius when they meet as fast as after a fall of a quarter of the drum. Real glass
-   is a thousand times stiffer and takes steps 30 times smaller, but moves in the same way. */
+/* So stiff that two spheres overlap by softness * radius when they meet as fast as after a fall of half the drum's radius. Real
+   glass is a thousand times stiffer and takes steps 30 times smaller, but moves in the same way. */
 static dem_material drum_material(const drum_options *o, const drum_setup *setup)
 {
     double const speed2 = DRUM_GRAVITY * (double)setup->mesh.radius, overlap = (double)o->softness * (double)setup->radius;
@@ -950,9 +972,10 @@ static void drum_set_lists(const drum_options *o, drum_setup *setup)
     setup->pairs.deterministic = setup->walls.deterministic = o->deterministic;
     setup->pair_sums.values = setup->wall_sums.values = DEM_SUMS;
     setup->pair_sums.mode = o->mode;
-    /* 2^40 units are the force of an overlap by two radii: no force is as large, and torques, which are added in the same units, are
-       smaller by a radius and still have as many digits as a float. */
-    if (o->deterministic) setup->pair_sums.unit = setup->wall_sums.unit = 2 * (double)(setup->system.between.k_n * setup->radius) / 1099511627776.0;
+    /* 2^40 units are the force of an overlap by two radii: no force is as large. Torques, which are added in the same units, are
+       smaller by a radius, and still have as many digits as a float. */
+    if (o->deterministic)
+        setup->pair_sums.unit = setup->wall_sums.unit = 2 * (double)(setup->system.between.k_n * setup->radius) / 1099511627776.0;
 }
 
 static drum_setup drum_setup_new(const drum_options *o)
@@ -977,7 +1000,7 @@ static double drum_angle(const drum_setup *setup, int64_t step) { return setup->
 static int drum_sorts(const drum_options *o, int64_t step) { return o->sort_every > 0 && step % o->sort_every == 0; }
 
 /* ------------------------------------------------------------------------------------------------
-   >>figures: what the run ended with, found without its lists: the pairs by a grid, the walls by brute force over the tree
+   >>figures: what the run ended with, found without its lists: the pairs by a grid, the walls by a tree
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct drum_figures {
@@ -1108,10 +1131,12 @@ static double drum_depth(const drum_figures *f) { return sqrt(f->centre[0] * f->
 
 /* The parts of a step, in the words of Kureck's table 6.8. */
 enum {
-    DRUM_MOVE, DRUM_SORT, DRUM_TRIANGLES, DRUM_GRID, DRUM_FIND_TRIANGLES, DRUM_FIND_SPHERES, DRUM_PUSH_TRIANGLES, DRUM_PUSH_SPHERES, DRUM_STAGES
+    DRUM_MOVE, DRUM_SORT, DRUM_TRIANGLES, DRUM_GRID, DRUM_FIND_TRIANGLES, DRUM_FIND_SPHERES,
+    DRUM_PUSH_TRIANGLES, DRUM_PUSH_SPHERES, DRUM_STAGES
 };
 static const char *const drum_stage_names[DRUM_STAGES] = {
-    "integrate", "sort", "prepare triangles", "grid", "collect triangle neighbours", "collect sphere neighbours", "forces triangles", "forces spheres"
+    "integrate", "sort", "prepare triangles", "grid", "collect triangle neighbours", "collect sphere neighbours",
+    "forces triangles", "forces spheres"
 };
 
 /* Average seconds of each part where it was made (a sort is not made in each step), and of a whole step. */
@@ -1129,12 +1154,15 @@ static void drum_print_times(const drum_options *o, const drum_times *t)
     }
 }
 
-static void drum_print_figures(const drum_options *o, const drum_setup *setup, const drum_figures *f, const drum_times *t, int64_t entries)
+static void drum_print_figures(const drum_options *o, const drum_setup *setup, const drum_figures *f, const drum_times *t,
+                               int64_t entries)
 {
     double const n = (double)o->n;
-    printf("after %ld steps of %.3g s (%.3f turns; %ld spheres of radius %.3g mm, %ld triangles):\n", (long)o->steps, (double)setup->system.dt,
-           drum_angle(setup, o->steps) / (2 * DRUM_PI), (long)o->n, 1e3 * (double)setup->radius, (long)setup->mesh.triangles);
-    printf("  energy of motion    %.4g J, and of turning %.4g J; the fastest sphere %.3f m/s\n", f->kinetic, f->turning, f->fastest);
+    printf("after %ld steps of %.3g s (%.3f turns; %ld spheres of radius %.3g mm, %ld triangles):\n", (long)o->steps,
+           (double)setup->system.dt, drum_angle(setup, o->steps) / (2 * DRUM_PI), (long)o->n, 1e3 * (double)setup->radius,
+           (long)setup->mesh.triangles);
+    printf("  energy of motion    %.4g J, and of turning %.4g J; the fastest sphere %.3f m/s\n", f->kinetic, f->turning,
+           f->fastest);
     printf("  overlaps            %.2f %% of a radius on average, %.2f %% the deepest\n", 100 * f->overlap / (double)setup->radius,
            100 * f->deepest / (double)setup->radius);
     printf("  list                %.2f entries a sphere, %.2f contacts\n", (double)entries / n, (double)f->contacts / n);
@@ -1145,8 +1173,10 @@ static void drum_print_figures(const drum_options *o, const drum_setup *setup, c
 /* The last line, the same for both programs. */
 static void drum_print_line(const drum_options *o, const drum_figures *f)
 {
-    printf("spheres %ld, inside %lld, contacts %lld, at the wall %lld, kinetic energy %.4g J, centre of mass %.4f m from the axis, %.1f degrees round\n",
-           (long)o->n, (long long)f->inside, (long long)f->contacts, (long long)f->wall_contacts, f->kinetic, drum_depth(f), drum_slope(f));
+    printf("spheres %ld, inside %lld, contacts %lld, at the wall %lld, kinetic energy %.4g J, centre of mass %.4f m from the axis, "
+           "%.1f degrees round\n",
+           (long)o->n, (long long)f->inside, (long long)f->contacts, (long long)f->wall_contacts, f->kinetic, drum_depth(f),
+           drum_slope(f));
 }
 
 static void drum_print_check(const drum_options *o, const drum_setup *setup, const drum_figures *f, int64_t entries)
@@ -1154,10 +1184,12 @@ static void drum_print_check(const drum_options *o, const drum_setup *setup, con
     printf("spheres %ld\ninside %lld\nwhole %d\n", (long)o->n, (long long)f->inside, f->whole);
     printf("triangles %ld\nvertices %ld\nopen_edges %ld\nvolume %.9e\n", (long)setup->mesh.triangles, (long)setup->mesh.vertices,
            (long)setup->mesh.open_edges, setup->mesh.volume);
-    printf("steps %ld\ndt %.9e\nangle %.9e\nradius %.9e\nmass %.9e\n", (long)o->steps, (double)setup->system.dt, drum_angle(setup, o->steps),
-           (double)setup->radius, (double)setup->mass);
-    printf("contacts %lld\nwall_contacts %lld\nentries %lld\n", (long long)f->contacts, (long long)f->wall_contacts, (long long)entries);
-    printf("overlap %.9e\ndeepest %.9e\nk_n %.9e\nk_t %.9e\n", f->overlap, f->deepest, (double)setup->system.between.k_n, (double)setup->system.between.k_t);
+    printf("steps %ld\ndt %.9e\nangle %.9e\nradius %.9e\nmass %.9e\n", (long)o->steps, (double)setup->system.dt,
+           drum_angle(setup, o->steps), (double)setup->radius, (double)setup->mass);
+    printf("contacts %lld\nwall_contacts %lld\nentries %lld\n", (long long)f->contacts, (long long)f->wall_contacts,
+           (long long)entries);
+    printf("overlap %.9e\ndeepest %.9e\nk_n %.9e\nk_t %.9e\n", f->overlap, f->deepest, (double)setup->system.between.k_n,
+           (double)setup->system.between.k_t);
     printf("kinetic_energy %.9e\nturning_energy %.9e\nfastest %.9e\n", f->kinetic, f->turning, f->fastest);
     printf("centre_x %.9e\ncentre_y %.9e\ncentre_z %.9e\n", f->centre[0], f->centre[1], f->centre[2]);
     printf("slope %.9e\ncarried %.9e\n", drum_slope(f), f->carried);
@@ -1176,13 +1208,15 @@ static drum_vtk drum_vtk_begin(const drum_options *o, const char *name, int32_t 
     vtk.ascii = o->ascii;
     snprintf(vtk.path, sizeof vtk.path, "%s/%s_%04ld.vtk", o->out, name, (long)number);
     vtk.file = drum_create(vtk.path);
-    fprintf(vtk.file, "# vtk DataFile Version 3.0\n%s, step %ld\n%s\nDATASET POLYDATA\n", name, (long)step, o->ascii ? "ASCII" : "BINARY");
+    fprintf(vtk.file, "# vtk DataFile Version 3.0\n%s, step %ld\n%s\nDATASET POLYDATA\n", name, (long)step,
+            o->ascii ? "ASCII" : "BINARY");
     return vtk;
 }
 
 static void drum_put_big(const drum_vtk *vtk, uint32_t word)
 {
-    unsigned char const bytes[4] = {(unsigned char)(word >> 24), (unsigned char)(word >> 16), (unsigned char)(word >> 8), (unsigned char)word};
+    unsigned char const bytes[4] = {(unsigned char)(word >> 24), (unsigned char)(word >> 16), (unsigned char)(word >> 8),
+                                    (unsigned char)word};
     fwrite(bytes, 1, 4, vtk->file);
 }
 
@@ -1393,7 +1427,8 @@ static int32_t drum_next_frame(const drum_options *o, int32_t step)
     return next;
 }
 
-static void drum_write_files(const drum_options *o, const drum_setup *setup, const drum_engine *engine, int32_t number, int32_t step)
+static void drum_write_files(const drum_options *o, const drum_setup *setup, const drum_engine *engine, int32_t number,
+                             int32_t step)
 {
     const drum_state *state = engine->look(engine->user);
     if (o->frames) drum_draw_frame(o, setup, state, number, step);

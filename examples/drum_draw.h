@@ -97,8 +97,8 @@ static void drum_text(drum_canvas *canvas, int x, int y, const char *text)
     quads = stb_easy_font_print(0, 0, copy, NULL, corner, (int)sizeof corner);
     for (k = 0; k < quads; k++) {
         int const left = (int)corner[4 * k].x, top = (int)corner[4 * k].y;
-        drum_rectangle(canvas, x + 2 * left, y + 2 * top, 2 * ((int)corner[4 * k + 2].x - left), 2 * ((int)corner[4 * k + 2].y - top),
-                       drum_gray(0.2f));
+        drum_rectangle(canvas, x + 2 * left, y + 2 * top, 2 * ((int)corner[4 * k + 2].x - left),
+                       2 * ((int)corner[4 * k + 2].y - top), drum_gray(0.2f));
     }
 }
 
@@ -187,8 +187,10 @@ static void drum_draw_triangle(drum_canvas *canvas, float at[3][3], drum_color c
 {
     float const area = (at[1][0] - at[0][0]) * (at[2][1] - at[0][1]) - (at[1][1] - at[0][1]) * (at[2][0] - at[0][0]);
     int const last = canvas->width - 1;
-    int const x0 = drum_clamp(fminf(at[0][0], fminf(at[1][0], at[2][0])), last), x1 = drum_clamp(fmaxf(at[0][0], fmaxf(at[1][0], at[2][0])), last);
-    int const y0 = drum_clamp(fminf(at[0][1], fminf(at[1][1], at[2][1])), last), y1 = drum_clamp(fmaxf(at[0][1], fmaxf(at[1][1], at[2][1])), last);
+    int const x0 = drum_clamp(fminf(at[0][0], fminf(at[1][0], at[2][0])), last),
+              x1 = drum_clamp(fmaxf(at[0][0], fmaxf(at[1][0], at[2][0])), last);
+    int const y0 = drum_clamp(fminf(at[0][1], fminf(at[1][1], at[2][1])), last),
+              y1 = drum_clamp(fmaxf(at[0][1], fmaxf(at[1][1], at[2][1])), last);
     int x, y, k;
     if (!(area > 0)) return;
     for (y = y0; y <= y1; y++)
@@ -225,19 +227,23 @@ static void drum_draw_walls(drum_canvas *canvas, const drum_camera *camera, cons
    ------------------------------------------------------------------------------------------------ */
 
 /* Two pixels thick; `cover` where it is in front, nothing where it is hidden. */
-static void drum_draw_line(drum_canvas *canvas, const drum_camera *camera, const float *from, const float *to, drum_color color, float cover)
+static void drum_draw_line(drum_canvas *canvas, const drum_camera *camera, const float *from, const float *to, drum_color color,
+                           float cover)
 {
     float a[3], b[3];
-    int k, i, steps;
+    int k, i, steps, flat;
     drum_project(camera, from, a);
     drum_project(camera, to, b);
+    flat = fabsf(b[0] - a[0]) > fabsf(b[1] - a[1]);
     steps = 1 + (int)fmaxf(fabsf(b[0] - a[0]), fabsf(b[1] - a[1]));
     for (k = 0; k < steps; k++) {
-        float const t = (float)k / (float)steps, x = a[0] + (b[0] - a[0]) * t, y = a[1] + (b[1] - a[1]) * t, depth = a[2] + (b[2] - a[2]) * t;
+        float const t = (float)k / (float)steps, x = a[0] + (b[0] - a[0]) * t, y = a[1] + (b[1] - a[1]) * t,
+                    depth = a[2] + (b[2] - a[2]) * t;
         for (i = 0; i < 2; i++) {
-            int const px = (int)x + (fabsf(b[0] - a[0]) > fabsf(b[1] - a[1]) ? 0 : i), py = (int)y + (fabsf(b[0] - a[0]) > fabsf(b[1] - a[1]) ? i : 0);
+            int const px = (int)x + (flat ? 0 : i), py = (int)y + (flat ? i : 0);
             if (px < 0 || py < 0 || px >= canvas->width || py >= canvas->height) continue;
-            if (depth <= 1.002f * canvas->depth[(size_t)py * (size_t)canvas->width + (size_t)px]) drum_put(canvas, px, py, color, cover);
+            if (depth <= 1.002f * canvas->depth[(size_t)py * (size_t)canvas->width + (size_t)px])
+                drum_put(canvas, px, py, color, cover);
         }
     }
 }
@@ -266,7 +272,8 @@ static void drum_draw_edges(drum_canvas *canvas, const drum_camera *camera, cons
     for (k = 0; k < mesh->edges; k++) {
         const drum_edge *edge = mesh->edge + k;
         if (drum_is_sharp(mesh, edge))
-            drum_draw_line(canvas, camera, mesh->now + 3 * (size_t)edge->a, mesh->now + 3 * (size_t)edge->b, drum_gray(0.25f), 0.55f);
+            drum_draw_line(canvas, camera, mesh->now + 3 * (size_t)edge->a, mesh->now + 3 * (size_t)edge->b, drum_gray(0.25f),
+                           0.55f);
     }
 }
 
@@ -310,7 +317,8 @@ static void drum_draw_sphere(drum_canvas *canvas, const drum_camera *camera, con
     y1 = drum_clamp(at[1] + radius, canvas->height - 1);
     for (y = y0; y <= y1; y++)
         for (x = x0; x <= x1; x++) {
-            float const dx = ((float)x + 0.5f - at[0]) / radius, dy = ((float)y + 0.5f - at[1]) / radius, rest = 1 - dx * dx - dy * dy;
+            float const dx = ((float)x + 0.5f - at[0]) / radius, dy = ((float)y + 0.5f - at[1]) / radius,
+                        rest = 1 - dx * dx - dy * dy;
             if (rest > 0) drum_put_at(canvas, x, y, at[2] - sphere[3] * sqrtf(rest), drum_shade(color, dx, dy, sqrtf(rest)));
         }
 }
@@ -345,7 +353,8 @@ static void drum_draw_legend(drum_canvas *canvas, const drum_mesh *mesh)
 
 static void drum_draw_frame(const drum_options *o, const drum_setup *setup, const drum_state *state, int32_t number, int32_t step)
 {
-    drum_canvas twice = drum_canvas_new(2 * DRUM_FRAME, 2 * DRUM_FRAME, 1), canvas = drum_canvas_new(DRUM_FRAME, DRUM_HEADER + DRUM_FRAME, 0);
+    drum_canvas twice = drum_canvas_new(2 * DRUM_FRAME, 2 * DRUM_FRAME, 1),
+                canvas = drum_canvas_new(DRUM_FRAME, DRUM_HEADER + DRUM_FRAME, 0);
     drum_camera const camera = drum_camera_for(&setup->mesh, 2 * DRUM_FRAME);
     char text[1200];
     drum_draw_walls(&twice, &camera, &setup->mesh);

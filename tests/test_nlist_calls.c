@@ -895,6 +895,46 @@ static void test_out_of_memory(void **state)
     }
 }
 
+/* A file that needs more memory than the list has: the list stays, whatever is missing. */
+static void test_load_out_of_memory(void **state)
+{
+    nlist large = {0};
+    oracle_scene s;
+    nlist_desc d;
+    int64_t size, k;
+    void *bytes;
+    int layout;
+    (void)state;
+    oracle_make(&s, ORACLE_UNIFORM, 3, 0, 60, 0, &dice);
+    d = oracle_desc(&s);
+    d.half = 1;
+    d.history = 12;
+    CHECK_RESULT(nlist_build_brute(&large, &d, s.pos, s.stride, s.n), NLIST_OK);
+    bytes = saved(&large, &size);
+    for (layout = 0; layout < 4; layout++) for (k = 1; k < 100; k++) {
+        heap h = {0, 0, 0, 0, 0, 0};
+        nlist list = {0};
+        oracle_snapshot before;
+        nlist_desc small = full_list(&list, (nlist_layout)layout, &h);
+        nlist_result r;
+        oracle_take(&before, &list);
+        small.grow = 1;
+        h.fail_at = h.calls + k;
+        r = nlist_load(&list, &small, bytes, size);
+        if (r == NLIST_OK) CHECK_FINE(oracle_same_order(&list, &large));
+        else CHECK_RESULT(r, NLIST_OUT_OF_MEMORY);
+        if (r != NLIST_OK) check_still_there(&list, &before);
+        oracle_drop_snapshot(&before);
+        nlist_free(&list);
+        CHECK(h.live_blocks == 0 && !h.wrong);
+        if (r == NLIST_OK) break;
+    }
+    CHECK(k > 3 && k < 100);
+    free(bytes);
+    nlist_free(&large);
+    oracle_forget(&s);
+}
+
 /* Memory goes back to where it came from: another allocator is refused as long as there is some. */
 static void test_change_of_allocator(void **state)
 {
@@ -1476,6 +1516,7 @@ int main(void)
         TEST(test_half_a_period),
         TEST(test_reserve),
         TEST(test_out_of_memory),
+        TEST(test_load_out_of_memory),
         TEST(test_change_of_allocator),
         TEST(test_crooked_memory),
         TEST(test_files),

@@ -640,6 +640,36 @@ static void test_rolling_in_a_valley(void **state)
     drop_surface(&s);
 }
 
+static double low(double x, double y) { (void)x; (void)y; return 0.4; }
+
+/* From one wall to another that has nothing to do with it: the old contact ends, the new one knows nothing of it. */
+static void test_another_wall(void **state)
+{
+    static const real places[4][3] = {{1, 1, (real)0.1}, {1, 1, (real)0.3}, {1, 1, (real)0.1}, {(real)1.5, (real)0.5, (real)0.1}};
+    surface s = {0};
+    nlist list = {0};
+    nlist_desc d = wall_desc(0.25);
+    int step;
+    (void)state;
+    add_floor(&s, 4, 4, 0.7, 0, flat);
+    add_floor(&s, 4, 4, 0.7, 0, low);
+    hand_over(&s, INDEXED);
+    d.history = 4;
+    d.events = 1;
+    for (step = 0; step < 4; step++) { /* floor, ceiling, floor, and far away on the floor */
+        nlist_each e;
+        CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, places[step], 0, 1), NLIST_OK);
+        e = nlist_of(&list, 0);
+        CHECK(nlist_next(&e) && oracle_holds(e.history, 4, 0));
+        oracle_write(e.history, 4, 6);
+        CHECK(list.total == 1 && list.event_count[NLIST_BEGUN] == 1 && list.event_count[NLIST_ENDED] == (step > 0));
+        CHECK(list.event_count[NLIST_PERSISTED] == 0);
+        if (step) CHECK(oracle_holds(nlist_history_before(&list, list.event[NLIST_ENDED][0].entry), 4, 6));
+    }
+    nlist_free(&list);
+    drop_surface(&s);
+}
+
 /* Many spheres that move at random over hills. A key that was there keeps its bytes; a new one has zeros, or the bytes of an old
    contact of the same particle that is gone, and nobody else has those. */
 static void check_wandering(const nlist *list, const oracle_snapshot *was)
@@ -966,6 +996,7 @@ int main(void)
         TEST(test_rolling),
         TEST(test_rolling_over_a_ridge),
         TEST(test_rolling_in_a_valley),
+        TEST(test_another_wall),
         TEST(test_random_moves),
         TEST(test_walls_keep_history),
         TEST(test_wall_sums_and_pairs),

@@ -553,6 +553,42 @@ static void test_crowds()
         }
 }
 
+/* Few particles in many cells: whole chunks of empty cells in front, between and behind, also with the particles on the borders of
+   chunks (cell 4096 k, and the one before). */
+static void test_sparse()
+{
+    std::vector<std::vector<int32_t>> const scenes = {{0}, {4095}, {4096}, {8191, 8192}, {63999}, {0, 63999}, {12287, 12288, 40960}, {20000, 20001, 20001},
+                                                      {5000, 36864, 36863, 61439, 61440}};
+    for (size_t k = 0; k < scenes.size(); k++) {
+        Case const c = {3, 0, UGRID_SORT, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+        ugrid_desc d = desc_of(c);
+        std::vector<real> pos;
+        context = "sparse " + std::to_string(k);
+        for (int a = 0; a < 3; a++) {
+            d.min[a] = 0;
+            d.max[a] = 40;
+        }
+        d.cell = 1; /* 64000 of them */
+        for (int32_t cell : scenes[k]) {
+            pos.push_back((real)(cell % 40) + (real)0.5);
+            pos.push_back((real)(cell / 40 % 40) + (real)0.5);
+            pos.push_back((real)(cell / 1600) + (real)0.5);
+        }
+        if (k == 3) pos[0] = (real)NAN; /* in no cell: at the end of the order */
+        Device<real> d_pos(pos);
+        Grids g;
+        if (k == 3) {
+            CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, 2, stream), UGRID_OK);
+            CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+            for (int32_t cell = 0; cell <= 64000; cell++) CHECK(g.copy.start[cell] == (cell > 8192));
+            continue;
+        }
+        if (!build(&g, d, pos, d_pos)) continue;
+        check_arrays(c, g.serial, g.copy);
+        CHECK(memcmp(g.serial.start, g.copy.start, 64001 * sizeof(int32_t)) == 0);
+    }
+}
+
 /* No particles, and one. */
 static void test_few()
 {
@@ -1204,7 +1240,7 @@ static void test_totals()
    ------------------------------------------------------------------------------------------------ */
 
 static const struct { const char *name; void (*run)(); } tests[] = {
-    {"few", test_few},             {"product", test_product},       {"crowds", test_crowds},     {"rebuild", test_rebuild},
+    {"few", test_few},             {"sparse", test_sparse},         {"product", test_product},       {"crowds", test_crowds},     {"rebuild", test_rebuild},
     {"stride", test_stride},       {"fit", test_fit},               {"not finite", test_not_finite}, {"cell full", test_cell_full},
     {"reserve", test_reserve},     {"out of memory", test_out_of_memory}, {"refusals", test_refusals}, {"launch errors", test_launch_errors},
     {"graph", test_graph},         {"two streams", test_two_streams}, {"functors", test_functors}, {"totals", test_totals},

@@ -1,0 +1,20 @@
+#!/bin/bash
+# Tests examples, JOBS (2) at a time: tests/run_examples.sh PROGRAM... Each has a tests/test_NAME.sh, which gets the program and says
+# "N passed, M failed" itself. build/emu/cuda_NAME.asan, kernels on the CPU, does less work.
+set -u
+here=$(dirname "$0")
+. "$here/units.sh"
+
+# (EMU_LEAKS: a program that refuses its input ends at once.)
+example() {
+    local name=${1##*/}
+    echo "$1"
+    case $name in
+    cuda_*.asan) name=${name#cuda_} name=${name%.asan}; export TEST_SMALL=1 EMU_QUIET=1 EMU_LEAKS=0 ;;
+    esac
+    "$here/test_$name.sh" "$1" || failed=1
+}
+
+for program; do unit example "$program"; done
+all_units
+[ "$failed" -eq 0 ]
