@@ -2563,8 +2563,8 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
     const lbvh_overlap *o = &finder->search[finder->place - finder->begin];
     int32_t found = 0;
     if (finder->fits && !finder->lists) {
-        int const half = (finder->queries->flags & LBVH_HALF) != 0;
-        return finder->hits - (!half && lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
+        int const halved = (finder->queries->flags & LBVH_HALF) != 0;
+        return finder->hits - (!halved && lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
     }
     while (lbvh_i_found(finder) >= 0) found++;
     return found;

@@ -79,6 +79,7 @@
                STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
                HYBRID 8 + 4 width, and 12 an entry that found no slot        skin: 12 a particle (2D: 8)
             Lists with history or events are kept twice, the last one and the one before it, and desc.history bytes are added per entry.
+            Work space, serial: 12 a particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid 36 more.
    Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back. A build that
@@ -88,8 +89,8 @@
             top of it are.
    Order    Row i holds the partners of particle i in the order in which the source has them: ugrid.h that of its lists, lbvh.h by
             place, brute force and pairs by ascending id.
-   Half     A pair is in the row of one of the two: the lower id, and it stays there through every nlist_remap for as long as the list
-            lives. So what you keep about a contact never changes its sign.
+   Half     A pair is in the row of one of the two: the lower id, and in lists with history or events it stays there through every
+            nlist_remap for as long as the list lives. So what you keep about a contact never changes its sign.
    Bits     Serial builds are the same every time. CUDA with desc.deterministic (and a source whose order is defined) makes the same
             lists, events and history, bit for bit; sums too: see nlist_sums.
 
@@ -118,7 +119,8 @@
        old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, and bring their bytes along
        bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
 
-   @HISTORY_COST@
+   What that costs (tests/bench/bench_nlist --only history, 1M spheres with 4.3 contacts each, H200): the build takes 1.5 times as long
+   in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.28 and 1.43 times; Kureck's step took 2.3 times as long.
    Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
 
    >>walls
@@ -291,21 +293,21 @@ extern "C" {
     X(NLIST_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is neither 0 nor a whole number of reals, at least dim") \
     X(NLIST_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
     X(NLIST_BAD_RADIUS,       "desc.radius must be positive (0: desc.radii are given, none negative), and the square of the reach a normal number") \
-    X(NLIST_BAD_SKIN,         "desc.skin must not be negative; lists of triangles and of given pairs have none, and a file without positions cannot serve one") \
+    X(NLIST_BAD_SKIN,         "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of given pairs have none, and a file without positions cannot serve one") \
     X(NLIST_BAD_OPTION,       "desc.layout or how.mode has a value that does not exist, or triangles meet another layout than NLIST_DYNAMIC") \
     X(NLIST_BAD_WIDTH,        "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, 16 or 32") \
     X(NLIST_BAD_HISTORY,      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, desc.history, half, dim and the kind of list stay as they are") \
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
     X(NLIST_BAD_BOX,          "a periodic axis needs desc.min below desc.max, both finite") \
-    X(NLIST_BAD_PERIOD,       "the reach (radius + skin, and twice the largest of desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
-    X(NLIST_BAD_SOURCE,       "the grid or tree is empty or of another n, or desc.deterministic meets one without a defined order: UGRID_SORT, or deterministic there too") \
+    X(NLIST_BAD_PERIOD,       "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
+    X(NLIST_BAD_SOURCE,       "the grid or tree is empty, of another n, or has left particles out, or desc.deterministic meets one without a defined order: UGRID_SORT, or deterministic there too") \
     X(NLIST_BAD_EXCLUSIONS,   "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by serial builds)") \
     X(NLIST_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nlist_free") \
-    X(NLIST_BAD_INDEX,        "an id is not in 0 .. n-1, a pair is a particle with itself, or two particles get one new id: list.bad_id is the first such pair or particle") \
+    X(NLIST_BAD_INDEX,        "an id is not in 0 .. n-1, a pair is a particle with itself, two particles get one new id, or a triangle names a vertex that is not there: list.bad_id is the first such pair, particle or triangle") \
     X(NLIST_BAD_UNIT,         "how.unit must be positive and finite; a deterministic list needs one unless it is full and processed per particle or by NLIST_REDUCE in slots") \
     X(NLIST_BAD_VALUES,       "how.values must be 1 .. 16, and that of the call") \
     X(NLIST_SUM_OVERFLOW,     "a value is NaN, or 2^40 units or more: a larger how.unit") \
-    X(NLIST_NOT_FINITE,       "a position or radius is NaN or infinite: list.bad_id is the first such particle") \
+    X(NLIST_NOT_FINITE,       "a position or radius is NaN or infinite (CUDA: or a radius negative): list.bad_id is the first such particle") \
     X(NLIST_TOO_MANY,         "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, entries: use NLIST_COMPACT, or more slots") \
     X(NLIST_ROW_FULL,         "a row of NLIST_STATIC has more than desc.width partners: set it to list.needed_width, set desc.grow, or use NLIST_HYBRID") \
     X(NLIST_LIST_FULL,        "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
@@ -374,7 +376,8 @@ typedef struct nlist_desc {
                                    COMPACT 16 n, DYNAMIC 8 n, HYBRID n; more once a check has found that more is needed) */
     int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the build begins again, until all fits.
                                    CUDA: the build then waits for the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
-    int32_t if_moved;           /* CUDA: 1 = the build does nothing, on the device, where the last nlist_cuda_moved found nobody (default: 0) */
+    int32_t if_moved;           /* CUDA: 1 = the build does nothing, on the device, where the last nlist_cuda_moved found nobody;
+                                   events stay those of the last build that did something (default: 0) */
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } nlist_desc;
@@ -399,7 +402,7 @@ typedef struct nlist_rows {
     int32_t *link;          /* DYNAMIC, HYBRID: [capacity] the row's next entry in partner, -1 = last */
     int32_t *head;          /* DYNAMIC, HYBRID: [n] the row's first entry in partner, -1 = none */
     int32_t *touched;       /* DYNAMIC: [touched_count] the rows that have entries (Kureck section 5.4) */
-    int64_t *uid;           /* after a nlist_remap, half lists: [n] what decides in whose row a pair is: the lower; else NULL */
+    int64_t *uid;           /* after a nlist_remap, half lists with history or events: [n] what decides in whose row a pair is: the lower; else NULL */
     nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
     unsigned char *history; /* [n * width + capacity] times desc.history bytes, by entry; else NULL */
 } nlist_rows;
@@ -458,7 +461,7 @@ NLIST_API const char *nlist_result_text(nlist_result result);
 NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
 /* Takes the memory for n particles and `entries` entries in partner, so that builds up to these allocate nothing (but for the sort of
-   nlist_build_pairs, 8 bytes a pair and way). The list is empty afterwards. Not thread-safe on one list. */
+   nlist_build_pairs, 12 bytes a pair and way). The list is empty afterwards. Not thread-safe on one list. */
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n, int64_t entries);
 
 /* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 = tightly packed). Building again
@@ -491,13 +494,13 @@ typedef struct nlist_mesh {
     const nlist_real *vertices; /* 3 numbers per vertex */
     size_t stride;              /* bytes between two vertices; without indices between two triangles (default: tightly packed) */
     int32_t vertex_count;       /* with indices */
-    const int32_t *indices;     /* 3 per triangle (default: none, the corners come in threes) */
+    const int32_t *indices;     /* 3 per triangle, checked serially only (default: none, the corners come in threes) */
     int32_t triangles;
 } nlist_mesh;
 
 /* Particles against triangles: row i has a key for each face, edge or vertex that is no further from particle i than radius +
    radii[i], once (>>walls). tree: over these triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
-   NLIST_DYNAMIC; half, masks, exclusions and periodic axes do not apply. O(n log triangles). */
+   NLIST_DYNAMIC; half, masks and exclusions do not apply, periodic axes are refused. O(n log triangles). */
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
                                         const nlist_real *pos, size_t stride, int32_t n);
 #endif
@@ -514,7 +517,7 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
 
 /* The particles were sorted, inserted or deleted, and the list follows: new_id[i] is what particle i is now called, 0 .. n-1, or -1: it
    is gone, and its contacts with it. Names that nobody got belong to new particles without contacts. History, rows and the order in
-   a row are kept; events are as they were, in old names. new_id: as many as the list had particles; a permutation of ugrid.h:
+   a row are kept; events are as they were, with old names and entries. new_id: as many as the list had particles; a permutation of ugrid.h:
    grid.inverse. Positions of the skin's test go along; those of new particles are NaN, so that nlist_moved answers 1.
    NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was. O(n + entries). */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
@@ -549,7 +552,8 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
 
 /* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs; shift (NULL, or 3
    per pair): how many periods to add to the partner's position, as given in pos, for the image that is listed. `*needed`: how many
-   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is. */
+   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; NLIST_NOT_FINITE: NaN, or 2^30
+   periods away. */
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
                                    size_t stride, int32_t *shift);
 
@@ -557,8 +561,8 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
    (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
 
-/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0; desc.skin needs
-   a file with positions. Damaged bytes are refused (NLIST_BAD_FILE), and then the list is as it was. The box comes from the file. */
+/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0; desc.skin
+   not more than that of the list that was saved. Damaged bytes are refused (NLIST_BAD_FILE), and then the list is as it was. The box comes from the file. */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
 
 /* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice. Safe on any
@@ -590,6 +594,7 @@ typedef struct nlist_cuda_facts {
     uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they fitted or not */
     uint64_t total;             /* entries in all rows */
     uint64_t events[NLIST_EVENT_KINDS];
+    int64_t next_uid;           /* as list.next_uid */
     int32_t overflow;           /* of the last nlist_cuda_sum with a unit: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
 } nlist_cuda_facts;
@@ -602,12 +607,15 @@ typedef struct nlist_cuda {
     struct CUstream_st *stream; /* of the last call */
     int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
     int32_t wanted_width;
+    int32_t by_radii;           /* the last build had desc.radii: their reach is known on the device only */
     int32_t by_index;           /* the last call took ids from the caller: first_bad is a bad one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
 } nlist_cuda;
 
-/* Takes all memory that builds and sums over up to n particles need, `values` numbers a sum (0: no sums with a unit): after it they
-   allocate nothing, so that a step can be captured in a CUDA graph. Waits for the stream. The list is empty afterwards. */
+/* Takes all memory that builds from positions and sums over up to n particles need, `values` numbers a sum (0: no sums with a unit):
+   after it they allocate nothing, so that a step can be captured in a CUDA graph. (Lists of triangles: desc.layout NLIST_DYNAMIC here,
+   too. nlist_cuda_build_pairs and nlist_cuda_remap take theirs with the first call.) Waits for the stream. The list is empty
+   afterwards. */
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
                                           struct CUstream_st *stream);
 
@@ -633,7 +641,8 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 #endif
 
 /* Waits for the stream and says what the last build, remap or sum met: NLIST_OK, NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL
-   (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_PERIOD, NLIST_SUM_OVERFLOW. Fetches total, event_count,
+   (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
+   NLIST_SUM_OVERFLOW. What a build met is told until the next build. Fetches total, event_count,
    current, and entries and touched_count of both rows. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
@@ -820,7 +829,8 @@ NLIST_FN void *nlist_history(const nlist *list, int64_t entry)
     return history ? history + entry * list->desc.history : NULL;
 }
 
-/* The last bytes of a contact that ended, by the entry of its event: until the next build or remap. */
+/* The last bytes of a contact that ended, by the entry of its event: until the next build or remap, also one
+   that is refused. NULL without history, and in a list that was downloaded. */
 NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
 {
     unsigned char *history = list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
@@ -1206,7 +1216,7 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
     bool twos;              /* sums lie so that two can be added at once */
 
     /* Numbers as terms. */
-    __device__ __forceinline__ void take(const nlist_real x[Values], term t[Values]) const
+    __device__ __forceinline__ void take(const nlist_real *x, term *t) const
     {
         for (int v = 0; v < Values; v++) {
             if (Units) {
@@ -1216,7 +1226,7 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
             } else t[v] = (term)x[v];
         }
     }
-    __device__ __forceinline__ void add_atomic(int32_t i, const term t[Values]) const
+    __device__ __forceinline__ void add_atomic(int32_t i, const term *t) const
     {
         term *const to = sums + (int64_t)i * Values;
 #pragma unroll
@@ -1226,7 +1236,7 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
             if (v + 1 < Values) nlist_i_atomic_add(to + v + 1, t[v + 1]);
         }
     }
-    __device__ __forceinline__ void add(int32_t i, const term t[Values]) const
+    __device__ __forceinline__ void add(int32_t i, const term *t) const
     {
         for (int v = 0; v < Values; v++) sums[(int64_t)i * Values + v] = nlist_i_plus(sums[(int64_t)i * Values + v], t[v]);
     }
@@ -1236,7 +1246,7 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
 template <int Values, bool Units, class Contact>
 static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
                                                         const Contact &contact, int32_t i, int32_t j, int64_t entry,
-                                                        typename nlist_i_term<Units>::type t[Values])
+                                                        typename nlist_i_term<Units>::type *t)
 {
     nlist_real own[Values], other[Values];
     for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
@@ -1309,7 +1319,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
 
 /* Lanes of a warp with the same key add up; true for the lane that has the sum, the first of its key. Of the lanes left, every
    second one hands its sum to the one before it, and again. (Blog, Voting and Shuffling to Optimize Atomic Operations.) */
-template <int Values, class Term> static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term t[Values])
+template <int Values, class Term> static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term *t)
 {
     int const lane = (int)(threadIdx.x % 32);
     unsigned const same = __match_any_sync(0xFFFFFFFFu, key);
@@ -1511,8 +1521,7 @@ enum {
     NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
     NLIST_I_FOUND,                              /* work: partners as they are found */
-    NLIST_I_WORK,                               /* work: pairs being sorted, old names, sums in units */
-    NLIST_I_USED_BLOCKS
+    NLIST_I_WORK                                /* work: pairs being sorted, old names, sums in units */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
@@ -1747,6 +1756,8 @@ typedef struct nlist_i_finder {
     const int64_t *uid;     /* what orders a pair, or NULL: ids */
     const void *structure;  /* the grid or tree */
     const void *mesh;       /* triangles, else NULL */
+    const struct nlist_i_head *head; /* a file, else NULL */
+    const unsigned char *file;       /* what follows its head */
     const int32_t *rename;  /* a remap: new names of old particles, else NULL */
     const int32_t *old_of;  /* a remap: old names of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
@@ -1936,7 +1947,7 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 }
 
 /* Row i to its slots and, beyond them, to the rest. */
-static int64_t nlist_i_put_rest(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length, int64_t at)
+static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length, int64_t at)
 {
     int32_t k;
     for (k = 0; k < rows->width; k++) rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
@@ -1965,7 +1976,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
             at += length;
             continue;
         }
-        at = nlist_i_put_rest(rows, i, found, length, at);
+        at = nlist_i_put_row(rows, i, found, length, at);
         if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
     }
     if (rows->start) rows->start[finder->n] = at;
@@ -2127,7 +2138,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
 static nlist_result nlist_i_take_found(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
-    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, finder->n, sizeof(int64_t) + sizeof(int32_t), 0);
+    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)finder->n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
     if (result != NLIST_OK) return result;
     finder->begin = (int64_t *)list->block[NLIST_I_BEGIN].memory;
     finder->length = (int32_t *)(void *)(finder->begin + finder->n);
@@ -2318,8 +2329,8 @@ static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_s
                                          int32_t begin, int32_t end)
 {
     nlist const *const list = finder->list;
-    int32_t *NLIST_I_RESTRICT found = finder->found + finder->used;
-    int const half = list->desc.half != 0;
+    int32_t *NLIST_I_RESTRICT found = finder->found ? finder->found + finder->used : NULL;
+    int const halved = list->desc.half != 0;
     nlist_real const limit = seeker->limit;
     int32_t const i = seeker->i;
     nlist_result result = NLIST_OK;
@@ -2332,7 +2343,7 @@ static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_s
     for (k = begin; k < end; k++) {
         int32_t const j = record[k].link;
         found[used] = j;
-        used += (nlist_i_distance2(list, seeker->p, record[k].x) <= limit) & (half ? j > i : j != i);
+        used += (nlist_i_distance2(list, seeker->p, record[k].x) <= limit) & (halved ? j > i : j != i);
     }
     finder->used += used;
     return NLIST_OK;
@@ -2567,6 +2578,18 @@ static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
     return resolved;
 }
 
+/* Triangles name vertices that exist. (On a GPU the caller vouches for that.) */
+static nlist_result nlist_i_check_indices(nlist *list, const nlist_mesh *mesh)
+{
+    int64_t k;
+    for (k = 0; mesh->indices && k < 3 * (int64_t)mesh->triangles; k++) {
+        if (mesh->indices[k] >= 0 && mesh->indices[k] < mesh->vertex_count) continue;
+        list->bad_id = (int32_t)(k / 3);
+        return NLIST_BAD_INDEX;
+    }
+    return NLIST_OK;
+}
+
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
                                         const nlist_real *pos, size_t stride, int32_t n)
 {
@@ -2578,6 +2601,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     resolved = nlist_i_mesh_desc(desc);
     result = nlist_i_begin(list, &resolved, 1, &before);
     if (result == NLIST_OK) result = nlist_i_check_mesh(&list->desc, tree, mesh);
+    if (result == NLIST_OK) result = nlist_i_check_indices(list, mesh);
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     finder.structure = tree;
     finder.mesh = mesh;
@@ -2593,13 +2617,13 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
 /* Has a particle moved by more than half the skin since the build? From nowhere (NaN): yes. */
 NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos, size_t stride, int32_t i)
 {
-    nlist_real const half = list->desc.skin / 2;
+    nlist_real const halved = list->desc.skin / 2;
     nlist_real p[3], was[3];
     int a;
     nlist_i_point(list, pos, stride, i, p);
     nlist_i_load(rows->reference, (size_t)list->desc.dim * sizeof(nlist_real), list->desc.dim, i, was);
     for (a = 0; a < 3; a++) was[a] = nlist_i_wrap(&list->axis[a], was[a]);
-    return !(nlist_i_distance2(list, was, p) <= nlist_i_times(half, half));
+    return !(nlist_i_distance2(list, was, p) <= nlist_i_times(halved, halved));
 }
 
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved)
@@ -2723,7 +2747,7 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
     memset(own, 0, (size_t)adder->values * sizeof *own);
     memset(other, 0, (size_t)adder->values * sizeof *other);
     if (!adder->fn(adder->user, i, j, bytes ? adder->rows->history + (size_t)entry * bytes : NULL, own, other)) return 0;
-    if (adder->list->desc.half) nlist_i_add(adder, j, other);
+    if (adder->list->desc.half && !adder->list->keys) nlist_i_add(adder, j, other);
     return 1;
 }
 
@@ -2732,13 +2756,15 @@ static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
 {
     nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES] = {0};
     nlist_each e = nlist_i_row(adder->rows, adder->list->desc.history, i);
+    int any = 0;
     int32_t v;
     while (nlist_next(&e)) {
         if (!nlist_i_call(adder, i, e.id, e.entry, own)) continue;
+        any = 1;
         if (adder->units) nlist_i_add(adder, i, own);
         else for (v = 0; v < adder->values; v++) sum[v] += own[v];
     }
-    if (!adder->units) nlist_i_add(adder, i, sum);
+    if (any && !adder->units) nlist_i_add(adder, i, sum); /* not where nobody adds: that would turn -0 into 0 */
 }
 
 /* Entries in the order of the arrays: slots, then partner. */
@@ -2768,19 +2794,21 @@ static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
     int32_t const width = rows->width;
     nlist_real own[32][NLIST_I_VALUES];
     int32_t k, v, step;
+    int any = 0;
     for (k = 0; k < width; k++) {
         int64_t const e = (int64_t)i * width + k;
         int const adds = rows->slot[e] >= 0 && nlist_i_call(adder, i, rows->slot[e], e, own[k]);
+        any |= adds;
         if (!adds) memset(own[k], 0, sizeof own[k]);
         else if (adder->units) nlist_i_add(adder, i, own[k]);
     }
     for (step = width / 2; step > 0; step /= 2)
         for (k = 0; k < step; k++)
             for (v = 0; v < adder->values; v++) own[k][v] += own[k + step][v];
-    if (!adder->units) nlist_i_add(adder, i, own[0]);
+    if (any && !adder->units) nlist_i_add(adder, i, own[0]);
 }
 
-/* Entries of the rest that follow each other in one row add up first; of a compact list, whole rows. */
+/* Entries of the rest that follow each other in one row add up first. */
 static void nlist_i_sum_runs(nlist_i_adder *adder)
 {
     const nlist_rows *rows = adder->rows;
@@ -2790,13 +2818,15 @@ static void nlist_i_sum_runs(nlist_i_adder *adder)
     int32_t v;
     while (e < rows->entries) {
         int32_t const i = rows->own[e];
+        int any = 0;
         memset(sum, 0, sizeof sum);
         for (; e < rows->entries && rows->own[e] == i; e++) {
             if (!nlist_i_call(adder, i, rows->partner[e], slots + e, own)) continue;
+            any = 1;
             if (adder->units) nlist_i_add(adder, i, own);
             else for (v = 0; v < adder->values; v++) sum[v] += own[v];
         }
-        if (!adder->units) nlist_i_add(adder, i, sum);
+        if (any && !adder->units) nlist_i_add(adder, i, sum);
     }
 }
 
@@ -2873,8 +2903,8 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
     return NLIST_OK;
 }
 
-/* How many periods to add to q's coordinates for the image of q that is nearest to p. */
-static void nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, int32_t j, int32_t shift[3])
+/* How many periods to add to q's coordinates for the image of q that is nearest to p; 0 = more than 2^30. */
+static int nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, int32_t j, int32_t shift[3])
 {
     nlist_real p[3], q[3], near_p[3], near_q[3];
     int a;
@@ -2885,8 +2915,11 @@ static void nlist_i_shift(const nlist *list, const nlist_real *pos, size_t strid
     for (a = 0; a < 3; a++) {
         const nlist_axis *axis = &list->axis[a];
         nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]); /* wanted: q + shift * length - p */
-        shift[a] = axis->periodic ? (int32_t)nlist_i_floor((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
+        nlist_real const periods = axis->periodic ? nlist_i_floor((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
+        if (!(periods > -1073741824 && periods < 1073741824)) return 0;
+        shift[a] = (int32_t)periods;
     }
+    return 1;
 }
 
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
@@ -2908,7 +2941,7 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
         for (; nlist_next(&e); at++) {
             pair[2 * at] = i;
             pair[2 * at + 1] = e.id;
-            if (shift) nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at);
+            if (shift && !nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at)) return NLIST_NOT_FINITE;
         }
     }
     return NLIST_OK;
@@ -2924,7 +2957,7 @@ typedef struct nlist_i_head {
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
     int32_t n, dim, half, keys, history, has_uid, has_reference, periodic;
     int64_t total, next_uid;
-    double min[3], max[3];
+    double min[3], max[3], skin;
     uint64_t sum;               /* of all that follows, and of this with sum = 0 */
 } nlist_i_head;
 
@@ -2955,6 +2988,7 @@ static nlist_i_head nlist_i_head_of(const nlist *list)
     head.has_reference = rows->reference != NULL;
     head.total = list->total;
     head.next_uid = list->next_uid;
+    head.skin = (double)list->desc.skin;
     for (a = 0; a < 3; a++) {
         head.periodic |= list->axis[a].periodic << a;
         head.min[a] = (double)list->axis[a].min;
@@ -3028,6 +3062,8 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
     if (memcmp(head->magic, "nlist\n\x1a", 8) != 0 || head->version != 1 || head->real != sizeof(nlist_real)) return 0;
     if (head->n < 1 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
     if (head->history < 0 || head->history > 4096 || head->next_uid < 0 || head->periodic < 0 || head->periodic > 7) return 0;
+    if (head->next_uid > INT64_MAX >> 1 || (head->keys != 0 && head->keys != 1)) return 0;
+    if (head->keys && (head->half || head->has_uid || head->has_reference || head->periodic || head->dim != 3)) return 0;
     if (nlist_i_file_size(head) != size) return 0;
     for (a = 0; a < 3; a++)
         if ((head->periodic >> a & 1) && !(head->min[a] < head->max[a] && head->max[a] - head->min[a] <= (double)NLIST_I_REAL_MAX)) return 0;
@@ -3041,8 +3077,8 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
 /* Rows of a file: counts that add up, partners that exist. */
 static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
-    const nlist_i_head *head = (const nlist_i_head *)finder->structure;
-    const unsigned char *at = (const unsigned char *)finder->mesh;
+    const nlist_i_head *head = finder->head;
+    const unsigned char *at = finder->file;
     nlist_result const result = nlist_i_need(finder, head->total);
     int64_t k;
     int32_t i;
@@ -3085,7 +3121,7 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, cons
     int a;
     if (desc->history != 0 && desc->history != head->history) return NLIST_BAD_HISTORY;
     if (desc->dim != 0 && desc->dim != head->dim) return NLIST_BAD_DIM;
-    if (desc->skin > 0 && !head->has_reference) return NLIST_BAD_SKIN;
+    if (desc->skin > 0 && (!head->has_reference || !((double)desc->skin <= head->skin))) return NLIST_BAD_SKIN;
     resolved.history = head->history;
     resolved.dim = head->dim;
     resolved.half = head->half;
@@ -3117,8 +3153,8 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     memset(&finder, 0, sizeof finder);
     finder.list = list;
     finder.n = head.n;
-    finder.structure = &head;
-    finder.mesh = (const unsigned char *)bytes + sizeof head;
+    finder.head = &head;
+    finder.file = (const unsigned char *)bytes + sizeof head;
     list->current = 1 - list->current; /* beside what is there, until all is read */
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
@@ -3127,7 +3163,7 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     if (result == NLIST_OK) result = nlist_i_take_generation(list, list->current, head.n, capacity, head.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out(&finder, &list->rows[list->current]);
-        nlist_i_read_rest(list, &head, (const unsigned char *)finder.mesh, &list->rows[list->current]);
+        nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
         memset(list->event_count, 0, sizeof list->event_count);
         list->n = head.n;
         list->total = head.total;
@@ -3147,14 +3183,17 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     nlist_result result;
     int64_t found;
     int kind;
-    int32_t g;
+    int32_t g, had;
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    list->n = 0;
+    had = list->n;
+    list->n = 0; /* so that anything may change */
     result = nlist_i_begin(list, desc, list->keys, &before);
+    list->n = result == NLIST_OK ? 0 : had;
+    if (result != NLIST_OK) return nlist_i_give_back(list, result);
     found = entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
-    if (result == NLIST_OK && nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
-    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_BEGIN, n, sizeof(int64_t) + sizeof(int32_t), 0);
+    if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
+    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
@@ -3165,7 +3204,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     list->current = 0;
     list->total = 0;
     list->next_uid = 0;
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_give_back(list, result);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3231,7 +3270,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
         while (nlist_next(&other)) if (other.id == e.id) return 0;
         if (list->keys) continue;
         if (e.id == i) return 0;
-        if (list->desc.half && !(rows->uid ? rows->uid[i] < rows->uid[e.id] : i < e.id) && rows->uid) return 0;
+        if (list->desc.half && rows->uid && rows->uid[i] >= rows->uid[e.id]) return 0;
         if (list->desc.half && nlist_find(list, e.id, i) >= 0) return 0;
     }
     return 1;

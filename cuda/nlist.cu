@@ -127,6 +127,9 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capa
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
     const nlist_desc *desc = &gpu->device.list.desc;
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, capacity, uids);
+    for (int b = 0; b < NLIST_I_GENERATION; b++) /* a point or an entry may have become larger */
+        if ((uint64_t)sizes.count[b] * sizes.size[b] > gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes) return false;
     return rows->n == n && (rows->count || n == 0) && rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) && rows->capacity == capacity &&
            !rows->slot == !nlist_i_has_slots(desc) && !rows->head == !nlist_i_has_rest(desc) &&
            !rows->start == (desc->layout != NLIST_COMPACT) && !rows->touched == (desc->layout != NLIST_DYNAMIC) &&
@@ -156,7 +159,11 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
     int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
     bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids), nlist_i_has_shape(gpu, 1, n, capacity, uids)};
     nlist_cuda_facts facts;
-    if (!nlist_i_cuda_twice(gpu)) return fits[0] ? NLIST_OK : nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
+    if (!nlist_i_cuda_twice(gpu) && fits[0]) return NLIST_OK;
+    if (!nlist_i_cuda_twice(gpu)) { /* what it held is gone: as if somebody had moved, so that no build rests on it */
+        if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved, stream))) return NLIST_CUDA_ERROR;
+        return nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
+    }
     if (fits[0] && fits[1]) return NLIST_OK;
     nlist_result result = nlist_i_fetch_facts(gpu, &facts, stream);
     for (int g = 0; g < 2 && result == NLIST_OK; g++)
@@ -230,18 +237,19 @@ struct nlist_i_job {
     int32_t n;                      /* rows to make */
     nlist_cuda_facts *facts;
     const int32_t *old_of, *rename; /* a remap, else NULL */
+    bool uids;                      /* who is older is known beside the ids */
 };
 
 __device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
 
+/* The generation that is written. */
+__device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
+
 /* Does this build do nothing, because nobody has moved? */
 __device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cuda_facts *facts)
 {
-    return list.desc.if_moved && facts->filled > 0 && facts->moved == 0;
+    return list.desc.if_moved && facts->filled > 0 && facts->moved == 0 && nlist_i_rows(&list)->n == list.rows[nlist_i_to(list)].n;
 }
-
-/* The generation that is written. */
-__device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
 
 /* Did the rows just written fit? */
 __device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cuda_facts *facts, int to)
@@ -266,6 +274,7 @@ __device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list, const n
 /* A remap has checked names before, and what it found stays. */
 __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool renames)
 {
+    facts->overflow = 0;
     if (nlist_i_rests(device.list, facts)) return;
     int const to = nlist_i_to(device.list);
     facts->entries[to] = 0;
@@ -298,14 +307,14 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
 }
 
 /* Who is older: as nlist_i_carry_uids. */
-__global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job, int64_t fresh)
+__global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     int32_t const i = nlist_i_thread();
     if (i >= job.n || nlist_i_rests(device.list, job.facts)) return;
     int const to = nlist_i_to(device.list);
     const nlist_rows &old_rows = device.list.rows[1 - to];
     int32_t const was = job.rename ? job.old_of[i] : i < old_rows.n ? i : -1;
-    device.list.rows[to].uid[i] = was < 0 ? fresh + i : old_rows.uid ? old_rows.uid[was] : was;
+    device.list.rows[to].uid[i] = was < 0 ? job.facts->next_uid + i : old_rows.uid ? old_rows.uid[was] : was;
 }
 
 /* A point that takes part: finite, with a radius that makes sense. Others are reported. */
@@ -661,12 +670,16 @@ struct nlist_i_writer {
     }
 };
 
-/* What a row takes of partner, and in the upper half whether it has entries at all. */
+/* What a row takes of partner, and above that whether it has entries at all: one sum of both. */
+constexpr int nlist_i_touched_bit = 33;
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
     int32_t const beyond = count > rows.width ? count - rows.width : 0;
-    return rows.start ? count : beyond | (int64_t)(count > 0) << 32;
+    return rows.start ? count : beyond | (int64_t)((uint64_t)(count > 0) << nlist_i_touched_bit);
 }
+
+__device__ __forceinline__ int64_t nlist_i_low(int64_t sum) { return (int64_t)((uint64_t)sum & (((uint64_t)1 << nlist_i_touched_bit) - 1)); }
+__device__ __forceinline__ int64_t nlist_i_high(int64_t sum) { return (int64_t)((uint64_t)sum >> nlist_i_touched_bit); }
 
 /* First pass: what each row takes. */
 template <class Source>
@@ -716,7 +729,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     bool const searches = exists && source.begin(list, job, turn, seeker);
     int32_t const i = exists ? seeker.i : 0;
     nlist_i_writer writer = {rows, stage, offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
-                             offsets && exists ? offsets[i] & 0xFFFFFFFF : 0, i, 0, 0, -1, -1};
+                             offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
     if (searches) source.each(list, job, rows, turn, seeker, pass, [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
@@ -724,10 +737,10 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_warp_max(&job.facts->needed_width, count);
     if (rows.touched && !offsets) nlist_i_touch_row(rows, &job.facts->touched[to], i, count > 0);
     if (!offsets || !exists) return;
-    if (rows.touched && count > 0) rows.touched[offsets[i] >> 32] = i;
+    if (rows.touched && count > 0) rows.touched[nlist_i_high(offsets[i])] = i;
     if (turn > 0) return;
-    job.facts->entries[to] = (uint64_t)(offsets[job.n] & 0xFFFFFFFF);
-    if (rows.touched) job.facts->touched[to] = (int32_t)(offsets[job.n] >> 32);
+    job.facts->entries[to] = (uint64_t)nlist_i_low(offsets[job.n]);
+    if (rows.touched) job.facts->touched[to] = (int32_t)nlist_i_high(offsets[job.n]);
 }
 
 /* COMPACT: rows whose place is known. The rows of a warp are put together in shared memory, and then all lanes write one row at a
@@ -828,6 +841,7 @@ struct nlist_i_mesh_carry {
     __device__ int64_t wander(const nlist &list, const nlist_i_job &job, int to, int32_t i, int32_t key, uint64_t &taken) const
     {
         nlist_real p[3];
+        if (job.facts->filled == 0) return -1;
         nlist_i_load(job.pos, job.stride, 3, i, p);
         return nlist_i_wander(&list.rows[1 - to], &list.rows[to], list.desc.history, i, &mesh, p,
                               nlist_i_gap(&list.desc) + nlist_i_radius(&list.desc, i), key, &taken);
@@ -980,8 +994,8 @@ __global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device
     int64_t length = 0;
     if (i > rows || nlist_i_rests(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    bool const rows_old = ended && job.facts->filled == 0;
-    if (i < rows && !rows_old && nlist_i_fitted(list, job.facts, to))
+    bool const nobody_before = ended && job.facts->filled == 0;
+    if (i < rows && !nobody_before && nlist_i_fitted(list, job.facts, to))
         nlist_i_tell(list, job, carry, to, ended, i,
                      [&](int kind, int32_t, int64_t) { length += kind == NLIST_PERSISTED ? (int64_t)1 << 32 : 1; });
     lengths[i] = length;
@@ -1021,20 +1035,22 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
     int32_t const was = job.rename ? job.old_of[i] : -1;
     nlist_real *const reference = list.rows[to].reference + (size_t)i * dim;
     nlist_real p[3] = {nowhere, nowhere, nowhere};
-    if (was >= 0) nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
+    if (was >= 0 && list.rows[1 - to].reference) nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
     else if (!job.rename && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
     for (int a = 0; a < dim; a++) reference[a] = p[a];
 }
 
 /* All has fitted: the new rows are the list. */
-__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts)
+__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, int32_t n, bool uids)
 {
     const nlist &list = device.list;
     if (nlist_i_rests(list, facts)) return;
     int const to = nlist_i_to(list);
     facts->full = !nlist_i_fitted(list, facts, to);
+    if (facts->full) facts->moved++; /* the next build must not rest */
     if (facts->full && list.d_current) return;
     if (list.d_current) facts->current = to;
+    facts->next_uid = uids ? facts->next_uid + n : n;
     facts->filled++;
 }
 
@@ -1088,7 +1104,7 @@ template <class Carry> nlist_result nlist_i_finish_build(nlist_cuda *gpu, const 
         result = nlist_i_carry_history(gpu, job, carry, stream);
     if (result == NLIST_OK && list->desc.events && !job.rename) result = nlist_i_find_events(gpu, job, carry, stream);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job.facts);
+    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job.facts, job.n, job.uids);
 }
 
 /* Facts, and the second generation where the list is to be compared with. A list that was built without history has nothing to
@@ -1113,7 +1129,7 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_generations(gpu, stream);
     if (result != NLIST_OK) return result;
-    bool const uids = list->n > 0 && list->desc.half && nlist_i_cuda_twice(gpu) && (job->rename || list->rows[0].uid || list->rows[1].uid);
+    bool const uids = list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
@@ -1122,12 +1138,9 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t
     if (result == NLIST_OK) result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->rename != nullptr);
     if (result == NLIST_OK && list->desc.radii && !job->rename)
         result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_radii_kernel, gpu->device, *job);
-    if (result == NLIST_OK && uids) {
-        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_uids_kernel, gpu->device, *job, list->next_uid);
-        list->next_uid += job->n;
-    } else if (result == NLIST_OK) {
-        list->next_uid = job->n;
-    }
+    if (result == NLIST_OK && uids)
+        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_uids_kernel, gpu->device, *job);
+    job->uids = uids;
     return result;
 }
 
@@ -1144,6 +1157,7 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     *before = *list;
     nlist_result result = nlist_defaults(&resolved, desc);
     if (result != NLIST_OK) return result;
+    if (resolved.if_moved && !(resolved.skin > 0)) return NLIST_BAD_SKIN;
     nlist_cuda_allocator const given = resolved.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) return NLIST_BAD_ALLOCATOR;
     resolved.allocator = list->desc.allocator; /* the host's is of no use here */
@@ -1193,7 +1207,11 @@ nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nli
         list->n = job.n;
         return nlist_i_give_back(list, result);
     }
-    if (!list->rows[0].count && !list->rows[1].count) list->n = 0;
+    bool const reshaped = memcmp(&list->rows[0], &before.rows[0], sizeof before.rows[0]) != 0;
+    if (list->d_current ? !list->rows[0].count && !list->rows[1].count : reshaped) {
+        memset(list->rows, 0, sizeof list->rows); /* their memory is gone, or holds nothing yet */
+        list->n = 0;
+    }
     return nlist_i_refuse(gpu, before, result);
 }
 
@@ -1204,8 +1222,8 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
 {
     nlist *list = &gpu->device.list;
     nlist_desc const borrowed = list->desc;
-    int64_t const next_uid = list->next_uid;
-    gpu->by_index = job.rename || !job.pos;
+    gpu->by_index = job.rename || (!job.pos && job.n > 0);
+    gpu->by_radii = job.n > 0 && !job.rename && list->desc.radii;
     for (;;) {
         nlist_result result = nlist_i_start_build(gpu, &job, stream);
         if (result == NLIST_OK) result = search(job);
@@ -1218,7 +1236,6 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
         if (result != NLIST_ROW_FULL && result != NLIST_LIST_FULL) return result;
         list->desc = borrowed;
         list->desc.width = had_width;
-        list->next_uid = next_uid;
         while (list->desc.layout == NLIST_STATIC && list->desc.width < gpu->wanted_width && list->desc.width < 1024)
             list->desc.width = list->desc.width * 2 < 1024 ? list->desc.width * 2 : 1024;
         if (gpu->wanted_entries == had_entries && list->desc.width == had_width) return nlist_i_give_back(list, result);
@@ -1260,7 +1277,7 @@ __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
     const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
     int32_t const i = pair[2 * p + turn % 2], j = pair[2 * p + 1 - turn % 2];
     bool const exist = i >= 0 && i < job.n && j >= 0 && j < job.n && i != j;
-    if (!exist) nlist_i_report(job.facts, p < INT32_MAX ? (int32_t)p : INT32_MAX - 1);
+    if (!exist) nlist_i_report(job.facts, (int32_t)p); /* p < 2^30 */
     bool const lists = exist && nlist_i_may_list(&device.list.desc, rows.uid, i, j);
     key[turn] = lists ? (uint64_t)(uint32_t)i << 32 | (uint32_t)j : ~(uint64_t)0;
 }
@@ -1396,10 +1413,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
     if (!gpu || !desc || !tree || !mesh) return NLIST_BAD_ARGUMENT;
     nlist_desc const resolved = nlist_i_mesh_desc(desc);
     nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 1, &before, stream);
-    if (result == NLIST_OK) {
-        lbvh const host_view = tree->device.tree;
-        result = nlist_i_check_mesh(&gpu->device.list.desc, &host_view, mesh);
-    }
+    if (result == NLIST_OK) result = nlist_i_check_mesh(&gpu->device.list.desc, &tree->device.tree, mesh);
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
@@ -1421,7 +1435,8 @@ __global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device
     int32_t const i = nlist_i_thread();
     const nlist_rows &rows = *nlist_i_rows(&device.list);
     bool moved = i < n; /* where there is no list yet */
-    if (facts->filled > 0) moved = moved && (i >= rows.n || nlist_i_has_moved(&device.list, &rows, pos, stride, i));
+    if (facts->filled > 0 && !facts->full && rows.reference)
+        moved = moved && (i >= rows.n || nlist_i_has_moved(&device.list, &rows, pos, stride, i));
     unsigned const movers = __ballot_sync(0xFFFFFFFFu, moved);
     if (threadIdx.x % 32 == 0 && movers) atomicAdd(&facts->moved, __popc(movers));
 }
@@ -1495,6 +1510,8 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     list->desc.if_moved = 0;
     if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream))) return NLIST_CUDA_ERROR;
     job.n = n;
+    for (const nlist_rows &rows : list->rows) /* what has fitted fits again, however many particles go */
+        if (rows.capacity > gpu->wanted_entries) gpu->wanted_entries = rows.capacity;
     nlist_result result = nlist_i_cuda_work(gpu, n > list->n ? n : list->n, stream);
     if (result == NLIST_OK) result = nlist_i_names(gpu, d_new_id, n, stream);
     if (result != NLIST_OK) return result;
@@ -1535,11 +1552,11 @@ NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums 
     if (how->values != 0 && how->values != values) return NLIST_BAD_VALUES;
     if (!d_sums) return NLIST_BAD_ARGUMENT;
     *mode = nlist_i_mode(list, how->mode);
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0, sizeof gpu->d_facts->overflow, stream))) return NLIST_CUDA_ERROR;
     if (!(how->unit > 0)) return NLIST_OK;
     result = nlist_i_take_units(gpu, numbers, stream);
     if (result != NLIST_OK) return result;
     *units = nlist_i_scratch<unsigned long long>(gpu, NLIST_I_UNITS);
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0, sizeof gpu->d_facts->overflow, stream))) return NLIST_CUDA_ERROR;
     return nlist_i_failed(gpu, cudaMemsetAsync(*units, 0, (size_t)numbers * sizeof **units, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
@@ -1578,6 +1595,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_units(gpu, (int64_t)n * values, stream);
     list->total = list->next_uid = 0;
+    gpu->by_radii = gpu->by_index = 0;
     result = nlist_i_give_back(list, result);
     if (result == NLIST_OK && nlist_i_failed(gpu, cudaStreamSynchronize(stream))) result = NLIST_CUDA_ERROR;
     return result;
@@ -1617,6 +1635,7 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
     list->current = facts.current;
+    list->next_uid = facts.next_uid;
     list->n = facts.filled > 0 ? list->rows[facts.current].n : 0;
     list->total = (int64_t)facts.total;
     list->needed_width = facts.needed_width;
@@ -1650,6 +1669,8 @@ nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     if (facts.first_bad) return gpu->by_index ? NLIST_BAD_INDEX : NLIST_NOT_FINITE;
     float largest;
     memcpy(&largest, &facts.reach_bits, sizeof largest);
+    nlist_real const reach = nlist_i_gap(&list->desc) + ((nlist_real)largest + (nlist_real)largest), square = reach * reach;
+    if (gpu->by_radii && (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square))) return NLIST_BAD_RADIUS;
     if (!nlist_i_periods_fit(list, (nlist_real)largest)) return NLIST_BAD_PERIOD;
     return facts.overflow ? NLIST_SUM_OVERFLOW : NLIST_OK;
 }
@@ -1728,10 +1749,12 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     if (result == NLIST_OK) result = nlist_i_shape(gpu, list->n, from->uid != nullptr, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     if (result != NLIST_OK) return result;
+    gpu->by_radii = gpu->by_index = 0;
     memcpy(to->axis, list->axis, sizeof to->axis);
     to->next_uid = list->next_uid;
     to->total = list->total;
     facts.filled = 1;
+    facts.next_uid = list->next_uid;
     facts.entries[0] = (uint64_t)from->entries;
     facts.touched[0] = from->touched_count;
     if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream))) return NLIST_CUDA_ERROR;
@@ -1758,7 +1781,7 @@ nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 
 NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream)
 {
-    nlist_i_copy copy[NLIST_I_GENERATION + NLIST_EVENT_KINDS];
+    nlist_i_copy copy[int(NLIST_I_GENERATION) + int(NLIST_EVENT_KINDS)];
     nlist_cuda_facts facts;
     if (!list || !gpu) return NLIST_BAD_ARGUMENT;
     if (!gpu->d_facts) return NLIST_NOT_BUILT;
@@ -1787,6 +1810,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     result = nlist_i_copy_all(&view, copy, copies, cudaMemcpyDeviceToHost, stream);
     if (result != NLIST_OK) return result;
     memcpy(list->axis, from->axis, sizeof list->axis);
+    list->cuda_error = 0;
     list->rows[0].entries = rows->entries;
     list->rows[0].touched_count = rows->touched_count;
     list->current = 0;

@@ -380,6 +380,15 @@ void drum_gpu_inspect(drum_gpu *run)
     drum_make_room(&run->walls, &run->walls_desc);
 }
 
+/* Lists and forces at the start, where nothing is known yet of how long the lists will be: they may take what they need. */
+void drum_gpu_begin(drum_gpu *run)
+{
+    run->pairs_desc.grow = run->walls_desc.grow = 1;
+    drum_gpu_look_around(run, false);
+    drum_gpu_inspect(run);
+    run->pairs_desc.grow = run->walls_desc.grow = 0;
+}
+
 /* The step in the middle is timed part by part: by then the GPU has work waiting, and no part waits for the host; and where sorts
    and checks come equally often the spheres are neither just sorted nor about to be. */
 void drum_gpu_advance(void *user, int32_t steps)
@@ -515,8 +524,7 @@ int main(int argc, char **argv)
     drum_gpu_new(&run, &options, &setup, &start);
     drum_engine const engine = drum_gpu_engine(&run);
     drum_state_free(&start);
-    drum_gpu_look_around(&run, false);
-    drum_gpu_inspect(&run);
+    drum_gpu_begin(&run);
     drum_run(&options, &setup, &engine);
     drum_finish(&options, &setup, &engine);
     bool const agree = !options.check || drum_check(&options, &setup, &run);

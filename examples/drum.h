@@ -118,7 +118,7 @@ static void drum_flag_table(drum_options *o, drum_flag table[DRUM_FLAGS])
     const drum_flag flags[DRUM_FLAGS] = {
         {"-n", "N", "spheres (default 2000); their size follows: together they fill as much of the drum",
          &o->n, NULL, NULL, 1, 200e6},
-        {"--steps", "N", "time steps (default 12000)", &o->steps, NULL, NULL, 0, INT_MAX / 2},
+        {"--steps", "N", "time steps (default 9000)", &o->steps, NULL, NULL, 0, INT_MAX / 2},
         {"--sort-every", "N", "steps between two sorts of all particle data by cells, 0 = never (default 100)",
          &o->sort_every, NULL, NULL, 0, 1e9},
         {"--history", "0|1", "keep the tangential springs from step to step (default 1)", &o->history, NULL, NULL, 0, 1},
@@ -142,7 +142,7 @@ static void drum_flag_table(drum_options *o, drum_flag table[DRUM_FLAGS])
          NULL, &o->spacing, NULL, 0.9, 2},
         {"--rpm", "W", "turns per minute (default 30)", NULL, &o->rpm, NULL, -1e4, 1e4},
         {"--friction", "MU", "coefficient of friction (default 0.5)", NULL, &o->friction, NULL, 0, 10},
-        {"--softness", "S", "overlap, in radii, of spheres that meet as fast as after a fall of half a drum's radius (default 0.1)",
+        {"--softness", "S", "overlap, in radii, of two that meet as fast as after a fall of half the drum's radius (default 0.15)",
          NULL, &o->softness, NULL, 1e-4, 0.5},
         {"--dt", "T", "time step in seconds (default 0: a 30th of the time that a collision takes)", NULL, &o->dt, NULL, 0, 1},
         {"--seed", "N", "of the random offsets at the start (default 1)", &o->seed, NULL, NULL, 0, INT_MAX},
@@ -215,7 +215,7 @@ static drum_options drum_defaults(void)
     drum_options o;
     memset(&o, 0, sizeof o);
     o.n = 2000;
-    o.steps = 12000;
+    o.steps = 9000;
     o.sort_every = o.check_every = 100;
     o.width = -1;
     o.half = o.history = 1;
@@ -228,7 +228,7 @@ static drum_options drum_defaults(void)
     o.spacing = 1.02f;
     o.rpm = 30;
     o.friction = 0.5f;
-    o.softness = 0.1f;
+    o.softness = 0.15f;
     return o;
 }
 

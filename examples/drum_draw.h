@@ -337,12 +337,12 @@ static void drum_draw_spheres(drum_canvas *canvas, const drum_camera *camera, co
    >>frame
    ------------------------------------------------------------------------------------------------ */
 
-enum { DRUM_FRAME = 720, DRUM_HEADER = 44 };
+enum { DRUM_FRAME = 720, DRUM_HEADER = 44, DRUM_FOOTER = 30 };
 
 /* What the colors mean:  speed 0 [......] 1.40 m/s */
 static void drum_draw_legend(drum_canvas *canvas, const drum_mesh *mesh)
 {
-    int const bar = 120, x = canvas->width - 330, y = canvas->height - 28;
+    int const bar = 120, x = canvas->width - 330, y = canvas->height - 22;
     char text[DRUM_TEXT];
     int k;
     drum_text(canvas, x, y, "speed 0");
@@ -354,7 +354,7 @@ static void drum_draw_legend(drum_canvas *canvas, const drum_mesh *mesh)
 static void drum_draw_frame(const drum_options *o, const drum_setup *setup, const drum_state *state, int32_t number, int32_t step)
 {
     drum_canvas twice = drum_canvas_new(2 * DRUM_FRAME, 2 * DRUM_FRAME, 1),
-                canvas = drum_canvas_new(DRUM_FRAME, DRUM_HEADER + DRUM_FRAME, 0);
+                canvas = drum_canvas_new(DRUM_FRAME, DRUM_HEADER + DRUM_FRAME + DRUM_FOOTER, 0);
     drum_camera const camera = drum_camera_for(&setup->mesh, 2 * DRUM_FRAME);
     char text[1200];
     drum_draw_walls(&twice, &camera, &setup->mesh);

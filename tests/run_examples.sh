@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests examples, JOBS (2) at a time: tests/run_examples.sh PROGRAM... Each has a tests/test_NAME.sh, which gets the program and says
-# "N passed, M failed" itself. build/emu/cuda_NAME.asan, kernels on the CPU, does less work.
+# Tests examples, JOBS (2) at a time: tests/run_examples.sh PROGRAM... Each has a tests/test_NAME.sh, which gets the
+# program and says "N passed, M failed" itself. build/emu/cuda_NAME.asan, kernels on the CPU, does less work.
 set -u
 here=$(dirname "$0")
 . "$here/units.sh"

@@ -1,5 +1,5 @@
-/* sketch_nlist.c - the names that nlist.h promised before it was written: the sketch of its API in the design, line by line, and the
-   grid that it needs. SPDX-License-Identifier: MIT OR Unlicense
+/* sketch_nlist.c - the names that nlist.h promised before it was written: the sketch of its API in the design, line by line,
+   and the grid that it needs. SPDX-License-Identifier: MIT OR Unlicense
 
    It has to compile as it stands. tests/test_readme.sh compiles it as C99 and, where the kernels can run on the CPU, calls it. */
 

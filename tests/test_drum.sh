@@ -146,8 +146,8 @@ network() {
 
 # A run in which spheres roll and slide. (Few spheres are large ones, and a drum full of those is hard to fill; soft ones take
 # fewer steps.)
-run_n=300 run_steps=1500 kind=(--rpm 60)
-[ "$small" ] && run_n=60 run_steps=350 kind=(--rpm 60 --fill 0.15 --softness 0.2)
+run_n=300 run_steps=1500 kind=(--rpm 60 --stl a.stl)
+[ "$small" ] && run_n=60 run_steps=350 kind=(--rpm 60 --stl a.stl --fill 0.15 --softness 0.2)
 
 against_awk() {
     drum -n $run_n "${kind[@]}" --steps 0 --vtk --ascii --check --out start
@@ -166,7 +166,7 @@ against_awk() {
     awk '0.2 - sqrt($2 ^ 2 + $4 ^ 2) < 1.3 * $11 { n++; spin += $9 } END { exit !(n > 3 && spin > 0) }' "$work/table.txt"
     report $? "a run: the wall turns the spheres on it"
     [ "$small" ] && run_steps=150
-    drum -n $run_n "${kind[@]}" --steps $run_steps --vtk --ascii --check --out skin --skin 0.3 --length 0.4
+    drum -n $run_n "${kind[@]}" --steps $run_steps --vtk --ascii --check --out skin --skin 0.3 --stl long.stl --length 0.4
     figures "with a skin, in a longer drum" skin 0.16
     network "with a skin" skin
     [ "$(value entries)" -gt "$(value contacts)" ]; report $? "with a skin: the list reaches further" "$(seen)"
@@ -223,8 +223,8 @@ drum_file() {
 
 # Every vertex turns by the same angle round the y axis: at rpm > 0 the lowest goes to -x.
 turning() {
-    drum -n 20 --steps 0 --vtk --ascii --check --out still
-    drum -n 20 --steps 8 --rpm 300 --vtk --ascii --check --out turned
+    drum -n 20 --steps 0 --vtk --ascii --check --stl a.stl --out still
+    drum -n 20 --steps 8 --rpm 300 --vtk --ascii --check --stl a.stl --out turned
     awk -v t="$(value angle)" '
          FNR == 1 { file++ }
          $1 == "POINTS" { n = $2; for (i = 0; i < n; i++) { getline; x[file, i] = $1; y[file, i] = $2; z[file, i] = $3 } }
@@ -307,7 +307,7 @@ bad_files() {
 
 # The spheres of `same/` are where the first run has them, within a ten thousandth of a radius.
 # Rounding does no more in so few steps; a history that is lost once moves spheres by a hundred times that.
-same_n=300 same_steps=450 place=("${kind[@]}")
+same_n=300 same_steps=250 place=("${kind[@]}")
 [ "$small" ] && same_n=60 same_steps=200 place=(--rpm 60 --fill 0.15 --softness 0.4 --stl cube.stl)
 same_run() {
     drum -n $same_n "${place[@]}" --steps $same_steps --shuffle --vtk --ascii --check --out same "$@"
@@ -352,7 +352,7 @@ other_ways() {
 }
 
 # Over a longer time rounding decides who falls where, and only the statistics agree: five runs that sort in other steps were
-# apart by 0.1, 0.0002, 21, 11 and 6 %.
+# apart by 0.7 degrees, 0.7 mm, 30 and 7 contacts, and 6 % of the energy.
 statistics() {
     [ "$small" ] && return
     local name tolerance
@@ -361,9 +361,9 @@ statistics() {
     while read -r name tolerance; do
         expect "sorted and not: $name" "$(value "$name")" "$(value "$name" "$work/never.txt")" "$tolerance"
     done <<LINES
-slope 1
-centre_z 0.001
-contacts 60
+slope 2
+centre_z 0.002
+contacts 80
 wall_contacts 30
 kinetic_energy $(times "$(value kinetic_energy "$work/never.txt")" 0.15)
 inside 0
@@ -374,7 +374,7 @@ LINES
 # Coulomb's limit, and the forces kept are those of the overlaps (but for the odd sphere that still rolls to and fro).
 at_rest() {
     [ "$small" ] && return
-    drum -n 150 --rpm 0 --softness 0.2 --steps 9000 --vtk --ascii --check --out calm
+    drum -n 150 --rpm 0 --softness 0.2 --steps 9000 --vtk --ascii --check --stl a.stl --out calm
     awk -v e="$(value kinetic_energy)" -v m="$(value mass)" 'BEGIN { exit !(e < 150 * m * 9.81 * 1e-4) }'
     report $? "at rest: no motion" "$(seen)"
     expect "at rest: carried" "$(value carried)" 1 0.01
@@ -479,7 +479,7 @@ is_picture() {  # is_picture FILE: decodes, and is not one plain color
     got=$("$work/png" "$work/$1") || got="0 0 0"
     # shellcheck disable=SC2086
     set -- "$1" $got
-    [ "$2" -eq 720 ] && [ "$3" -eq 764 ] && [ "$4" -gt 300 ]
+    [ "$2" -eq 720 ] && [ "$3" -eq 794 ] && [ "$4" -gt 300 ]
     report $? "$1 is a picture" "width, height, colors: $got"
 }
 
@@ -495,7 +495,7 @@ pictures() {
     [ ! -e "$work/pictures/frame_0002.png" ] && [ -s "$work/pictures/spheres_0001.vtk" ] &&
         [ -s "$work/pictures/contacts_0001.vtk" ]
     report $? "two frames, each with its files" "$(ls "$work/pictures")"
-    drum -n 100 --steps 0 --vtk --ascii --out text
+    drum -n 100 --steps 0 --vtk --ascii --stl a.stl --out text
     offset=$(grep -abo 'POINTS 100 float' "$work/pictures/spheres_0000.vtk" | cut -d: -f1)
     bytes=$(tail -c +$((offset + 18)) "$work/pictures/spheres_0000.vtk" | head -c 4 | od -An -tu1)
     # shellcheck disable=SC2086
@@ -508,7 +508,7 @@ pictures() {
     drum --demo -n 100 --steps 20 --out demo; is_picture demo/frame_0011.png
 }
 
-against_awk; free_fall; drum_file; turning; meshes; rest; bad_files
+drum_file; against_awk; free_fall; turning; meshes; rest; bad_files
 other_ways; statistics; at_rest; bits; gpu_against_serial
 command_line; pictures
 echo "$passed passed, $failed failed"

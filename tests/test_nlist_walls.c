@@ -357,10 +357,10 @@ static void test_fan(void **state)
     (void)state;
     for (shape = -1; shape <= 1; shape++) {
         surface s = {0};
-        int32_t first, const_centre = add_vertex(&s, 0, 0, 0.5 * shape);
+        int32_t first, centre = add_vertex(&s, 0, 0, 0.5 * shape);
         for (k = 0; k < 6; k++) add_vertex(&s, 4 * cos(k * 1.0471975511965976), 4 * sin(k * 1.0471975511965976), 0);
-        first = const_centre + 1;
-        for (k = 0; k < 6; k++) add_triangle(&s, first + k, const_centre, first + (k + 1) % 6);
+        first = centre + 1;
+        for (k = 0; k < 6; k++) add_triangle(&s, first + k, centre, first + (k + 1) % 6);
         if (shape >= 0) check_keys(&s, 1, 0, 0, 0.75 + 0.5 * shape, nlist_key(0, VERTEX_B), -1, -1);
         if (shape == 0) check_keys(&s, 1, 0, 0, 1, nlist_key(0, VERTEX_B), -1, -1);
         check_keys(&s, 1, 0, 0, 1.25 + 0.5 * shape, -1, -1, -1);

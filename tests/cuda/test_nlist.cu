@@ -1251,6 +1251,9 @@ static bool marked(const nlist &list, int times)
 
 static const char *const modes[] = {"AUTO", "PER_PARTICLE", "PER_CONTACT", "REDUCE"};
 
+/* What nlist_cuda_check says after a sum: that of the build before it. */
+static nlist_result build_verdict = NLIST_OK;
+
 /* One sum on both sides. Bits are the same with a unit, and wherever a deterministic list takes a sum without one. */
 template <int Values> static void check_sum(Both *b, nlist_mode mode, double unit, Law<Values> law)
 {
@@ -1267,7 +1270,7 @@ template <int Values> static void check_sum(Both *b, nlist_mode mode, double uni
     if (want == NLIST_OK) {
         Exact const exact = exact_sums<Values>(b->serial, law, first);
         std::vector<real> const sums = d_sums.get();
-        CHECK_RESULT(nlist_cuda_check(&b->gpu, stream), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_check(&b->gpu, stream), build_verdict);
         CHECK(near_exact(serial, exact, unit));
         CHECK(near_exact(sums, exact, unit));
         if (unit > 0 || b->serial.desc.deterministic) CHECK(same_bits(serial.data(), sums.data(), sums.size()));
@@ -1530,12 +1533,13 @@ static Growth growth_of(const Case &c, int seed)
     std::vector<real> const points = points_of(c, c.n + 15, &r);
     size_t const numbers = (size_t)c.dim;
     g.in = input_at(c, std::vector<real>(points.begin(), points.begin() + (ptrdiff_t)(numbers * (size_t)c.n)), &r);
-    g.close = input_at(g.crowd, std::vector<real>(points.begin(), points.begin() + (ptrdiff_t)(numbers * (size_t)g.crowd.n)), &r);
+    g.close = input_at(g.crowd, std::vector<real>(points.begin(), points.begin() + (ptrdiff_t)(numbers * (size_t)g.crowd.n)),
+                       &r);
     g.close.desc.radius = (real)0.9;
     return g;
 }
 
-/* The build that does not fit, with the desc `tight`: the size that was missing comes back, and the list before it is still there. */
+/* The build that does not fit, with the desc `tight`: the size that was missing comes back, the list before it is still there. */
 static void check_full(Both *b, const Growth &g, const OnDevice &there, const nlist_desc &tight, bool given)
 {
     Both grown;
@@ -1565,7 +1569,9 @@ static void check_full(Both *b, const Growth &g, const OnDevice &there, const nl
         compare(b, g.c.deterministic != 0, g.in.ordered);
         b->serial.desc.events = g.c.events;
         if (b->copy.event_count[NLIST_BEGUN] > 0) check_events(b->serial, b->copy, false);
-        if (!g.c.history) check_sums<3>(b, 1);
+        build_verdict = full;
+        if (!g.c.history) check_sums<3>(b, 1); /* with history they would count in it */
+        build_verdict = NLIST_OK;
     }
     if (!g.c.history && !g.c.events && given) check_cut(b, grown.serial, layout, tight.width, tight.capacity);
 }
@@ -1611,7 +1617,7 @@ static void test_overflow()
         c.dim = 3;
         c.width = given && c.layout == NLIST_HYBRID ? 2 : 0;
         c.variant = 15 * (int)(k % 4); /* grids: UGRID_SORT */
-        c.n = std::min(n_max, 70);
+        c.n = 70; /* with fewer all would fit */
         context = std::string("overflow, ") + (given ? "room given, " : "") + name_of(c);
         run_overflow(c, given, (int)k);
     }
@@ -1732,8 +1738,9 @@ static void run_moved(const Case &c, int seed)
         device.if_moved = 1;
         CHECK_RESULT(build_gpu(&b, c.source, device, next, there), NLIST_OK);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
-        filled += far > 0;
-        CHECK(facts_of(b.gpu).filled == filled);
+        int32_t const now = facts_of(b.gpu).filled;
+        CHECK(far ? now == filled + 1 || now == 1 : now == filled); /* 1: in memory of another size it counts anew */
+        filled = now;
         compare(&b, c.deterministic != 0, in.ordered);
         if (far) in = next;
         if (far) check_moved(&b, in, there, 0);
@@ -1831,7 +1838,7 @@ static void test_bad_pairs()
         c.half = k / 4 % 2;
         c.deterministic = k / 8;
         c.dim = 3;
-        c.n = std::min(n_max, 80);
+        c.n = 80;
         c.variant = 1;
         context = "bad pairs: " + name_of(c);
         Input const in = input_of(c, k);
@@ -1865,7 +1872,7 @@ static void test_bad_names()
         c.half = k / 4;
         c.dim = 3;
         c.history = 8;
-        c.n = std::min(n_max, 80);
+        c.n = 80;
         c.variant = 1;
         context = "bad names: " + name_of(c);
         Input const in = input_of(c, k);
@@ -2690,7 +2697,7 @@ static void test_large()
 #else
     int const n = n_max >= 1000 ? 200003 : 20011, rounds = 4;
 #endif
-    for (int k = 0; k < 16; k++) {
+    for (int k = 0; k < 16; k += share > 100 ? 5 : 1) {
         Case c = {};
         c.layout = (nlist_layout)(k % 4);
         c.half = k / 4 % 2;

@@ -162,7 +162,7 @@ with_stb() {
     $how "$command" "$linker" -DWITH_STB_DS $stb "$@"
 }
 
-# fed_program SOURCE COMMAND LINKER FLAGS...: for a header that others feed: what finds the neighbours is built in a file of its own.
+# fed_program SOURCE COMMAND LINKER FLAGS...: for a header that others feed, which are built in a file of their own.
 fed_program() {
     local source=$1 command=$2 linker=$3; shift 3
     compile "$command" impl.o "$src/$source" "$@" &&
@@ -393,8 +393,8 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
 
 # A header that others feed, after these, before them, and in any order.
 feeds() {       # feeds COMPILER WARNINGS LANGUAGE STANDARD
-    local compiler=$1 c="$1 -x $3 -std=$4 -O0 $2" name="$1 $4" double="-DUGRID_REAL=double -DLBVH_REAL=double -D${HEADER}_REAL=double"
-    local feeders="ugrid|UGRID|lbvh|LBVH" both="-DWITH_UGRID -DWITH_LBVH"
+    local compiler=$1 c="$1 -x $3 -std=$4 -O0 $2" name="$1 $4"
+    local double="-DUGRID_REAL=double -DLBVH_REAL=double -D${HEADER}_REAL=double" feeders="ugrid|UGRID|lbvh|LBVH" both="-DWITH_UGRID -DWITH_LBVH"
     # shellcheck disable=SC2086
     {
         row "$name: both feeders, all included twice" only_compiles "$c" fed_include.c

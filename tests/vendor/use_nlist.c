@@ -47,12 +47,12 @@ int USE(void)
     nlist_sums how = EMPTY;
     nlist_real sums[4] = {0, 0, 0, 0};
     nlist_each e;
-    int32_t met = 0, kept = 0;
+    int32_t met = 0;
     int64_t entry;
     int right = 1;
     desc.radius = (nlist_real)0.15;
     desc.half = 1;
-    desc.history = (int32_t)sizeof kept;
+    desc.history = (int32_t)sizeof(int32_t);
     if (nlist_build_brute(&list, &desc, pos, 0, 4) != NLIST_OK) return 0;
     right = right && list.total == 3;
     e = nlist_of(&list, 1);
