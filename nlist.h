@@ -119,8 +119,8 @@
        old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, and bring their bytes along
        bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
 
-   What that costs (tests/bench/bench_nlist --only history, 1M spheres with 4.3 contacts each, H200): the build takes 1.5 times as long
-   in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.28 and 1.43 times; Kureck's step took 2.3 times as long.
+   What that costs (tests/bench/bench_nlist --only history, spheres with 4.3 contacts each, 16 bytes, H200): building takes 1.5 times as
+   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.45 times; Kureck's took 2.3 times as long.
    Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
 
    >>walls
@@ -524,7 +524,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
 
 /* How contributions are added up (Kureck sections 5.1 to 5.3). Serially the modes differ in the order of the sum only. */
 typedef enum nlist_mode {
-    NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE for full lists; half lists: NLIST_REDUCE where it can, else NLIST_PER_CONTACT */
+    NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE; NLIST_REDUCE in DYNAMIC, unless it is full and deterministic */
     NLIST_PER_PARTICLE,     /* a thread goes through a row: no atomics for the row's own sum. DYNAMIC: only touched rows get one */
     NLIST_PER_CONTACT,      /* a thread per entry, atomics for every sum */
     NLIST_REDUCE            /* a thread per entry; threads of a warp that share a row add up first: slots by width (1, 2, 4, 8, 16
@@ -595,6 +595,7 @@ typedef struct nlist_cuda_facts {
     uint64_t total;             /* entries in all rows */
     uint64_t events[NLIST_EVENT_KINDS];
     int64_t next_uid;           /* as list.next_uid */
+    double skin;                /* of the list */
     int32_t overflow;           /* of the last nlist_cuda_sum with a unit: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
 } nlist_cuda_facts;
@@ -2832,13 +2833,14 @@ static void nlist_i_sum_runs(nlist_i_adder *adder)
 
 static int nlist_i_width_reduces(int32_t width) { return width > 0 && width <= 32 && (width & (width - 1)) == 0; }
 
-/* The mode that NLIST_AUTO stands for. */
+/* The mode that NLIST_AUTO stands for: rows are read fastest by their own threads, but for chains, whose entries lie anywhere. (Forces of
+   10M spheres on an H200, 7.6 contacts each, half lists, PER_PARTICLE against REDUCE: STATIC 1.7 and 3.0 ms, HYBRID 1.65 and 1.74,
+   COMPACT 1.6 and 3.1, DYNAMIC 4.7 and 2.1.) */
 static nlist_mode nlist_i_mode(const nlist *list, nlist_mode mode)
 {
-    int32_t const width = nlist_i_has_slots(&list->desc) ? list->desc.width : 0;
+    int const ordered = list->desc.deterministic && !list->desc.half; /* then PER_PARTICLE needs no unit */
     if (mode != NLIST_AUTO) return mode;
-    if (!list->desc.half && !list->keys) return NLIST_PER_PARTICLE;
-    return width == 0 || nlist_i_width_reduces(width) ? NLIST_REDUCE : NLIST_PER_CONTACT;
+    return list->desc.layout == NLIST_DYNAMIC && !ordered ? NLIST_REDUCE : NLIST_PER_PARTICLE;
 }
 
 /* What nlist_sum and nlist_cuda_sum refuse. */

@@ -245,10 +245,13 @@ __device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.
 /* The generation that is written. */
 __device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
 
-/* Does this build do nothing, because nobody has moved? */
+/* Does this build do nothing, because nobody has moved? Not where it would make other rows. */
 __device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cuda_facts *facts)
 {
-    return list.desc.if_moved && facts->filled > 0 && facts->moved == 0 && nlist_i_rows(&list)->n == list.rows[nlist_i_to(list)].n;
+    if (!list.desc.if_moved || facts->filled == 0 || facts->moved != 0) return false;
+    const nlist_rows &had = *nlist_i_rows(&list), &next = list.rows[nlist_i_to(list)];
+    return had.n == next.n && had.width == next.width && !had.start == !next.start && !had.touched == !next.touched &&
+           !had.head == !next.head && !had.reference == !next.reference && facts->skin == (double)list.desc.skin;
 }
 
 /* Did the rows just written fit? */
@@ -329,9 +332,11 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
 /* A source is searched once, or twice: to count, and to fill. */
 enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
-/* Sources: whose row turn `turn` makes (false: it stays empty), and found(j) for each of its partners, in order. */
+/* Sources: whose row turn `turn` makes (false: it stays empty), and found(j) for each of its partners, in order; and whether they may
+   feed COMPACT lists. */
 
 struct nlist_i_brute_source {
+    static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
     {
         nlist_real p[3];
@@ -353,6 +358,7 @@ struct nlist_i_brute_source {
 
 /* Pairs as sorted keys, row above partner; equal ones stand side by side. */
 struct nlist_i_pairs_source {
+    static constexpr bool compacts = true;
     const uint64_t *key;
     int64_t keys;
     __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn, nlist_i_seeker &seeker) const
@@ -381,6 +387,7 @@ struct nlist_i_pairs_source {
 
 /* A remap: the old rows under new names. */
 struct nlist_i_old_source {
+    static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
@@ -402,6 +409,7 @@ struct nlist_i_old_source {
 #ifdef NLIST_I_UGRID_CUDA
 /* Entries of a grid one by one. */
 struct nlist_i_ugrid_walk_source {
+    static constexpr bool compacts = true;
     ugrid_device grid;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
     {
@@ -428,6 +436,7 @@ struct nlist_i_ugrid_walk_source {
    the highest. A first pass keeps the words of the first nlist_i_words pieces, so that the second need not test again: with one ring
    of cells 9 strips of 20 or so candidates. */
 template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
+    static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words;    /* [nlist_i_words * n] */
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
@@ -493,6 +502,7 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
 
 #ifdef NLIST_I_LBVH_CUDA
 struct nlist_i_lbvh_source {
+    static constexpr bool compacts = true;
     lbvh_device tree;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
     {
@@ -538,6 +548,7 @@ __global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device devic
 }
 
 struct nlist_i_mesh_source {
+    static constexpr bool compacts = false;
     lbvh_device tree;
     nlist_mesh mesh;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
@@ -1051,6 +1062,7 @@ __global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device de
     if (facts->full && list.d_current) return;
     if (list.d_current) facts->current = to;
     facts->next_uid = uids ? facts->next_uid + n : n;
+    facts->skin = (double)list.desc.skin;
     facts->filled++;
 }
 
@@ -1069,8 +1081,9 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
         if (result == NLIST_OK) result = nlist_i_scan(gpu, job.n, stream);
     }
     if (result != NLIST_OK) return result;
-    if (gpu->device.list.desc.layout == NLIST_COMPACT)
-        return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_compact_kernel<Source>, gpu->device, job, source, offsets);
+    if constexpr (Source::compacts)
+        if (gpu->device.list.desc.layout == NLIST_COMPACT)
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_compact_kernel<Source>, gpu->device, job, source, offsets);
     return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>, gpu->device, job, source, offsets);
 }
 
@@ -1129,6 +1142,7 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_generations(gpu, stream);
     if (result != NLIST_OK) return result;
+    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody is older */
     bool const uids = list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
@@ -1623,11 +1637,11 @@ __global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device
 }
 
 /* A build that did not fit has left its desc, and the rows are those of the one before: what rows say of themselves. */
-void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows)
+void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows, double skin)
 {
     desc->layout = rows->start ? NLIST_COMPACT : rows->touched ? NLIST_DYNAMIC : rows->head ? NLIST_HYBRID : NLIST_STATIC;
     desc->width = rows->width;
-    if (!rows->reference) desc->skin = 0;
+    desc->skin = (nlist_real)skin;
 }
 
 /* What the facts say to the host's copy of the list. */
@@ -1649,7 +1663,7 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++) list->event_count[kind] = (int64_t)facts.events[kind];
     int const written = facts.full && list->d_current ? 1 - facts.current : facts.current;
     if (list->rows[written].partner) list->needed_entries = (int64_t)facts.entries[written];
-    if (written != facts.current && facts.filled > 0) nlist_i_describe(&list->desc, &list->rows[facts.current]);
+    if (written != facts.current && facts.filled > 0) nlist_i_describe(&list->desc, &list->rows[facts.current], facts.skin);
 }
 
 /* What the last call met. */
@@ -1739,6 +1753,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     desc.capacity = from->entries > desc.capacity ? from->entries : desc.capacity;
     int32_t const had = to->n;
     to->n = 0;
+    gpu->wanted_width = 0; /* slots go over as they are */
     nlist_result result = nlist_i_cuda_begin(gpu, &desc, list->keys, &before, stream);
     if (result != NLIST_OK) {
         to->n = had;
@@ -1755,6 +1770,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     to->total = list->total;
     facts.filled = 1;
     facts.next_uid = list->next_uid;
+    facts.skin = (double)list->desc.skin;
     facts.entries[0] = (uint64_t)from->entries;
     facts.touched[0] = from->touched_count;
     if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream))) return NLIST_CUDA_ERROR;
@@ -1798,7 +1814,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     list->n = 0;
     list->desc = from->desc;
     list->desc.allocator = allocator;
-    nlist_i_describe(&list->desc, rows);
+    nlist_i_describe(&list->desc, rows, facts.skin);
     result = nlist_i_take_download(list, from);
     if (result != NLIST_OK) return result;
     int copies = nlist_i_copies(&list->rows[0], rows, &from->desc, copy);
