@@ -17,15 +17,15 @@ namespace {
    ------------------------------------------------------------------------------------------------ */
 
 enum {
-    NLIST_I_LENGTHS,    /* [n + 1] what is counted per row */
-    NLIST_I_OFFSETS,    /* [n + 1] its sums */
-    NLIST_I_TEMP,       /* CUB */
-    NLIST_I_UNITS,      /* sums in units */
-    NLIST_I_KEYS_A,     /* pairs as keys */
+    NLIST_I_LENGTHS, /* [n + 1] what is counted per row */
+    NLIST_I_OFFSETS, /* [n + 1] its sums */
+    NLIST_I_TEMP,    /* CUB */
+    NLIST_I_UNITS,   /* sums in units */
+    NLIST_I_KEYS_A,  /* pairs as keys */
     NLIST_I_KEYS_B,
-    NLIST_I_OLD_OF,     /* remap: old names of new particles */
-    NLIST_I_RENAME,     /* remap: new names of old particles, as far as they are valid */
-    NLIST_I_WORDS       /* grids: what a first pass found, as bits */
+    NLIST_I_OLD_OF, /* remap: old names of new particles */
+    NLIST_I_RENAME, /* remap: new names of old particles, as far as they are valid */
+    NLIST_I_WORDS   /* grids: what a first pass found, as bits */
 };
 
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* this block of the host's has no use here */
@@ -130,8 +130,8 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capa
     nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, capacity, uids);
     for (int b = 0; b < NLIST_I_GENERATION; b++) /* a point or an entry may have become larger */
         if ((uint64_t)sizes.count[b] * sizes.size[b] > gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes) return false;
-    return rows->n == n && (rows->count || n == 0) && rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) && rows->capacity == capacity &&
-           !rows->slot == !nlist_i_has_slots(desc) && !rows->head == !nlist_i_has_rest(desc) &&
+    return rows->n == n && (rows->count || n == 0) && rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) &&
+           rows->capacity == capacity && !rows->slot == !nlist_i_has_slots(desc) && !rows->head == !nlist_i_has_rest(desc) &&
            !rows->start == (desc->layout != NLIST_COMPACT) && !rows->touched == (desc->layout != NLIST_DYNAMIC) &&
            !rows->uid == !uids && !rows->reference == !(desc->skin > 0) && !rows->history == !(desc->history > 0);
 }
@@ -161,7 +161,8 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
     nlist_cuda_facts facts;
     if (!nlist_i_cuda_twice(gpu) && fits[0]) return NLIST_OK;
     if (!nlist_i_cuda_twice(gpu)) { /* what it held is gone: as if somebody had moved, so that no build rests on it */
-        if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved, stream))) return NLIST_CUDA_ERROR;
+        if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved, stream)))
+            return NLIST_CUDA_ERROR;
         return nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
     }
     if (fits[0] && fits[1]) return NLIST_OK;
@@ -204,7 +205,8 @@ nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
     if (nlist_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, temp, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)n + 1)))
         return NLIST_CUDA_ERROR;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1, sizeof(int64_t), stream);
-    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OFFSETS], (int64_t)n + 1, sizeof(int64_t), stream);
+    if (result == NLIST_OK)
+        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OFFSETS], (int64_t)n + 1, sizeof(int64_t), stream);
     return result == NLIST_OK ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)temp, 1, stream) : result;
 }
 
@@ -234,7 +236,7 @@ nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, cudaStream_t stream)
 struct nlist_i_job {
     const nlist_real *pos;
     size_t stride;
-    int32_t n;                      /* rows to make */
+    int32_t n; /* rows to make */
     nlist_cuda_facts *facts;
     const int32_t *old_of, *rename; /* a remap, else NULL */
     bool uids;                      /* who is older is known beside the ids */
@@ -419,11 +421,11 @@ struct nlist_i_ugrid_walk_source {
         return nlist_i_takes_part(list, job, seeker.i, p);
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &seeker,
-                         nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn,
+                         const nlist_i_seeker &seeker, nlist_i_pass, Found found) const
     {
-        ugrid_near walk = ugrid_near_place(
-            &grid.grid, turn, nlist_i_gap(&list.desc) + (seeker.radius + nlist_i_largest(list, job.facts)));
+        ugrid_near walk =
+            ugrid_near_place(&grid.grid, turn, nlist_i_gap(&list.desc) + (seeker.radius + nlist_i_largest(list, job.facts)));
         nlist_real q[3];
         while (ugrid_next(&walk)) {
             ugrid_point(&grid.grid, walk.place, q);
@@ -438,7 +440,7 @@ struct nlist_i_ugrid_walk_source {
 template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
-    uint32_t *words;    /* [nlist_i_words * n] */
+    uint32_t *words; /* [nlist_i_words * n] */
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
     {
         ugrid_record const own = ugrid_i_fetch_record(&grid.grid.record[turn]);
@@ -460,7 +462,8 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
         return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
     }
     /* And who of them is to be listed, with radii, masks, exclusions and renamed particles? */
-    __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found, int32_t end) const
+    __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found,
+                             int32_t end) const
     {
         for (uint32_t left = found; left;) {
             int const bit = 31 - __clz((int)left);
@@ -471,8 +474,8 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
         return found;
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &seeker,
-                         nlist_i_pass pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn,
+                         const nlist_i_seeker &seeker, nlist_i_pass pass, Found found) const
     {
         nlist_real const largest = nlist_i_largest(list, job.facts), reach = nlist_i_gap(&list.desc) + (seeker.radius + largest);
         nlist_real const limit = Plain ? seeker.limit : nlist_i_limit(&list.desc, seeker.radius, largest);
@@ -510,7 +513,8 @@ struct nlist_i_lbvh_source {
         nlist_real p[3];
         nlist_i_point(&list, job.pos, job.stride, i, p);
         seeker = nlist_i_seek(&list.desc, i, p);
-        return nlist_i_takes_part(list, job, i, p) && job.facts->sticks_bits < 0x7F800000; /* else the tree does not hold them all */
+        return nlist_i_takes_part(list, job, i, p) &&
+               job.facts->sticks_bits < 0x7F800000; /* else the tree does not hold them all */
     }
     template <class Found>
     __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
@@ -689,7 +693,10 @@ __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_
     return rows.start ? count : beyond | (int64_t)((uint64_t)(count > 0) << nlist_i_touched_bit);
 }
 
-__device__ __forceinline__ int64_t nlist_i_low(int64_t sum) { return (int64_t)((uint64_t)sum & (((uint64_t)1 << nlist_i_touched_bit) - 1)); }
+__device__ __forceinline__ int64_t nlist_i_low(int64_t sum)
+{
+    return (int64_t)((uint64_t)sum & (((uint64_t)1 << nlist_i_touched_bit) - 1));
+}
 __device__ __forceinline__ int64_t nlist_i_high(int64_t sum) { return (int64_t)((uint64_t)sum >> nlist_i_touched_bit); }
 
 /* First pass: what each row takes. */
@@ -706,8 +713,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (turn == 0) lengths[job.n] = 0;
     if (turn >= job.n) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    if (source.begin(list, job, turn, seeker))
-        source.each(list, job, rows, turn, seeker, NLIST_I_FIRST, [&](int32_t) { count++; });
+    if (source.begin(list, job, turn, seeker)) source.each(list, job, rows, turn, seeker, NLIST_I_FIRST, [&](int32_t) { count++; });
     lengths[seeker.i] = nlist_i_length(rows, count);
 }
 
@@ -739,8 +745,15 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_seeker seeker;
     bool const searches = exists && source.begin(list, job, turn, seeker);
     int32_t const i = exists ? seeker.i : 0;
-    nlist_i_writer writer = {rows, stage, offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
-                             offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
+    nlist_i_writer writer = {rows,
+                             stage,
+                             offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
+                             offsets && exists ? nlist_i_low(offsets[i]) : 0,
+                             i,
+                             0,
+                             0,
+                             -1,
+                             -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
     if (searches) source.each(list, job, rows, turn, seeker, pass, [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
@@ -759,8 +772,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 constexpr int nlist_i_warp_stage = 1280;
 
 struct nlist_i_compact_row {
-    int64_t begin;              /* in partner */
-    int32_t length, staged;     /* and where it lies in the stage */
+    int64_t begin;          /* in partner */
+    int32_t length, staged; /* and where it lies in the stage */
 };
 
 /* The rows of a warp in the stage, one after the other. False: they do not fit. */
@@ -803,7 +816,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     int32_t const turn = nlist_i_thread();
     nlist_i_seeker seeker;
     bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, seeker);
-    nlist_i_compact_row row = {exists ? offsets[seeker.i] : 0, exists ? (int32_t)(offsets[seeker.i + 1] - offsets[seeker.i]) : 0, 0};
+    nlist_i_compact_row row = {exists ? offsets[seeker.i] : 0, exists ? (int32_t)(offsets[seeker.i + 1] - offsets[seeker.i]) : 0,
+                               0};
     bool const staged = nlist_i_stage_rows(row);
     int32_t at = 0;
     if (searches)
@@ -827,7 +841,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
    ------------------------------------------------------------------------------------------------ */
 
 /* Bytes of one entry, in the largest words that all entries are aligned to; from NULL: zeros. */
-template <class Word> __device__ __forceinline__ void nlist_i_copy_words(unsigned char *to, const unsigned char *from, int32_t bytes)
+template <class Word>
+__device__ __forceinline__ void nlist_i_copy_words(unsigned char *to, const unsigned char *from, int32_t bytes)
 {
     for (int32_t k = 0; k < bytes; k += (int32_t)sizeof(Word)) {
         Word const word = from ? *reinterpret_cast<const Word *>(from + k) : Word();
@@ -866,8 +881,7 @@ __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist
                                                   Visit visit)
 {
     int32_t const bytes = list.desc.history, was = job.rename ? job.old_of[i] : i;
-    nlist_i_matcher matcher =
-        nlist_i_match_row(&list.rows[1 - to], bytes, job.facts->filled > 0 ? was : -1, job.rename, list.keys);
+    nlist_i_matcher matcher = nlist_i_match_row(&list.rows[1 - to], bytes, job.facts->filled > 0 ? was : -1, job.rename, list.keys);
     nlist_each e = nlist_i_row(&list.rows[to], bytes, i);
     uint64_t taken = 0;
     while (nlist_next(&e)) {
@@ -897,8 +911,8 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 #endif
 
 /* The bytes of one new entry, the k-th of row i. Where it was the k-th before, it is found at once. */
-__device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job, int to, int32_t i, int64_t k, int32_t id,
-                                                    int64_t entry)
+__device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job, int to, int32_t i, int64_t k,
+                                                    int32_t id, int64_t entry)
 {
     const nlist_rows &old_rows = list.rows[1 - to];
     int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1 : job.rename ? job.old_of[i] : i;
@@ -968,8 +982,8 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, cons
 #ifdef NLIST_I_LBVH_CUDA
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, const nlist_i_mesh_carry &carry, cudaStream_t stream)
 {
-    return nlist_i_launch(gpu, stream, nlist_i_least(job.n, nlist_i_round_threads), nlist_i_block, nlist_i_carry_rows_kernel, gpu->device,
-                          job, carry);
+    return nlist_i_launch(gpu, stream, nlist_i_least(job.n, nlist_i_round_threads), nlist_i_block, nlist_i_carry_rows_kernel,
+                          gpu->device, job, carry);
 }
 #endif
 
@@ -980,8 +994,8 @@ __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t 
 
 /* event(kind, i, j, entry) for what row i has to tell. */
 template <class Carry, class Event>
-__device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended, int32_t i,
-                                             Event event)
+__device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended,
+                                             int32_t i, Event event)
 {
     if (!ended) {
         nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
@@ -1046,7 +1060,8 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
     int32_t const was = job.rename ? job.old_of[i] : -1;
     nlist_real *const reference = list.rows[to].reference + (size_t)i * dim;
     nlist_real p[3] = {nowhere, nowhere, nowhere};
-    if (was >= 0 && list.rows[1 - to].reference) nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
+    if (was >= 0 && list.rows[1 - to].reference)
+        nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
     else if (!job.rename && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
     for (int a = 0; a < dim; a++) reference[a] = p[a];
 }
@@ -1077,44 +1092,48 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
     nlist_result result = NLIST_OK;
     if (nlist_i_counts_first(&gpu->device.list.desc)) {
         offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_count_kernel<Source>, gpu->device, job, source, lengths);
+        result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_count_kernel<Source>, gpu->device, job, source,
+                                lengths);
         if (result == NLIST_OK) result = nlist_i_scan(gpu, job.n, stream);
     }
     if (result != NLIST_OK) return result;
     if constexpr (Source::compacts)
         if (gpu->device.list.desc.layout == NLIST_COMPACT)
-            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_compact_kernel<Source>, gpu->device, job, source, offsets);
-    return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>, gpu->device, job, source, offsets);
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_compact_kernel<Source>, gpu->device, job,
+                                  source, offsets);
+    return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>, gpu->device, job, source,
+                          offsets);
 }
 
 template <class Carry>
 nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
 {
-    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS), *const offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS), *const offsets =
+                                                                                 nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
     int32_t const n[2] = {gpu->device.list.rows[0].n, gpu->device.list.rows[1].n};
     int32_t const most = n[0] > n[1] ? n[0] : n[1];
     nlist_result result = NLIST_OK;
     for (int ended = 0; ended < 2 && result == NLIST_OK; ended++) {
         int32_t const rows = ended ? most : job.n; /* rows that an older generation does not have are empty */
-        result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_count_events_kernel<Carry>, gpu->device, job, carry,
-                                ended != 0, rows, lengths);
+        result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_count_events_kernel<Carry>, gpu->device, job,
+                                carry, ended != 0, rows, lengths);
         if (result == NLIST_OK) result = nlist_i_scan(gpu, rows, stream);
         if (result == NLIST_OK)
-            result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_write_events_kernel<Carry>, gpu->device, job,
-                                    carry, ended != 0, rows, offsets);
+            result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_write_events_kernel<Carry>, gpu->device,
+                                    job, carry, ended != 0, rows, offsets);
     }
     return result;
 }
 
 /* Everything behind the search. */
-template <class Carry> nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
+template <class Carry>
+nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_result result = NLIST_OK;
     if (list->desc.skin > 0)
         result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_reference_kernel, gpu->device, job, (nlist_real)NAN);
-    if (result == NLIST_OK && list->desc.history > 0)
-        result = nlist_i_carry_history(gpu, job, carry, stream);
+    if (result == NLIST_OK && list->desc.history > 0) result = nlist_i_carry_history(gpu, job, carry, stream);
     if (result == NLIST_OK && list->desc.events && !job.rename) result = nlist_i_find_events(gpu, job, carry, stream);
     if (result != NLIST_OK) return result;
     return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job.facts, job.n, job.uids);
@@ -1143,13 +1162,15 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t
     nlist_result result = nlist_i_take_generations(gpu, stream);
     if (result != NLIST_OK) return result;
     if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody is older */
-    bool const uids = list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
+    bool const uids =
+        list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
     job->facts = gpu->d_facts;
-    if (result == NLIST_OK) result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->rename != nullptr);
+    if (result == NLIST_OK)
+        result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->rename != nullptr);
     if (result == NLIST_OK && list->desc.radii && !job->rename)
         result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_radii_kernel, gpu->device, *job);
     if (result == NLIST_OK && uids)
@@ -1264,8 +1285,8 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
 
 extern "C" {
 
-NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
-                                              struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride,
+                                              int32_t n, struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
@@ -1315,7 +1336,8 @@ nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, cons
     if (result == NLIST_OK)
         result = nlist_i_launch(gpu, stream, 2 * m, nlist_i_block, nlist_i_keys_kernel, gpu->device, job, d_pair, m,
                                 nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A));
-    cub::DoubleBuffer<uint64_t> keys(nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A), nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_B));
+    cub::DoubleBuffer<uint64_t> keys(nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A),
+                                     nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_B));
     if (result == NLIST_OK && m > 0 &&
         nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(gpu->scratch[NLIST_I_TEMP].memory, temp, keys, 2 * m, 0, 64, stream)))
         result = NLIST_CUDA_ERROR;
@@ -1340,8 +1362,8 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
     job.n = n;
     gpu->device.list.bad_id = -1;
     return nlist_i_cuda_build(
-        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream); }, nlist_i_plain_carry{},
-        stream);
+        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream); },
+        nlist_i_plain_carry{}, stream);
 }
 
 } /* extern "C" */
@@ -1379,7 +1401,7 @@ nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, cons
 } /* namespace */
 
 NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc, const ugrid_cuda *grid,
-                                                         const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+                                              const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
@@ -1387,18 +1409,20 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
     nlist_desc const resolved = nlist_i_ugrid_desc(desc);
     nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 0, &before, stream);
     if (result == NLIST_OK) result = nlist_i_check_ugrid(&gpu->device.list, &grid->device.grid, n);
-    if (result == NLIST_OK && gpu->device.list.desc.deterministic && n > 0 && !nlist_i_ordered(&grid->device.grid)) result = NLIST_BAD_SOURCE;
+    if (result == NLIST_OK && gpu->device.list.desc.deterministic && n > 0 && !nlist_i_ordered(&grid->device.grid))
+        result = NLIST_BAD_SOURCE;
     if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(&gpu->device.list, &grid->device.grid);
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); }, nlist_i_plain_carry{}, stream);
+        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); },
+        nlist_i_plain_carry{}, stream);
 }
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
 NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree,
-                                                        const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+                                             const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
@@ -1418,9 +1442,8 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
         nlist_i_plain_carry{}, stream);
 }
 
-NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree,
-                                                        const nlist_mesh *mesh, const nlist_real *d_pos, size_t stride, int32_t n,
-                                                        struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree, const nlist_mesh *mesh,
+                                             const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
@@ -1432,7 +1455,9 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
         gpu, job, before,
-        [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_mesh_source{tree->device, *mesh}, stream); },
+        [&](const nlist_i_job &with) {
+            return nlist_i_find_rows(gpu, with, nlist_i_mesh_source{tree->device, *mesh}, stream);
+        },
         nlist_i_mesh_carry{*mesh}, stream);
 }
 #endif
@@ -1501,11 +1526,13 @@ nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, 
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t), stream);
     if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RENAME], n_old, sizeof(int32_t), stream);
     if (result != NLIST_OK) return result;
-    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename =
+                                                                               nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
     if (n > 0 && nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream))) return NLIST_CUDA_ERROR;
     result = nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_name_kernel, d_new_id, n_old, n, old_of);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, n_old, n, old_of, rename, gpu->d_facts);
+    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, n_old, n, old_of, rename,
+                          gpu->d_facts);
 }
 
 } /* namespace */
@@ -1522,7 +1549,8 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     gpu->stream = stream;
     list->d_current = &gpu->d_facts->current; /* from now on this list is kept twice */
     list->desc.if_moved = 0;
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream))) return NLIST_CUDA_ERROR;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream)))
+        return NLIST_CUDA_ERROR;
     job.n = n;
     for (const nlist_rows &rows : list->rows) /* what has fitted fits again, however many particles go */
         if (rows.capacity > gpu->wanted_entries) gpu->wanted_entries = rows.capacity;
@@ -1556,7 +1584,7 @@ nlist_result nlist_i_take_units(nlist_cuda *gpu, int64_t numbers, cudaStream_t s
 } /* namespace */
 
 NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, const nlist_real *d_sums,
-                                                         unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream)
+                                              unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream)
 {
     if (!gpu || !how) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
@@ -1566,7 +1594,8 @@ NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums 
     if (how->values != 0 && how->values != values) return NLIST_BAD_VALUES;
     if (!d_sums) return NLIST_BAD_ARGUMENT;
     *mode = nlist_i_mode(list, how->mode);
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0, sizeof gpu->d_facts->overflow, stream))) return NLIST_CUDA_ERROR;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0, sizeof gpu->d_facts->overflow, stream)))
+        return NLIST_CUDA_ERROR;
     if (!(how->unit > 0)) return NLIST_OK;
     result = nlist_i_take_units(gpu, numbers, stream);
     if (result != NLIST_OK) return result;
@@ -1575,7 +1604,7 @@ NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums 
 }
 
 NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, nlist_real *d_sums,
-                                                       const unsigned long long *units, struct CUstream_st *stream)
+                                            const unsigned long long *units, struct CUstream_st *stream)
 {
     int64_t const numbers = (int64_t)gpu->device.list.n * values;
     return nlist_i_launch(gpu, stream, numbers, nlist_i_block, nlist_i_add_units_kernel, units, numbers, how->unit, d_sums);
@@ -1586,7 +1615,7 @@ NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *h
    ------------------------------------------------------------------------------------------------ */
 
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
-                                                     struct CUstream_st *stream)
+                                          struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
     if (values < 0 || values > NLIST_I_VALUES) return NLIST_BAD_VALUES;
@@ -1618,7 +1647,8 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu)
 {
     if (!gpu) return;
-    for (nlist_block &block : gpu->device.list.block) nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
+    for (nlist_block &block : gpu->device.list.block)
+        nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
     for (nlist_block &block : gpu->scratch) nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
     memset(gpu, 0, sizeof *gpu);
 }
@@ -1712,18 +1742,27 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
 
 namespace {
 
-struct nlist_i_copy { void *to; const void *from; size_t bytes; };
+struct nlist_i_copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
 
 /* What there is to copy between two generations of one shape. */
 int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_desc *desc, nlist_i_copy copy[NLIST_I_GENERATION])
 {
     size_t const n = (size_t)from->n, slots = n * (size_t)from->width, entries = (size_t)from->entries, word = sizeof(int32_t);
-    nlist_i_copy const all[] = {
-        {to->count, from->count, n * word}, {to->slot, from->slot, slots * word}, {to->start, from->start, n > 0 ? (n + 1) * sizeof(int64_t) : 0},
-        {to->partner, from->partner, entries * word}, {to->own, from->own, entries * word}, {to->link, from->link, entries * word},
-        {to->head, from->head, n * word}, {to->touched, from->touched, (size_t)from->touched_count * word},
-        {to->uid, from->uid, n * sizeof(int64_t)}, {to->reference, from->reference, n * (size_t)desc->dim * sizeof(nlist_real)},
-        {to->history, from->history, (slots + entries) * (size_t)desc->history}};
+    nlist_i_copy const all[] = {{to->count, from->count, n * word},
+                                {to->slot, from->slot, slots * word},
+                                {to->start, from->start, n > 0 ? (n + 1) * sizeof(int64_t) : 0},
+                                {to->partner, from->partner, entries * word},
+                                {to->own, from->own, entries * word},
+                                {to->link, from->link, entries * word},
+                                {to->head, from->head, n * word},
+                                {to->touched, from->touched, (size_t)from->touched_count * word},
+                                {to->uid, from->uid, n * sizeof(int64_t)},
+                                {to->reference, from->reference, n * (size_t)desc->dim * sizeof(nlist_real)},
+                                {to->history, from->history, (slots + entries) * (size_t)desc->history}};
     int copies = 0;
     for (const nlist_i_copy &one : all)
         if (one.to && one.from && one.bytes > 0) copy[copies++] = one;
@@ -1760,7 +1799,8 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
         return result;
     }
     result = nlist_i_take_generations(gpu, stream);
-    if (result == NLIST_OK && nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof facts, stream))) result = NLIST_CUDA_ERROR;
+    if (result == NLIST_OK && nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof facts, stream)))
+        result = NLIST_CUDA_ERROR;
     if (result == NLIST_OK) result = nlist_i_shape(gpu, list->n, from->uid != nullptr, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     if (result != NLIST_OK) return result;
@@ -1773,7 +1813,8 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     facts.skin = (double)list->desc.skin;
     facts.entries[0] = (uint64_t)from->entries;
     facts.touched[0] = from->touched_count;
-    if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream))) return NLIST_CUDA_ERROR;
+    if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream)))
+        return NLIST_CUDA_ERROR;
     result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy), cudaMemcpyHostToDevice, stream);
     if (result == NLIST_OK) to->n = list->n;
     return result;
