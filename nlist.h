@@ -79,6 +79,7 @@
                STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
                HYBRID 8 + 4 width, and 12 an entry that found no slot        skin: 12 a particle (2D: 8)
             Lists with history or events are kept twice, the last one and the one before it, and desc.history bytes are added per entry.
+            Half lists of these take 8 a particle more once a nlist_remap has renamed.
             Work space, serial: 12 a particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid 36 more.
    Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
