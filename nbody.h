@@ -1,0 +1,3245 @@
+/* nbody.h - v0.1.0 - hierarchical N-body forces in 2D: direct sum, virtual particles, force nodes; C99 and CUDA.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/*
+   >>use
+
+   In one C or C++ file:             #define NBODY_IMPLEMENTATION
+                                     #include "nbody.h"
+   everywhere else:                  #include "nbody.h"
+   on the GPU, in one .cu file:      #define NBODY_IMPLEMENTATION
+                                     #define NBODY_CUDA
+                                     #include "nbody.h"                      (needs cuda/nbody.cu beside it)
+   and in every file that calls it:  #define NBODY_CUDA before the include   (C files too: they need no CUDA header)
+
+   Build: cc -O3 program.c -lm       GPU: nvcc -O3 -arch=native program.cu
+   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused; nvcc's -use_fast_math,
+   -ftz=true and -prec-div=false cannot be seen from here, and spoil the promised bits.
+
+   >>example: compiles as it stands
+
+       #define NBODY_IMPLEMENTATION
+       #include "nbody.h"
+       #include <stdio.h>
+
+       int main(void)
+       {
+           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4];     // two bodies on a circle of radius 1: each is
+           nbody_bodies bodies = {pos, vel, acc, NULL, 2, 0};                      // drawn inwards by 1 / 2^2 = v^2 / 1
+           nbody sim = {0};
+           nbody_desc desc = {0};
+           nbody_result r = NBODY_OK;
+           int i;
+           for (i = 0; i < 1000 && r == NBODY_OK; i++) r = nbody_step(&sim, &desc, &bodies, 0.01f, NBODY_LEAPFROG);
+           if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
+           printf("%g %g\n", pos[2], pos[3]);                                      // near (cos 5, sin 5)
+           nbody_free(&sim);
+           return 0;
+       }
+
+   >>options
+
+       name                   default   where              meaning
+       NBODY_IMPLEMENTATION   -         one file           makes the functions
+       NBODY_CUDA             -         all files, or none adds the GPU functions
+       NBODY_STATIC           -         each file          functions are static: each file has its own
+       NBODY_API              extern    all files          linkage of the functions, for example a dllexport
+       NBODY_REAL             float     all files          float or double; a program that mixes them does not link
+
+   >>rules
+
+   Law      Body j draws body i with G m_i m_j / d^2 (NBODY_INVERSE_SQUARE: gravity between bodies that stay in a plane; Kalms
+            equations 3 to 6, where the printed sign repels), or with G m_i m_j / d (NBODY_INVERSE: gravity of a world of two dimensions,
+            and of straight lines of charge or vortices). d^2 means d^2 + softening^2, everywhere. Potentials: -G m / d and G m ln d.
+            A negative `gravity` repels.
+   Units    Are yours, any: inside, lengths and masses are scaled by powers of two, which costs no digit.
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve and nbody_validate (and nbody_cuda_... as
+            told there) allocate, by desc.allocator. Memory grows and is kept. See nbody_bytes.
+   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at, nbody_estimate); one at a time may change it.
+   Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field to change. Nothing is printed,
+            nothing aborts, nothing is cut short silently. A refusal leaves outputs unwritten, and the nbody empty.
+   Sums     Terms are added in runs of 64, and the runs by a sum that keeps what rounding lost (two-sum): the error of a float sum does not
+            grow with n. See >>sums.
+   Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the same forces, bit for bit. NBODY_FAST
+            takes the GPU's own reciprocal root and fused products: it differs by rounding only.
+
+   >>how it works
+
+   A square around all bodies is divided into 4 cells, each of these into 4, and so on: level l has 2^l cells per side. Cells that hold
+   no body are not stored. Cells that touch are near each other, others are far: the children of cells near my parent's that are not near me
+   act on me at my level ("far" cells, at most 27); what is near is left to the level below; at the last level it is summed body by body.
+
+       level 2            level 3                  c: my cell.  F: far, acts on c at this level.  n: near, left to the next level.
+       F F F F            . . . . . . . .          .: acted on c's parent already, one level up
+       n n n F            F F F F F F . .
+       n c n F            F F F F F F . .          So each pair of bodies is counted once, at the finest level where their cells do
+       n n n F            F n n n F F . .          not touch, and farther means coarser: the error of each part is the same share of it.
+                          F n c n F F . .
+                          F n n n F F . .          (Kalms sections 5.5 and 5.6, Figures 8, 9, 12)
+
+   virtual particles   A cell acts through few sources instead of its bodies. MASS_CENTRES (the source): 8 x 8 sub-cells, each the sum of
+                       its masses at their centre; the bodies of a leaf act themselves. CHEBYSHEV: k x k fixed points, whose masses
+                       share out each body's as interpolation weights (of either sign).
+   force nodes         A cell feels through k x k points: far cells act on these; children's points, then bodies, interpolate. order 1
+                       (the source): 8 x 8 even nodes, linear. order k: k x k Chebyshev nodes, polynomials of degree k - 1.
+                       With CHEBYSHEV sources, the force of one cell's sources on another's nodes is a table, the same for all pairs
+                       of cells with the same offset (40 offsets): no root is taken at all.
+
+                 bodies --> sources of leaves --> sources of parents       up, from the last level to level 2    >>up
+                                   |  far cells        |  far cells
+                 bodies <-- nodes of leaves <--- nodes of parents          down, from level 2 to the last        >>down
+                    + near bodies, one by one                              at the leaves                         >>bodies
+
+   leaves              desc.levels given: all leaves are on the last level, as in the source. Else a cell is divided while it has
+                       more than desc.leaf bodies: clumps get more levels, voids fewer. Then a leaf can touch cells of other levels:
+                           a larger leaf that does not touch me, but touches my parent: its bodies act on my nodes;
+                           a smaller cell that does not touch me, inside one that does: its sources act on my bodies.
+
+   Which setting: mean error of the force and interactions (terms) per body, 100,000 bodies, evenly spread. `make bench` prints more.
+
+       method, order                   mean error   terms       (G m d / d^3 for one pair: one term; an entry of a table: 1/10)
+       VIRTUAL_PARTICLES               3e-4         5200        the source; order 2, with second moments: 1.4e-6
+       FORCE_NODES order 1             9e-4         2700        the source
+       FORCE_NODES order 4             3e-4         220 + 35    the default
+       FORCE_NODES order 6             6e-6         840 + 42
+       FORCE_NODES order 8             1.4e-7       840 + 130   (double; float stays near 1e-6)
+
+   Sources  Kalms:  M. Kalms, High-performance particle simulation using CUDA, master's thesis, Linkoeping University, 2015.
+            Barnes, Hut: A hierarchical O(N log N) force-calculation algorithm, Nature 324, 1986.
+            Carrier: J. Carrier, L. Greengard, V. Rokhlin, A fast adaptive multipole algorithm for particle simulations, SIAM J. Sci. Stat.
+                     Comput. 9, 1988 (lists of cells of unequal levels).
+            Fong:    W. Fong, E. Darve, The black-box fast multipole method, J. Comput. Phys. 228, 2009 (Chebyshev sources and nodes).
+            Knuth:   D. Knuth, The Art of Computer Programming 2, section 4.2.2 (the two-sum).
+
+   >>limits
+
+   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the square's side. Bodies that crowd into one
+   such cell are summed pair by pair. Pairs nearer than 5e-13 (float; 5e-103 double) of the largest coordinate are softened to that; bodies
+   at one and the same point do not act on each other. NaN and infinite numbers are refused with the index of the first, so are negative
+   masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
+
+   >>not here
+
+   3D, periodic squares, several charges per body, relativistic or collisional physics; time steps of their own for each body;
+   images, windows, files (see examples/galaxy.c).
+
+   >>changes
+
+   0.1.0  first version
+*/
+
+#ifndef NBODY_H
+#define NBODY_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NBODY_VERSION_MAJOR 0
+#define NBODY_VERSION_MINOR 1
+#define NBODY_VERSION_PATCH 0
+
+/* ------------------------------------------------------------------------------------------------
+   >>options: compile-time choices (the table at the top says where each must be defined)
+   ------------------------------------------------------------------------------------------------ */
+
+#ifndef NBODY_REAL
+#define NBODY_REAL float
+#endif
+
+/* 1 for float, 2 for double: what the preprocessor can compare. */
+#define NBODY_I_REAL_float  1
+#define NBODY_I_REAL_double 2
+#define NBODY_I_PASTE(a, b) a##b
+#define NBODY_I_KIND_OF(real) NBODY_I_PASTE(NBODY_I_REAL_, real)
+#define NBODY_I_REAL_KIND NBODY_I_KIND_OF(NBODY_REAL)
+
+#if NBODY_I_REAL_KIND != 1 && NBODY_I_REAL_KIND != 2
+#error "nbody.h: NBODY_REAL must be float or double"
+#endif
+
+#if defined(NBODY_IMPLEMENTATION) && defined(NBODY_CUDA) && !defined(__CUDACC__)
+#error "nbody.h: NBODY_IMPLEMENTATION with NBODY_CUDA needs nvcc: put both into one .cu file"
+#endif
+
+#ifndef NBODY_API
+#ifdef NBODY_STATIC
+#if defined(__GNUC__) || defined(__clang__)
+#define NBODY_API __attribute__((unused)) static
+#else
+#define NBODY_API static
+#endif
+#else
+#define NBODY_API extern
+#endif
+#endif
+
+#ifdef __FAST_MATH__
+#error "nbody.h: -ffast-math (-Ofast) hides NaN and Inf and undoes exact sums; compile without it"
+#endif
+
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define NBODY_FN static __host__ __device__ __forceinline__
+#else
+#define NBODY_FN static inline
+#endif
+
+/* In a double build every function gets a second name, so that a program which mixes
+   float and double builds does not link, instead of computing nonsense. */
+#if NBODY_I_REAL_KIND == 2
+#define nbody_version         nbody_f64_version
+#define nbody_result_text     nbody_f64_result_text
+#define nbody_defaults        nbody_f64_defaults
+#define nbody_levels_for      nbody_f64_levels_for
+#define nbody_reserve         nbody_f64_reserve
+#define nbody_build           nbody_f64_build
+#define nbody_accelerations   nbody_f64_accelerations
+#define nbody_fields          nbody_f64_fields
+#define nbody_fields_at       nbody_f64_fields_at
+#define nbody_estimate        nbody_f64_estimate
+#define nbody_count           nbody_f64_count
+#define nbody_step            nbody_f64_step
+#define nbody_energy          nbody_f64_energy
+#define nbody_validate        nbody_f64_validate
+#define nbody_bytes           nbody_f64_bytes
+#define nbody_free            nbody_f64_free
+#define nbody_cuda_reserve        nbody_f64_cuda_reserve
+#define nbody_cuda_build          nbody_f64_cuda_build
+#define nbody_cuda_accelerations  nbody_f64_cuda_accelerations
+#define nbody_cuda_fields         nbody_f64_cuda_fields
+#define nbody_cuda_fields_at      nbody_f64_cuda_fields_at
+#define nbody_cuda_estimate       nbody_f64_cuda_estimate
+#define nbody_cuda_step           nbody_f64_cuda_step
+#define nbody_cuda_energy         nbody_f64_cuda_energy
+#define nbody_cuda_check          nbody_f64_cuda_check
+#define nbody_cuda_download       nbody_f64_cuda_download
+#define nbody_cuda_free           nbody_f64_cuda_free
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>results
+   ------------------------------------------------------------------------------------------------ */
+
+/* One list makes the codes and their texts. */
+#define NBODY_RESULTS(X) \
+    X(NBODY_OK,             "all is well") \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride is neither 0 nor a whole number of reals, at least those of one element") \
+    X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go together: see desc.order, desc.sources, desc.subcells, desc.stage") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and desc.max_cells not negative") \
+    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be finite") \
+    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: fitted)") \
+    X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nbody_free") \
+    X(NBODY_NOT_FINITE,     "a body has a NaN or infinite number: sim.bad_id is the first such body") \
+    X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
+    X(NBODY_TOO_LARGE,      "the square around the bodies is wider than the largest number: scale the positions") \
+    X(NBODY_TOO_MANY,       "more than 2^30 - 512 bodies or points") \
+    X(NBODY_OUT_OF_MEMORY,  "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(NBODY_NOT_BUILT,      "there is no tree: call nbody_build or nbody_accelerations first") \
+    X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but slow; sim.frame->cells_needed is enough") \
+    X(NBODY_INVALID,        "nbody_validate found the structure damaged") \
+    X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t")
+
+#define NBODY_I_CODE(code, text) code,
+typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
+
+/* ------------------------------------------------------------------------------------------------
+   >>desc: how to sum. All zero is valid; every field says its default.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef NBODY_REAL nbody_real;
+
+typedef enum nbody_method {
+    NBODY_AUTO = 0,             /* DIRECT for few bodies, else FORCE_NODES; sim.desc.method says which */
+    NBODY_DIRECT,               /* every pair: n^2 terms, exact but for rounding. The oracle of the others */
+    NBODY_VIRTUAL_PARTICLES,    /* far cells act on bodies (Kalms section 5.6.3): n log n terms */
+    NBODY_FORCE_NODES           /* far cells act on force nodes, bodies interpolate (Kalms section 5.6.6): order n terms */
+} nbody_method;
+
+typedef enum nbody_law {
+    NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
+    NBODY_INVERSE               /* G m_i m_j / d */
+} nbody_law;
+
+/* What stands for the bodies of a far cell. */
+typedef enum nbody_sources {
+    NBODY_SOURCES_AUTO = 0,     /* MASS_CENTRES for VIRTUAL_PARTICLES and for order 1, else CHEBYSHEV */
+    NBODY_MASS_CENTRES,         /* the masses of subcells x subcells squares, each at its centre of mass (Kalms section 5.6.1) */
+    NBODY_CHEBYSHEV             /* FORCE_NODES: masses at order x order Chebyshev points */
+} nbody_sources;
+
+/* How a kernel is written (Kalms section 6.3): the same sums, from the plainest to the fastest. The serial code does not look at it. */
+typedef enum nbody_stage {
+    NBODY_FAST = 0,             /* registers, warps, few launches */
+    NBODY_ONE_THREAD,           /* one block of one thread */
+    NBODY_MANY_THREADS,         /* a thread for each body, node or source; one kernel per level */
+    NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources come through shared memory, 64 at a time; one kernel per level */
+} nbody_stage;
+
+typedef enum nbody_integrator {
+    NBODY_LEAPFROG = 0,         /* half a kick, a drift, half a kick: of second order, and keeps energy over long times */
+    NBODY_EULER                 /* a kick, then a drift with the new velocity (Kalms equations 7 and 8): of first order */
+} nbody_integrator;
+
+/* What alloc returns must be aligned to 16 bytes, as malloc's is; else NBODY_BAD_ALLOCATOR. */
+typedef struct nbody_allocator {
+    void *(*alloc)(size_t bytes, void *user);
+    void (*free)(void *memory, size_t bytes, void *user);
+    void *user;
+} nbody_allocator;
+
+struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
+
+/* Device memory for nbody_cuda. What alloc returns must be usable in order on `stream`, and aligned to 256 bytes. */
+typedef struct nbody_cuda_allocator {
+    void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
+    void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
+    void *user;
+} nbody_cuda_allocator;
+
+enum {
+    NBODY_MAX_LEVELS = 17,      /* 16 bits of a cell's number per axis */
+    NBODY_MAX_ORDER = 12,
+    NBODY_CHUNK = 64            /* bodies, sources or nodes taken together (Kalms section 5.4), and terms added before a carry */
+};
+
+typedef struct nbody_desc {
+    nbody_method method;        /* (default: NBODY_AUTO) */
+    nbody_law law;              /* (default: NBODY_INVERSE_SQUARE) */
+    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has 2^(levels - 1) cells per side; up to 2 are the
+                                   direct sum (default: as many as leaf asks for, by the density of each place) */
+    int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with levels: 0, all leaves are on the last
+                                   level, as in the source; else what was measured best for method and order) */
+    int32_t order;              /* VIRTUAL_PARTICLES: 1 = masses, 2 = with their second moments (default: 1);
+                                   FORCE_NODES: 1 = 8 x 8 even nodes, linear; 2 .. NBODY_MAX_ORDER = order x order Chebyshev nodes
+                                   (default: 4). More is more exact: see the table at the top */
+    nbody_sources sources;      /* (default: NBODY_SOURCES_AUTO) */
+    int32_t subcells;           /* MASS_CENTRES: per side of a cell, 2, 4 or 8 (default: 8) */
+    nbody_real gravity;         /* G; negative repels (default: 1) */
+    nbody_real softening;       /* a length (default: 0) */
+    nbody_real min[2], size;    /* the square: lower corner and side. Bodies outside: the fitted one is taken (default: fitted) */
+    size_t mass_stride;         /* bytes from one mass to the next (default: tightly packed) */
+    size_t acc_stride;          /* bytes from one acceleration to the next (default: tightly packed) */
+    nbody_stage stage;          /* CUDA (default: NBODY_FAST) */
+    int32_t max_cells;          /* CUDA: room for cells, before their number is known (default: enough for levels, or for any but the
+                                   oddest of inputs). Too few: cells stay undivided, nbody_cuda_check tells */
+    nbody_allocator allocator;  /* (default: malloc and free) */
+    nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+} nbody_desc;
+
+/* ------------------------------------------------------------------------------------------------
+   >>tree: the object. All zero is empty. Every array may be read by you.
+   ------------------------------------------------------------------------------------------------ */
+
+/* A cell: 64 bytes. Cells are stored level by level, and in Morton order within a level, so that the children of one are neighbours
+   in memory, and so are its bodies. No cell is empty. */
+typedef struct nbody_cell {
+    int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1 */
+    int32_t first, count;       /* its bodies: places first .. first + count - 1 */
+    int32_t parent;             /* -1: the root */
+    int32_t child;              /* the first of its children; -1: a leaf */
+    uint8_t level, children;    /* children: 1 .. 4, or 0 */
+    uint8_t besides, unused;
+    int32_t beside[9];          /* besides of them: the cells of its level that touch it, itself too, and larger leaves that touch it */
+} nbody_cell;
+
+/* What an evaluation found out; in device memory on the GPU (nbody_cuda_download fetches it). */
+typedef struct nbody_frame {
+    double min[2], size;        /* the square of level 0, in your units */
+    double length, mass;        /* powers of two: a body's x is its position / length, its m is its mass / mass */
+    double origin[2], edge;     /* the square in units of `length` */
+    double inverse;             /* 1 / edge */
+    double soften2;             /* softening^2 in units of length^2, at least what keeps 1 / d^3 finite */
+    int32_t levels;             /* levels that have cells */
+    int32_t cells;              /* in all */
+    int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l: level_first[l] .. level_first[l + 1] - 1 */
+    int32_t cells_needed;       /* CUDA: more than `cells` when desc.max_cells was too small */
+    int32_t fitted;             /* 1: the square was fitted to the bodies */
+    int32_t chunks;             /* of up to NBODY_CHUNK bodies, all of one leaf: the pieces of work for the GPU (Kalms section 5.4) */
+    int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a negative mass); 0: none */
+} nbody_frame;
+
+/* Force nodes and Chebyshev points: all on a cell's unit square, the same for all cells. */
+typedef struct nbody_rule {
+    int32_t side;               /* nodes per side */
+    int32_t linear;             /* 1: even nodes, linear */
+    int32_t stencil;            /* nodes per side that one interpolation takes: 2, or side */
+    nbody_real t[NBODY_MAX_ORDER];       /* where they are, ascending, 0 .. 1 */
+    nbody_real scale[NBODY_MAX_ORDER];   /* of the polynomial that is 1 at t[i] and 0 at the others: 1 / product of t[i] - t[j] */
+    nbody_real to_child[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [half][a][i]: weight of the parent's node i for node a of the child in
+                                                                  that half. For masses it is the way up */
+} nbody_rule;
+
+typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
+
+enum { NBODY_BLOCKS = 8 };
+
+typedef struct nbody {
+    int32_t n;                  /* bodies */
+    nbody_desc desc;            /* as resolved: nothing in it is 0 for "default" any more, but levels and sizes that are 0 by right */
+    nbody_frame *frame;         /* NULL: nothing was built */
+
+    int32_t *id;                /* [n] your number of the body at a place: by cell, in Morton order; DIRECT: as they came */
+    nbody_real *x, *y, *m;      /* [n] by place, in units of frame->length and frame->mass */
+    nbody_cell *cell;           /* [frame->cells]; DIRECT: none */
+
+    nbody_rule rule;            /* of nodes, and of CHEBYSHEV sources */
+    int32_t per_cell;           /* sources of a cell at most: subcells^2, or order^2 */
+    int32_t *made;              /* [cell] MASS_CENTRES: how many there are; a leaf on the last level has none: its bodies act */
+    nbody_real *vx, *vy;        /* [cell * per_cell] MASS_CENTRES: where they are (as x, y) */
+    nbody_real *vm;             /* [cell * per_cell] their masses (as m). CHEBYSHEV: point i + order * j of the rule */
+    nbody_real *vxx, *vxy, *vyy;/* [cell * per_cell] VIRTUAL_PARTICLES of order 2: second moments of mass around vx, vy */
+    int32_t nodes;              /* side^2, 0: the method has none */
+    nbody_real *fx, *fy, *fp;   /* [cell * nodes] force and potential of all far cells on unit mass, in the units of the arrays; fp only
+                                   where a potential was asked for */
+    nbody_real *table;          /* >>table */
+
+    int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
+    int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
+    int32_t table_kind;         /* what `table` holds */
+    nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
+} nbody;
+
+/* ------------------------------------------------------------------------------------------------
+   >>api: functions. Unless a comment says otherwise, a call on a const nbody may run in many threads at once.
+   The walks (nbody_far_of, nbody_near_of, ...) are further down: >>walk.
+   ------------------------------------------------------------------------------------------------ */
+
+/* NBODY_VERSION_... of the file that made the functions, as major * 10000 + minor * 100 + patch. */
+NBODY_API int nbody_version(void);
+
+/* English text of a result: what was wrong, and the field to change. Never NULL. */
+NBODY_API const char *nbody_result_text(nbody_result result);
+
+/* `*out` = desc with every default filled in for n bodies (desc NULL: all defaults). Says what is wrong with desc. */
+NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n);
+
+/* Levels that suit n evenly spread bodies, for this method and order: a number for desc.levels where the tree of the source is wanted,
+   with all leaves on one level. 1 at least. */
+NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n);
+
+/* Takes the memory that n evenly spread bodies need. Not thread-safe on one nbody. */
+NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n);
+
+/* Builds the tree and its virtual particles (DIRECT: takes over the bodies), without any force: then nbody_fields_at can be asked, and
+   the walks. pos: 2 numbers per body, `stride` bytes apart (0: tightly packed). mass: [n], NULL: all 1. n = 0 is fine. O(n log n).
+   NBODY_BAD_..., NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave the nbody empty. Not thread-safe on one nbody. */
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                   const nbody_real *mass, int32_t n);
+
+/* acc[2 i], acc[2 i + 1] = acceleration of body i: force over mass, which also bodies of mass 0 have. Builds the tree; see nbody_build.
+   acc may not overlap the input. */
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                           const nbody_real *mass, int32_t n, nbody_real *acc);
+
+/* The same, with the potential [n] at each body, without its own; either output may be NULL. Costs a third more with potentials. */
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                    const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential);
+
+/* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square or not: acc[2 m], potential[m]. After
+   nbody_build, or any of the two above. n log n terms at most: through the sources of cells that do not touch the point's own. A body
+   exactly at a point does not act on it. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
+                                       nbody_real *potential, int32_t *bad_id);
+
+/* How far accelerations are from the direct sum in double, over a sample of bodies. */
+typedef struct nbody_error {
+    int32_t samples;            /* bodies compared */
+    double mean;                /* |a - a_ref| / |a_ref|, on average over the sample */
+    double worst;               /* the largest of the sample. Grows where forces cancel: judge a method by `share` */
+    double mean_share, share;   /* |a - a_ref| / sum of all |terms|: on average, and the largest */
+    double direction;           /* |a/|a| - a_ref/|a_ref||: the angle between them, in radians where it is small; on average */
+    double length;              /* ||a| - |a_ref|| / |a_ref|, on average */
+    double bias;                /* (|a| - |a_ref|) / |a_ref|, on average: below 0 where forces come out too short */
+} nbody_error;
+
+/* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct sums in double for `samples` bodies,
+   spread over the square, others for each seed (more than n: all). n * samples terms: 64 of 1M bodies cost less than a step. */
+NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error);
+
+/* What the tree of the last evaluation cost. */
+typedef struct nbody_counts {
+    int32_t cells, leaves;
+    int32_t levels;             /* of the deepest leaf, + 1 */
+    int64_t near_terms;         /* bodies on bodies, each with itself too */
+    int64_t far_terms;          /* sources on bodies or nodes, bodies on nodes */
+    int64_t table_terms;        /* sources on nodes by table: a product and a sum per force component */
+} nbody_counts;
+
+/* Counts them, from the walks. O(cells). */
+NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts);
+
+/* The bodies of a simulation, tightly packed; CUDA: device memory. */
+typedef struct nbody_bodies {
+    nbody_real *pos, *vel, *acc;/* [2 n] each */
+    const nbody_real *mass;     /* [n], NULL: all 1 */
+    int32_t n;
+    int32_t fresh;              /* 1: acc belongs to pos. nbody_step sets it; clear it when you changed pos, mass or desc yourself */
+} nbody_bodies;
+
+/* One time step: moves vel and pos by dt, and leaves acc as the integrator left it. LEAPFROG evaluates forces once per step (twice in the
+   first), EULER once. Refusals as nbody_build, before anything moved (LEAPFROG: what is refused for its new positions has drifted). */
+NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
+                                  nbody_integrator integrator);
+
+typedef struct nbody_energies {
+    double kinetic;             /* sum of m v^2 / 2 */
+    double potential;           /* sum of m potential / 2: each pair once */
+    double mass;
+    double momentum[2];         /* sum of m v */
+    double angular;             /* sum of m (x v_y - y v_x) */
+    double centre[2];           /* sum of m pos / mass; 0 without mass */
+} nbody_energies;
+
+/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. */
+NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies);
+
+/* NBODY_OK, or NBODY_INVALID when the structure is damaged: cells and their bodies nested, Morton order, ids each once, `beside` exactly
+   the cells that touch, sources with the mass of their cells, and every pair of leaves counted exactly once. For tests and students. Allocates
+   n bytes. O(n + cells log cells). */
+NBODY_API nbody_result nbody_validate(const nbody *sim);
+
+/* Bytes of memory that it holds. */
+NBODY_API int64_t nbody_bytes(const nbody *sim);
+
+/* Gives the memory back and empties it; an empty one is fine. */
+NBODY_API void nbody_free(nbody *sim);
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
+   NBODY_IMPLEMENTATION and NBODY_CUDA. All pointers d_... are device memory. Nothing here waits for
+   the GPU unless its comment says so; every launch error comes back as NBODY_CUDA_ERROR.
+   ------------------------------------------------------------------------------------------------ */
+
+#ifdef NBODY_CUDA
+
+/* What kernels take by value: an nbody whose arrays lie in device memory. A type of its own, so that host code
+   cannot walk through device pointers by accident. */
+typedef struct nbody_device { nbody sim; } nbody_device;
+
+enum { NBODY_CUDA_SCRATCH = 8 };
+
+typedef struct nbody_cuda {
+    nbody_device device;        /* give this to your kernels */
+    struct CUstream_st *stream; /* of the last call */
+    nbody_block block[NBODY_BLOCKS];         /* device memory: the arrays */
+    nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
+} nbody_cuda;
+
+/* Takes all memory that evaluations over up to n bodies need (with potentials too): after it, they allocate nothing, so that a step can be captured
+   in a CUDA graph. A graph keeps n, desc and addresses: a later call that needs more memory, or another n, makes it stale. */
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream);
+
+/* As the serial ones. Bodies that are not finite are not refused here: forces are then NaN, and nbody_cuda_check tells. */
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n, nbody_real *d_acc, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc, nbody_real *d_potential,
+                                         struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points, size_t stride, int32_t m, nbody_real *d_acc,
+                                            nbody_real *d_potential, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
+                                       nbody_integrator integrator, struct CUstream_st *stream);
+
+/* As nbody_estimate and nbody_energy; d_error and d_energies: one each. */
+NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
+                                           struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
+                                         nbody_energies *d_energies, struct CUstream_st *stream);
+
+/* Waits for the stream and says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first such
+   body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL with `*frame` (may be NULL) saying how many are needed: set desc.max_cells to that. */
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream);
+
+/* Copies everything into a host nbody (its memory reused): evaluated there, walked, counted and validated here. Waits for the stream. */
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, struct CUstream_st *stream);
+
+/* Gives the device memory back, in the order of the stream that it was last used on: that stream must still exist. One nbody_cuda belongs
+   to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
+
+#endif /* NBODY_CUDA */
+
+/* Stop here if you only need the API; the walks are next, and are part of it:
+
+       nbody_far far_cells = nbody_far_of(&sim, cell);          cells that act on `cell` at its own level
+       while (nbody_next_far(&far_cells)) use(far_cells.cell);
+       nbody_near nearby = nbody_near_of(&sim, leaf);            what is left for the bodies of a leaf, once its ancestors are done
+       while (nbody_next_near(&nearby)) use(nearby.cell, nearby.whole);      whole: by its bodies; else by its sources */
+
+/* ------------------------------------------------------------------------------------------------
+   >>numbers: what both sides must round alike
+   ------------------------------------------------------------------------------------------------ */
+
+/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+NBODY_FN nbody_real nbody_i_times(nbody_real a, nbody_real b)
+{
+#if defined(__CUDA_ARCH__) && NBODY_I_REAL_KIND == 1
+    return __fmul_rn(a, b);
+#elif defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+/* The same of doubles: places, scales and sources are computed in double in every build. */
+NBODY_FN double nbody_i_product(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+NBODY_FN int nbody_i_finite(double x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+
+NBODY_FN nbody_real nbody_i_inverse_root(nbody_real u)
+{
+#if NBODY_I_REAL_KIND == 1
+    return 1 / sqrtf(u);
+#else
+    return 1 / sqrt(u);
+#endif
+}
+
+/* 2^e for |e| <= 1022. */
+NBODY_FN double nbody_i_power(int e)
+{
+    double power = 1, base = e < 0 ? 0.5 : 2;
+    int left = e < 0 ? -e : e;
+    for (; left > 0; left /= 2, base *= base)
+        if (left % 2) power *= base;
+    return power;
+}
+
+/* The power of two above x: 2^(e - 1) <= x < 2^e. 1 for 0. */
+NBODY_FN double nbody_i_unit(double x)
+{
+    int e = 0;
+    (void)frexp(x, &e);
+    return x > 0 ? nbody_i_power(e > 1000 ? 1000 : e < -1000 ? -1000 : e) : 1;
+}
+
+/* ln u, for u > 0: both sides need the same bits, and libraries differ. With s = (f - 1) / (f + 1), ln f = 2 (s + s^3/3 + s^5/5 ..),
+   and f = u / 2^e between the roots of 1/2 and 2 has s^2 < 0.03: the next term would be below 1e-17. */
+NBODY_FN double nbody_i_log(double u)
+{
+    int e = 0, power;
+    double const f = frexp(u, &e), up = f < 0.70710678118654752 ? 2 : 1;
+    double const s = (f * up - 1) / (f * up + 1), z = nbody_i_product(s, s);
+    double series = 0;
+    for (power = 23; power > 0; power -= 2) series = nbody_i_product(series, z) + 1.0 / power;
+    return nbody_i_product(e - (up > 1), 0.69314718055994531) + nbody_i_product(2 * s, series);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sums: terms in runs of NBODY_CHUNK, runs without loss
+
+   The thesis saw the length of its forces go wrong as n grew (Kalms section 7.3): a float sum of n terms loses about log2(n) / 2 bits, and
+   more in an unlucky order. Here a plain sum takes 64 terms at most, and what each addition of such a part to the whole rounds away is
+   kept in a second number (Knuth's two-sum, exact): the error stays that of 64 terms, for 1 % of the time.
+   ------------------------------------------------------------------------------------------------ */
+
+enum { NBODY_I_X, NBODY_I_Y, NBODY_I_POTENTIAL, NBODY_I_PARTS };
+
+/* whole + lost is the sum so far, part what comes next. */
+NBODY_FN void nbody_i_carry(nbody_real *part, nbody_real *whole, nbody_real *lost)
+{
+    nbody_real const sum = *whole + *part, seen = sum - *whole;
+    *lost += (*whole - (sum - seen)) + (*part - seen);
+    *whole = sum;
+    *part = 0;
+}
+
+/* Where a force is wanted, and what has been added there. */
+typedef struct nbody_i_target {
+    nbody_real x, y;
+    int32_t place;              /* of the body it is, -1: none */
+    int32_t terms;              /* in `part` */
+    nbody_real part[NBODY_I_PARTS], whole[NBODY_I_PARTS], lost[NBODY_I_PARTS];
+} nbody_i_target;
+
+NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t place)
+{
+    nbody_i_target t;
+    int p;
+    t.x = x;
+    t.y = y;
+    t.place = place;
+    t.terms = 0;
+    for (p = 0; p < NBODY_I_PARTS; p++) t.part[p] = t.whole[p] = t.lost[p] = 0;
+    return t;
+}
+
+NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
+{
+    int p;
+    for (p = 0; p < NBODY_I_PARTS; p++) nbody_i_carry(&t->part[p], &t->whole[p], &t->lost[p]);
+    t->terms = 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>force: what one source does to a target. d = source - target, u = d^2 + softening^2, all in the units of the arrays.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct nbody_i_law {
+    nbody_law law;
+    int softened;               /* desc.softening > 0 */
+    int potential;              /* is it wanted? */
+    nbody_real soften2;         /* softening^2, never so little that 1 / u^(3/2) overflows */
+    nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are logarithms of your lengths */
+} nbody_i_law;
+
+NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
+{
+    nbody_i_law law;
+    law.law = sim->desc.law;
+    law.softened = sim->desc.softening > 0;
+    law.potential = potential;
+    law.soften2 = (nbody_real)sim->frame->soften2;
+    law.log_length = law.law == NBODY_INVERSE && potential ? (nbody_real)nbody_i_log(sim->frame->length) : 0;
+    return law;
+}
+
+/* d times this is the force of unit mass: 1 / d^3 or 1 / d^2 (Kalms equation 5, whose printed sign repels). root: 1 / sqrt(u). */
+NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real root)
+{
+    if (law == NBODY_INVERSE) return 1 / u;
+    return nbody_i_times(root, nbody_i_times(root, root));
+}
+
+/* The potential of unit mass. */
+NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
+{
+    if (law->law == NBODY_INVERSE) return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
+    return -root;
+}
+
+/* Does a source at distance^2 d2 count in the potential? Not a body in its own, and nothing that sits on the target unsoftened. */
+NBODY_FN int nbody_i_counts(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
+
+/* One source and its second moments of mass around itself: what the next term of the Taylor series of the force sees.
+
+       force of m at d + its spread   m g d + g' (2 Q d + trace(Q) d) + 2 g'' (d Q d) d        g as a function of u; Q = (xx xy, xy yy)
+       potential                      m phi + g trace(Q) / 2 + g' (d Q d)                                                              */
+typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
+
+NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx, nbody_real dy, nbody_real u,
+                                  nbody_real g, nbody_real part[NBODY_I_PARTS])
+{
+    int const plane = law->law == NBODY_INVERSE;
+    nbody_real const over = 1 / u;
+    nbody_real const g1 = nbody_i_times(plane ? (nbody_real)-1 : (nbody_real)-1.5, nbody_i_times(g, over));
+    nbody_real const g2 = nbody_i_times(plane ? (nbody_real)-2 : (nbody_real)-2.5, nbody_i_times(g1, over));
+    nbody_real const qx = nbody_i_times(s->xx, dx) + nbody_i_times(s->xy, dy);
+    nbody_real const qy = nbody_i_times(s->xy, dx) + nbody_i_times(s->yy, dy);
+    nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy), trace = s->xx + s->yy;
+    nbody_real const along = nbody_i_times(g1, trace) + nbody_i_times(2 * g2, spread);
+    part[NBODY_I_X] += nbody_i_times(2 * g1, qx) + nbody_i_times(along, dx);
+    part[NBODY_I_Y] += nbody_i_times(2 * g1, qy) + nbody_i_times(along, dy);
+    part[NBODY_I_POTENTIAL] += nbody_i_times(g, trace / 2) + nbody_i_times(g1, spread);
+}
+
+/* Adds one term. */
+NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments, nbody_i_target *t)
+{
+    nbody_real const dx = s->x - t->x, dy = s->y - t->y;
+    nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
+    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root), mg = nbody_i_times(s->m, g);
+    t->part[NBODY_I_X] += nbody_i_times(mg, dx);
+    t->part[NBODY_I_Y] += nbody_i_times(mg, dy);
+    if (law->potential && nbody_i_counts(law, d2, s->place == t->place && s->place >= 0))
+        t->part[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
+    if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->part);
+    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>square: where a body is in the tree
+   ------------------------------------------------------------------------------------------------ */
+
+/* Side of a cell of this level, and how many such sides a unit of length has. */
+NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level) { return frame->edge / (double)(1 << level); }
+NBODY_FN double nbody_i_cells_per_unit(const nbody_frame *frame, int level) { return frame->inverse * (double)(1 << level); }
+
+/* The lower border of column (axis 0) or row (axis 1) `at`. */
+NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, int32_t at)
+{
+    return frame->origin[axis] + nbody_i_product(nbody_i_edge(frame, level), at);
+}
+
+/* Column or row of a coordinate; what lies on or beyond the border goes to the last cell. */
+NBODY_FN int32_t nbody_i_column(const nbody_frame *frame, int level, int axis, nbody_real x)
+{
+    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    int32_t const last = (1 << level) - 1;
+    return at >= last ? last : at > 0 ? (int32_t)at : 0;
+}
+
+/* Where in its cell a coordinate is, 0 .. 1: in double, so that the cells of deep levels lose nothing. */
+NBODY_FN nbody_real nbody_i_within(const nbody_frame *frame, int level, int axis, int32_t column, nbody_real x)
+{
+    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level)) - column;
+    return (nbody_real)(at > 1 ? 1 : at > 0 ? at : 0);
+}
+
+/* Bits of a 16-bit number with a zero between any two. */
+NBODY_FN uint32_t nbody_i_spread(uint32_t v)
+{
+    v = (v | v << 8) & 0x00FF00FFu;
+    v = (v | v << 4) & 0x0F0F0F0Fu;
+    v = (v | v << 2) & 0x33333333u;
+    return (v | v << 1) & 0x55555555u;
+}
+
+/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. */
+NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y) { return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x); }
+
+/* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a number can be. */
+NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2], const double most[2],
+                                double heaviest)
+{
+    double largest = 0, softening;
+    int a;
+    double const wide = most[0] - least[0], high = most[1] - least[1];
+    frame->size = (double)desc->size;
+    frame->fitted = !(desc->size > 0);
+    for (a = 0; a < 2; a++) {
+        frame->min[a] = (double)desc->min[a];
+        if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size)) frame->fitted = 1;
+    }
+    if (frame->fitted) {
+        frame->min[0] = least[0];
+        frame->min[1] = least[1];
+        frame->size = wide > high ? wide : high;
+    }
+    for (a = 0; a < 2; a++) {
+        largest = least[a] < -largest ? -least[a] : largest;
+        largest = most[a] > largest ? most[a] : largest;
+    }
+    if (!(frame->size > 0)) frame->size = largest > 0 ? nbody_i_unit(largest) : 1;
+    if (frame->size > largest) largest = frame->size;
+    frame->length = nbody_i_unit(largest);
+    frame->mass = nbody_i_unit(heaviest);
+    for (a = 0; a < 2; a++) frame->origin[a] = frame->min[a] / frame->length;
+    frame->edge = frame->size / frame->length;
+    frame->inverse = 1 / frame->edge;
+    softening = (double)desc->softening / frame->length;
+    frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
+    return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) && nbody_i_finite(frame->soften2);
+}
+
+/* The caller's numbers of element i. */
+NBODY_FN const nbody_real *nbody_i_at(const nbody_real *data, size_t stride, int32_t i)
+{
+    return (const nbody_real *)(const void *)((const char *)data + stride * (size_t)i);
+}
+
+NBODY_FN nbody_real *nbody_i_to(nbody_real *data, size_t stride, int32_t i)
+{
+    return (nbody_real *)(void *)((char *)data + stride * (size_t)i);
+}
+
+/* The caller's bodies. */
+typedef struct nbody_i_input {
+    const nbody_real *pos, *mass;
+    size_t stride, mass_stride;
+} nbody_i_input;
+
+NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
+{
+    return input->mass ? *nbody_i_at(input->mass, input->mass_stride, i) : (nbody_real)1;
+}
+
+/* A body in the units of the arrays: divisions by powers of two, exact. */
+NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
+
+/* Key of body i: the Morton number of its cell on the last level. */
+NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i, int levels)
+{
+    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+    return nbody_i_code(nbody_i_column(frame, levels - 1, 0, nbody_i_scaled((double)p[0], frame->length)),
+                        nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
+}
+
+/* Body i of yours comes to `place`. */
+NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_t place, int32_t i)
+{
+    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+    sim->id[place] = i;
+    sim->x[place] = nbody_i_scaled((double)p[0], sim->frame->length);
+    sim->y[place] = nbody_i_scaled((double)p[1], sim->frame->length);
+    sim->m[place] = nbody_i_scaled((double)nbody_i_mass(input, i), sim->frame->mass);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>cells: how a level is made from the one above
+   ------------------------------------------------------------------------------------------------ */
+
+/* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end. shift: of the quarter's two bits. */
+NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end, int shift, int32_t begin[5])
+{
+    uint32_t q;
+    begin[0] = first;
+    begin[4] = end;
+    for (q = 1; q < 4; q++) {
+        int32_t low = begin[q - 1], high = end;
+        while (low < high) {
+            int32_t const mid = low + (high - low) / 2;
+            if ((keys[mid] >> shift & 3) < q) low = mid + 1;
+            else high = mid;
+        }
+        begin[q] = low;
+    }
+}
+
+NBODY_FN int nbody_i_divides(const nbody_desc *desc, const nbody_cell *cell)
+{
+    return cell->count > desc->leaf && cell->level < desc->levels - 1;
+}
+
+/* The child in quarter q (bit 0: right, bit 1: up), which holds bodies first .. end - 1. */
+NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first, int32_t end)
+{
+    nbody_cell child;
+    int k;
+    child.x = 2 * parent->x + (q & 1);
+    child.y = 2 * parent->y + (q >> 1);
+    child.first = first;
+    child.count = end - first;
+    child.parent = parent_at;
+    child.child = -1;
+    child.level = (uint8_t)(parent->level + 1);
+    child.children = child.besides = child.unused = 0;
+    for (k = 0; k < 9; k++) child.beside[k] = -1;
+    return child;
+}
+
+NBODY_FN nbody_cell nbody_i_root(int32_t n)
+{
+    nbody_cell above = {0, 0, 0, 0, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, root;
+    root = nbody_i_child(&above, -1, 0, 0, n);
+    root.level = 0;
+    root.besides = 1;
+    root.beside[0] = 0;
+    return root;
+}
+
+/* Do a cell and another of the same or a higher level (a smaller one) have a point in common? */
+NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
+{
+    int const s = little->level - large->level;
+    return little->x >= (large->x << s) - 1 && little->x <= (large->x + 1) << s &&
+           little->y >= (large->y << s) - 1 && little->y <= (large->y + 1) << s;
+}
+
+/* Finds what is beside a cell: of the cells beside its parent, the leaves that touch it, and the children that touch it. */
+NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
+{
+    const nbody_cell *parent = &cells[cell->parent];
+    int k, c, found = 0;
+    for (k = 0; k < parent->besides; k++) {
+        int32_t const at = parent->beside[k];
+        const nbody_cell *around = &cells[at];
+        if (around->child < 0) {
+            if (nbody_i_touch(around, cell)) cell->beside[found++] = at;
+            continue;
+        }
+        for (c = 0; c < around->children; c++)
+            if (nbody_i_touch(&cells[around->child + c], cell)) cell->beside[found++] = around->child + c;
+    }
+    cell->besides = (uint8_t)found;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>walk: which cells act on a cell
+   ------------------------------------------------------------------------------------------------ */
+
+/* Cells that act on a cell at its own level: beside its parent, but not beside itself. See >>how it works. */
+typedef struct nbody_far {
+    int32_t cell;               /* the one found: of the same level, by its sources; or a larger leaf, by its bodies */
+    const nbody_cell *cells;
+    int32_t of;                 /* whom they act on */
+    int32_t k, c;               /* next: child c of the k-th beside the parent */
+} nbody_far;
+
+NBODY_FN nbody_far nbody_far_of(const nbody *sim, int32_t cell)
+{
+    nbody_far walk;
+    walk.cell = -1;
+    walk.cells = sim->cell;
+    walk.of = cell;
+    walk.k = walk.c = 0;
+    return walk;
+}
+
+NBODY_FN int nbody_next_far(nbody_far *walk)
+{
+    const nbody_cell *of = &walk->cells[walk->of], *parent;
+    if (of->parent < 0) return 0;
+    parent = &walk->cells[of->parent];
+    for (; walk->k < parent->besides; walk->k++, walk->c = 0) {
+        int32_t const at = parent->beside[walk->k];
+        const nbody_cell *around = &walk->cells[at];
+        if (around->child < 0) {
+            if (walk->c++ == 0 && !nbody_i_touch(around, of)) {
+                walk->cell = at;
+                return 1;
+            }
+            continue;
+        }
+        while (walk->c < around->children) {
+            walk->cell = around->child + walk->c++;
+            if (!nbody_i_touch(&walk->cells[walk->cell], of)) return 1;
+        }
+    }
+    return 0;
+}
+
+/* What is left for the bodies of a leaf: leaves that touch it, and, inside larger cells that touch it, smaller ones that do not. For a
+   point that is no body, the same from the root. */
+typedef struct nbody_near {
+    int32_t cell;               /* the one found */
+    int32_t whole;              /* 1: body by body; 0: it is far enough for its sources */
+    const nbody *sim;
+    int32_t of;                 /* the leaf, -1: a point */
+    nbody_real x, y;            /* the point */
+    int32_t k;                  /* the walk is below the k-th cell beside the leaf */
+    int32_t at;                 /* next, -1: done */
+} nbody_near;
+
+NBODY_FN nbody_near nbody_near_of(const nbody *sim, int32_t leaf)
+{
+    nbody_near walk;
+    walk.cell = -1;
+    walk.whole = 0;
+    walk.sim = sim;
+    walk.of = leaf;
+    walk.x = walk.y = 0;
+    walk.k = 0;
+    walk.at = sim->cell[leaf].beside[0];
+    return walk;
+}
+
+/* The point is in the units of the arrays. */
+NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y)
+{
+    nbody_near walk;
+    walk.cell = -1;
+    walk.whole = 0;
+    walk.sim = sim;
+    walk.of = -1;
+    walk.x = x;
+    walk.y = y;
+    walk.k = 0;
+    walk.at = 0;
+    return walk;
+}
+
+/* Column of a point that may lie anywhere, in cells of this level; -2 and less to the left of all. */
+NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axis, nbody_real x)
+{
+    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    int32_t const cells = 1 << level;
+    if (at >= cells + 2) return cells + 2;
+    return at >= 0 ? (int32_t)at : at >= -1 ? -1 : -3;
+}
+
+/* Is a cell too close to act by its sources? Levels 0 and 1 have none. */
+NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
+{
+    int32_t x, y;
+    if (cell->level < 2) return 1;
+    if (walk->of >= 0) {
+        const nbody_cell *leaf = &walk->sim->cell[walk->of];
+        return cell->level < leaf->level ? nbody_i_touch(cell, leaf) : nbody_i_touch(leaf, cell);
+    }
+    x = nbody_i_any_column(walk->sim->frame, cell->level, 0, walk->x);
+    y = nbody_i_any_column(walk->sim->frame, cell->level, 1, walk->y);
+    return cell->x >= x - 1 && cell->x <= x + 1 && cell->y >= y - 1 && cell->y <= y + 1;
+}
+
+/* The cell where the walk goes on when it is done with all below walk->at: the next sibling, or that of an ancestor. */
+NBODY_FN void nbody_i_step_over(nbody_near *walk)
+{
+    const nbody_cell *cells = walk->sim->cell;
+    int32_t const top = walk->of >= 0 ? cells[walk->of].beside[walk->k] : 0;
+    while (walk->at != top) {
+        const nbody_cell *parent = &cells[cells[walk->at].parent];
+        if (walk->at + 1 < parent->child + parent->children) {
+            walk->at++;
+            return;
+        }
+        walk->at = cells[walk->at].parent;
+    }
+    walk->k++;
+    walk->at = walk->of >= 0 && walk->k < cells[walk->of].besides ? cells[walk->of].beside[walk->k] : -1;
+}
+
+NBODY_FN int nbody_next_near(nbody_near *walk)
+{
+    while (walk->at >= 0) {
+        const nbody_cell *cell = &walk->sim->cell[walk->at];
+        int const close = nbody_i_close(walk, cell);
+        if (close && cell->child >= 0) {
+            walk->at = cell->child;
+            continue;
+        }
+        walk->cell = walk->at;
+        walk->whole = close;
+        nbody_i_step_over(walk);
+        return 1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>runs: the sources by which a cell acts, one after the other in memory
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct nbody_i_run {
+    const nbody_real *x, *y, *m;        /* x NULL: points of the rule in the cell at corner */
+    const nbody_real *xx, *xy, *yy;     /* second moments, NULL: none */
+    nbody_real corner[2], edge;
+    int32_t count;
+    int32_t place;                      /* of the first, where they are bodies; else -1 */
+} nbody_i_run;
+
+NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t count)
+{
+    nbody_i_run run;
+    run.x = sim->x + first;
+    run.y = sim->y + first;
+    run.m = sim->m + first;
+    run.xx = run.xy = run.yy = NULL;
+    run.corner[0] = run.corner[1] = run.edge = 0;
+    run.count = count;
+    run.place = first;
+    return run;
+}
+
+/* Do the bodies of a cell act themselves, though it is far? Leaves with MASS_CENTRES (Kalms section 5.6.3: real particles on the last level),
+   and where they are fewer than the sources. */
+NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
+{
+    return cell->child < 0 && (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
+}
+
+NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    nbody_i_run run = nbody_i_bodies(sim, 0, 0);
+    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    run.x = centres ? sim->vx + first : NULL;
+    run.y = centres ? sim->vy + first : NULL;
+    run.m = sim->vm + first;
+    if (sim->vxx) {
+        run.xx = sim->vxx + first;
+        run.xy = sim->vxy + first;
+        run.yy = sim->vyy + first;
+    }
+    run.corner[0] = (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    run.corner[1] = (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
+    run.count = centres ? sim->made[at] : sim->per_cell;
+    run.place = -1;
+    return run;
+}
+
+/* What a far cell acts by, on a cell of this level (on bodies: its own level). A larger leaf is too near for its sources. */
+NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    if (cell->level < level || nbody_i_acts_by_bodies(sim, cell)) return nbody_i_bodies(sim, cell->first, cell->count);
+    return nbody_i_virtual(sim, at);
+}
+
+NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *run, int32_t s)
+{
+    nbody_i_source source;
+    int const side = sim->rule.side;
+    source.x = run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y = run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.m = run->m[s];
+    source.xx = run->xx ? run->xx[s] : 0;
+    source.xy = run->xx ? run->xy[s] : 0;
+    source.yy = run->xx ? run->yy[s] : 0;
+    source.place = run->place < 0 ? -1 : run->place + s;
+    return source;
+}
+
+/* All of a run on one target. */
+NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, nbody_i_target *t)
+{
+    int32_t s;
+    for (s = 0; s < run->count; s++) {
+        nbody_i_source const source = nbody_i_source_of(sim, run, s);
+        nbody_i_add(law, &source, run->xx != NULL, t);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>rule: interpolation between nodes
+
+   Kalms places 8 x 8 nodes evenly in a cell, at (i + 1/2) / 8, and takes the 2 x 2 around a body (section 5.6.4); between the outer nodes and
+   the border the line goes on. The nodes are a cell's own: those of the next cell have seen other far cells.
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct nbody_i_stencil {
+    int32_t first;
+    nbody_real weight[NBODY_MAX_ORDER]; /* of nodes first .. first + rule.stencil - 1 */
+} nbody_i_stencil;
+
+/* Chebyshev: weight i is the polynomial that is 1 at t[i] and 0 at all other nodes, as the product of what lies left and right of i. */
+NBODY_FN void nbody_i_polynomials(const nbody_rule *rule, nbody_real u, nbody_real weight[NBODY_MAX_ORDER])
+{
+    nbody_real left = 1, right = 1;
+    int i;
+    for (i = 0; i < rule->side; i++) {
+        weight[i] = nbody_i_times(left, rule->scale[i]);
+        left = nbody_i_times(left, u - rule->t[i]);
+    }
+    for (i = rule->side - 1; i >= 0; i--) {
+        weight[i] = nbody_i_times(weight[i], right);
+        right = nbody_i_times(right, u - rule->t[i]);
+    }
+}
+
+/* u: 0 .. 1 within the cell. */
+NBODY_FN nbody_i_stencil nbody_i_stencil_at(const nbody_rule *rule, nbody_real u)
+{
+    nbody_i_stencil stencil;
+    stencil.first = 0;
+    if (rule->linear) {
+        nbody_real const s = nbody_i_times(u, (nbody_real)rule->side) - (nbody_real)0.5;
+        int32_t const last = rule->side - 2;
+        stencil.first = s >= (nbody_real)last ? last : s > 0 ? (int32_t)s : 0;
+        stencil.weight[1] = s - (nbody_real)stencil.first;
+        stencil.weight[0] = 1 - stencil.weight[1];
+    } else nbody_i_polynomials(rule, u, stencil.weight);
+    return stencil;
+}
+
+/* The value between nodes: rows first, then across them. */
+NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx, const nbody_i_stencil *sy,
+                                    const nbody_real *value)
+{
+    nbody_real sum = 0;
+    int i, j;
+    for (j = 0; j < rule->stencil; j++) {
+        const nbody_real *row = value + (sy->first + j) * rule->side + sx->first;
+        nbody_real along = 0;
+        for (i = 0; i < rule->stencil; i++) along += nbody_i_times(sx->weight[i], row[i]);
+        sum += nbody_i_times(sy->weight[j], along);
+    }
+    return sum;
+}
+
+/* What far cells do to a body of this leaf, by the leaf's nodes. */
+NBODY_FN void nbody_i_feel_nodes(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    size_t const first = (size_t)at * (size_t)sim->nodes;
+    nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
+    nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
+    t->part[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
+    t->part[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
+    if (potential) t->part[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
+    nbody_i_carry_target(t);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>up: the sources of a cell
+   ------------------------------------------------------------------------------------------------ */
+
+/* Sums of one sub-cell. Lengths are from the corner of the cell. */
+typedef struct nbody_i_heap { double m, mx, my, mxx, mxy, myy; } nbody_i_heap;
+
+NBODY_FN void nbody_i_clear_heap(nbody_i_heap *heap) { heap->m = heap->mx = heap->my = heap->mxx = heap->mxy = heap->myy = 0; }
+
+/* Adds a body, or a source of a child with its own moments. */
+NBODY_FN void nbody_i_heap_up(nbody_i_heap *heap, double x, double y, const nbody_i_source *s)
+{
+    double const m = (double)s->m, mx = nbody_i_product(m, x), my = nbody_i_product(m, y);
+    heap->m += m;
+    heap->mx += mx;
+    heap->my += my;
+    heap->mxx += nbody_i_product(mx, x) + (double)s->xx;
+    heap->mxy += nbody_i_product(mx, y) + (double)s->xy;
+    heap->myy += nbody_i_product(my, y) + (double)s->yy;
+}
+
+/* The virtual particle of a sub-cell (Kalms section 5.6.1): its mass at its centre of mass, source number `at` of all. */
+NBODY_FN void nbody_i_store_heap(const nbody *sim, const nbody_i_heap *heap, double corner_x, double corner_y, size_t at)
+{
+    double const x = heap->mx / heap->m, y = heap->my / heap->m;
+    sim->vx[at] = (nbody_real)(corner_x + x);
+    sim->vy[at] = (nbody_real)(corner_y + y);
+    sim->vm[at] = (nbody_real)heap->m;
+    if (!sim->vxx) return;
+    sim->vxx[at] = (nbody_real)(heap->mxx - nbody_i_product(heap->mx, x));
+    sim->vxy[at] = (nbody_real)(heap->mxy - nbody_i_product(heap->mx, y));
+    sim->vyy[at] = (nbody_real)(heap->myy - nbody_i_product(heap->my, y));
+}
+
+/* What a child gives to its parent's sub-cells: its bodies if it is a leaf, else its own sources. */
+NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
+{
+    const nbody_cell *cell = &sim->cell[child];
+    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_virtual(sim, child);
+}
+
+/* Number of sub-cells of one side that lie left of a point: its sub-cell's column. `from_corner` is its distance to the cell's corner. */
+NBODY_FN int nbody_i_subcell(double from_corner, double subcells_per_unit, int subcells)
+{
+    double const at = nbody_i_product(from_corner, subcells_per_unit);
+    return at >= subcells - 1 ? subcells - 1 : at > 0 ? (int)at : 0;
+}
+
+/* The cell's lower left corner, and sub-cells per unit of length. */
+typedef struct nbody_i_sieve { double x, y, per_unit; int subcells; } nbody_i_sieve;
+
+NBODY_FN nbody_i_sieve nbody_i_sieve_of(const nbody *sim, const nbody_cell *cell)
+{
+    nbody_i_sieve sieve;
+    sieve.x = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    sieve.y = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    sieve.subcells = sim->desc.subcells;
+    sieve.per_unit = nbody_i_cells_per_unit(sim->frame, cell->level) * sieve.subcells;
+    return sieve;
+}
+
+NBODY_FN int nbody_i_sieve_point(const nbody_i_sieve *sieve, nbody_real x, nbody_real y)
+{
+    return nbody_i_subcell((double)x - sieve->x, sieve->per_unit, sieve->subcells) +
+           nbody_i_subcell((double)y - sieve->y, sieve->per_unit, sieve->subcells) * sieve->subcells;
+}
+
+/* The sums of one sub-cell, from all that the children give. */
+NBODY_FN nbody_i_heap nbody_i_subcell_heap(const nbody *sim, const nbody_cell *cell, int subcell)
+{
+    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
+    nbody_i_heap heap;
+    int c;
+    int32_t s;
+    nbody_i_clear_heap(&heap);
+    for (c = 0; c < cell->children; c++) {
+        nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
+        for (s = 0; s < run.count; s++) {
+            nbody_i_source const source = nbody_i_source_of(sim, &run, s);
+            if (nbody_i_sieve_point(&sieve, source.x, source.y) != subcell) continue;
+            nbody_i_heap_up(&heap, (double)source.x - sieve.x, (double)source.y - sieve.y, &source);
+        }
+    }
+    return heap;
+}
+
+/* CHEBYSHEV, a leaf: the mass at point (i, j), each body's share being the weight that the point has in an interpolation at the body. */
+NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell, int i, int j)
+{
+    double sum = 0;
+    int32_t b;
+    for (b = cell->first; b < cell->first + cell->count; b++) {
+        nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+        sum += nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
+    }
+    return sum;
+}
+
+/* CHEBYSHEV: what one child hands up to its parent's point (i, j), by the weights of >>rule read the other way. */
+NBODY_FN nbody_real nbody_i_mass_of_child(const nbody *sim, int32_t child, int i, int j)
+{
+    const nbody_cell *cell = &sim->cell[child];
+    const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
+    nbody_real sum = 0;
+    int a, b;
+    for (b = 0; b < sim->rule.side; b++) {
+        nbody_real along = 0;
+        for (a = 0; a < sim->rule.side; a++)
+            along += nbody_i_times(sim->rule.to_child[cell->x & 1][a][i], mass[a + b * sim->rule.side]);
+        sum += nbody_i_times(sim->rule.to_child[cell->y & 1][b][j], along);
+    }
+    return sum;
+}
+
+NBODY_FN nbody_real nbody_i_point_mass(const nbody *sim, const nbody_cell *cell, int i, int j)
+{
+    nbody_real sum = 0;
+    int c;
+    if (cell->child < 0) return (nbody_real)nbody_i_mass_of_bodies(sim, cell, i, j);
+    for (c = 0; c < cell->children; c++) sum += nbody_i_mass_of_child(sim, cell->child + c, i, j);
+    return sum;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>table: CHEBYSHEV sources on CHEBYSHEV nodes
+
+   Source b of a cell and node a of another, (dx, dy) cells apart, lie at the same distance in every such pair of cells on a level: what
+   unit mass at b does to a is computed once, for the 40 offsets that occur. Without softening one table does for all levels: forces scale
+   with a power of the cells' side. [level][offset][x, y, potential][b][a], rows padded to whole vectors.
+   ------------------------------------------------------------------------------------------------ */
+
+enum { NBODY_I_OFFSETS = 49, NBODY_I_LANES = 16 }; /* -3 .. 3 in both directions; targets that the serial code takes at once */
+
+NBODY_FN int32_t nbody_i_row(const nbody *sim) { return (sim->nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES; }
+
+NBODY_FN size_t nbody_i_table_level(const nbody *sim)
+{
+    return (size_t)NBODY_I_OFFSETS * (size_t)sim->per_cell * NBODY_I_PARTS * (size_t)nbody_i_row(sim);
+}
+
+/* Is one table enough for all levels? */
+NBODY_FN int nbody_i_scale_free(const nbody_i_law *law) { return !law->softened && !(law->law == NBODY_INVERSE && law->potential); }
+
+/* The rows of all sources of a cell, for nodes of another `offset` away. */
+NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, const nbody_i_law *law, int level, int offset, int part)
+{
+    size_t const rows = (size_t)((offset * NBODY_I_PARTS + part) * sim->per_cell) * (size_t)nbody_i_row(sim);
+    return sim->table + rows + (nbody_i_scale_free(law) ? 0 : nbody_i_table_level(sim) * (size_t)level);
+}
+
+NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
+{
+    return (source->y - target->y + 3) * 7 + source->x - target->x + 3;
+}
+
+/* One entry in double: edge = side of the cells, log_length and soften2 as in the law. */
+NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge, int offset, int32_t b, int32_t a,
+                                  double entry[NBODY_I_PARTS])
+{
+    int const side = sim->rule.side;
+    double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] - (double)sim->rule.t[a % side]);
+    double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] - (double)sim->rule.t[a / side]);
+    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + (law->softened ? sim->frame->soften2 : 0);
+    double const root = 1 / sqrt(u), over = 1 / u;
+    double const g = law->law == NBODY_INVERSE ? over : nbody_i_product(root, over);
+    entry[NBODY_I_X] = nbody_i_product(g, dx);
+    entry[NBODY_I_Y] = nbody_i_product(g, dy);
+    entry[NBODY_I_POTENTIAL] = -root;
+    if (law->law == NBODY_INVERSE)
+        entry[NBODY_I_POTENTIAL] = law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
+}
+
+/* Do offsets of both at most 1 occur? No: such cells touch. */
+NBODY_FN int nbody_i_offset_is_far(int offset)
+{
+    int const x = offset % 7 - 3, y = offset / 7 - 3;
+    return x < -1 || x > 1 || y < -1 || y > 1;
+}
+
+/* Fills the entries of one offset, source and node, for one level; edge 1 where the table is scale-free. */
+NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t b, int32_t a)
+{
+    int const scale_free = nbody_i_scale_free(law);
+    double const edge = scale_free ? 1 : nbody_i_edge(sim->frame, level);
+    double entry[NBODY_I_PARTS] = {0, 0, 0};
+    int p;
+    if (a < sim->nodes && nbody_i_offset_is_far(offset)) nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
+    for (p = 0; p < NBODY_I_PARTS; p++)
+        nbody_i_table_rows(sim, law, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
+}
+
+/* What the entries are multiplied by on a level: forces, and the potential. */
+NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int level, nbody_real scale[NBODY_I_PARTS])
+{
+    double const over = 1 / nbody_i_edge(sim->frame, level);
+    double const force = law->law == NBODY_INVERSE ? over : nbody_i_product(over, over);
+    int const scale_free = nbody_i_scale_free(law);
+    scale[NBODY_I_X] = scale[NBODY_I_Y] = scale_free ? (nbody_real)force : 1;
+    scale[NBODY_I_POTENTIAL] = scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>down: the nodes of a cell
+   ------------------------------------------------------------------------------------------------ */
+
+/* Does a far cell act on nodes by the table? */
+NBODY_FN int nbody_i_by_table(const nbody *sim, const nbody_cell *source, const nbody_cell *target)
+{
+    return sim->desc.sources == NBODY_CHEBYSHEV && source->level == target->level;
+}
+
+/* What the cell's parent has felt, at node a of the cell. Cells of level 2 have no far cells above them. */
+NBODY_FN nbody_real nbody_i_feel_parent(const nbody *sim, const nbody_cell *cell, int32_t a, const nbody_real *nodes)
+{
+    int const side = sim->rule.side;
+    const nbody_real *value = nodes + (size_t)cell->parent * (size_t)sim->nodes;
+    const nbody_real *wx = sim->rule.to_child[cell->x & 1][a % side], *wy = sim->rule.to_child[cell->y & 1][a / side];
+    nbody_real sum = 0;
+    int i, j;
+    for (j = 0; j < side; j++) {
+        nbody_real along = 0;
+        for (i = 0; i < side; i++) along += nbody_i_times(wx[i], value[i + j * side]);
+        sum += nbody_i_times(wy[j], along);
+    }
+    return sum;
+}
+
+NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_real const edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
+    int const side = sim->rule.side;
+    return nbody_i_target_at(
+        (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) + nbody_i_times(edge, sim->rule.t[a % side]),
+        (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) + nbody_i_times(edge, sim->rule.t[a / side]), -1);
+}
+
+/* The far cells that act by the table, by their offset; -1: none there. So they are added in the same order for all cells. */
+typedef struct nbody_i_around { int32_t source[NBODY_I_OFFSETS]; } nbody_i_around;
+
+NBODY_FN void nbody_i_clear_around(nbody_i_around *around)
+{
+    int offset;
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) around->source[offset] = -1;
+}
+
+/* Sums of the table are scaled when they are carried. */
+NBODY_FN void nbody_i_carry_table(nbody_i_target *t, const nbody_real scale[NBODY_I_PARTS])
+{
+    int p;
+    for (p = 0; p < NBODY_I_PARTS; p++) t->part[p] = nbody_i_times(t->part[p], scale[p]);
+    nbody_i_carry_target(t);
+}
+
+/* The cells around on node a. */
+NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int level, const nbody_i_around *around, int32_t a,
+                                nbody_i_target *t)
+{
+    nbody_real scale[NBODY_I_PARTS];
+    int offset, p;
+    int32_t b;
+    nbody_i_table_scale(sim, law, level, scale);
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        const nbody_real *mass = sim->vm + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) * (size_t)sim->per_cell;
+        if (around->source[offset] < 0) continue;
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+            const nbody_real *row = nbody_i_table_rows(sim, law, level, offset, p) + a;
+            for (b = 0; b < sim->per_cell; b++) t->part[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
+        }
+        t->terms += sim->per_cell;
+        if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
+    }
+    nbody_i_carry_table(t, scale);
+}
+
+/* Node a of a cell: what the parent felt, then the far cells of this level (Kalms section 5.6.6, step 3). */
+NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_target t = nbody_i_node(sim, at, a);
+    nbody_far walk = nbody_far_of(sim, at);
+    nbody_i_around around;
+    nbody_i_clear_around(&around);
+    if (cell->level > 2) {
+        t.part[NBODY_I_X] = nbody_i_feel_parent(sim, cell, a, sim->fx);
+        t.part[NBODY_I_Y] = nbody_i_feel_parent(sim, cell, a, sim->fy);
+        if (law->potential) t.part[NBODY_I_POTENTIAL] = nbody_i_feel_parent(sim, cell, a, sim->fp);
+        nbody_i_carry_target(&t);
+    }
+    while (nbody_next_far(&walk)) {
+        const nbody_cell *source = &sim->cell[walk.cell];
+        if (nbody_i_by_table(sim, source, cell)) around.source[nbody_i_offset(source, cell)] = walk.cell;
+        else {
+            nbody_i_run const run = nbody_i_run_of(sim, walk.cell, cell->level);
+            nbody_i_add_run(sim, law, &run, &t);
+        }
+    }
+    nbody_i_carry_target(&t);
+    if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_add_table(sim, law, cell->level, &around, a, &t);
+    return t;
+}
+
+NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, const nbody_i_target *t)
+{
+    size_t const to = (size_t)at * (size_t)sim->nodes + (size_t)a;
+    sim->fx[to] = t->whole[NBODY_I_X] + t->lost[NBODY_I_X];
+    sim->fy[to] = t->whole[NBODY_I_Y] + t->lost[NBODY_I_Y];
+    if (law->potential) sim->fp[to] = t->whole[NBODY_I_POTENTIAL] + t->lost[NBODY_I_POTENTIAL];
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>bodies: the force on one body
+   ------------------------------------------------------------------------------------------------ */
+
+/* VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down (Kalms section 5.6.3, step 3). */
+NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_target *t)
+{
+    int const levels = sim->cell[leaf].level;
+    int level, up;
+    for (level = 2; level <= levels; level++) {
+        int32_t cell = leaf;
+        nbody_far walk;
+        for (up = levels; up > level; up--) cell = sim->cell[cell].parent;
+        walk = nbody_far_of(sim, cell);
+        while (nbody_next_far(&walk)) {
+            nbody_i_run const run = nbody_i_run_of(sim, walk.cell, level);
+            nbody_i_add_run(sim, law, &run, t);
+        }
+    }
+}
+
+NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
+{
+    const nbody_cell *cell = &sim->cell[walk->cell];
+    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_run_of(sim, walk->cell, cell->level);
+}
+
+NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk, nbody_i_target *t)
+{
+    while (nbody_next_near(&walk)) {
+        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_add_run(sim, law, &run, t);
+    }
+}
+
+/* All that acts on a body. leaf -1: the direct sum. */
+NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t place)
+{
+    nbody_i_target t = nbody_i_target_at(sim->x[place], sim->y[place], place);
+    if (leaf < 0) {
+        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
+        nbody_i_add_run(sim, law, &run, &t);
+    } else {
+        if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far(sim, law, leaf, &t);
+        else if (sim->cell[leaf].level >= 2) nbody_i_feel_nodes(sim, leaf, law->potential, &t);
+        nbody_i_add_near(sim, law, nbody_near_of(sim, leaf), &t);
+    }
+    nbody_i_carry_target(&t);
+    return t;
+}
+
+/* A point that is no body. */
+NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x, nbody_real y)
+{
+    nbody_i_target t = nbody_i_target_at(x, y, -1);
+    if (sim->cell) nbody_i_add_near(sim, law, nbody_near_point(sim, x, y), &t);
+    else {
+        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
+        nbody_i_add_run(sim, law, &run, &t);
+    }
+    nbody_i_carry_target(&t);
+    return t;
+}
+
+/* From the units of the arrays to yours. */
+typedef struct nbody_i_outcome {
+    nbody_real *acc, *potential; /* NULL: not wanted */
+    size_t acc_stride;
+} nbody_i_outcome;
+
+NBODY_FN double nbody_i_force_unit(const nbody *sim)
+{
+    double const f = (double)sim->desc.gravity * sim->frame->mass / sim->frame->length;
+    return sim->desc.law == NBODY_INVERSE ? f : f / sim->frame->length;
+}
+
+NBODY_FN double nbody_i_potential_unit(const nbody *sim)
+{
+    double const p = (double)sim->desc.gravity * sim->frame->mass;
+    return sim->desc.law == NBODY_INVERSE ? p : p / sim->frame->length;
+}
+
+NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i, const nbody_real whole[NBODY_I_PARTS],
+                            const nbody_real lost[NBODY_I_PARTS])
+{
+    double const force = nbody_i_force_unit(sim);
+    if (out->acc) {
+        nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
+        acc[0] = (nbody_real)nbody_i_product((double)whole[NBODY_I_X] + (double)lost[NBODY_I_X], force);
+        acc[1] = (nbody_real)nbody_i_product((double)whole[NBODY_I_Y] + (double)lost[NBODY_I_Y], force);
+    }
+    if (out->potential)
+        out->potential[i] = (nbody_real)nbody_i_product(
+            (double)whole[NBODY_I_POTENTIAL] + (double)lost[NBODY_I_POTENTIAL], nbody_i_potential_unit(sim));
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>estimate: one sample
+   ------------------------------------------------------------------------------------------------ */
+
+/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays. */
+typedef struct nbody_i_exact { double x, y, all; } nbody_i_exact;
+
+NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
+{
+    double const dx = (double)sim->x[from] - (double)sim->x[place], dy = (double)sim->y[from] - (double)sim->y[place];
+    double const d2 = dx * dx + dy * dy, u = d2 + sim->frame->soften2;
+    double const g = (double)sim->m[from] / (sim->desc.law == NBODY_INVERSE ? u : u * sqrt(u));
+    sum->x += g * dx;
+    sum->y += g * dy;
+    sum->all += (g < 0 ? -g : g) * sqrt(d2);
+}
+
+/* The place of sample k: evenly through the tree's order, from a start that the seed moves. */
+NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed, int32_t k)
+{
+    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
+    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
+}
+
+/* One sample's errors; nbody_i_finish_error makes averages of their sums. */
+NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place, const nbody_i_exact *exact)
+{
+    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0};
+    const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
+    double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit, all = exact->all * (unit < 0 ? -unit : unit);
+    double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
+    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay), right = sqrt(x * x + y * y);
+    e.samples = 1;
+    if (all > 0) e.mean_share = e.share = error / all;
+    if (right > 0) {
+        double const ux = length > 0 ? ax / length : 0, uy = length > 0 ? ay / length : 0;
+        e.mean = e.worst = error / right;
+        e.bias = (length - right) / right;
+        e.length = e.bias < 0 ? -e.bias : e.bias;
+        e.direction = sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
+    } else if (error > 0) e.mean = e.worst = 1; /* a force where there is none */
+    return e;
+}
+
+NBODY_FN void nbody_i_add_error(nbody_error *sum, const nbody_error *e)
+{
+    sum->samples += e->samples;
+    sum->mean += e->mean;
+    sum->mean_share += e->mean_share;
+    sum->direction += e->direction;
+    sum->length += e->length;
+    sum->bias += e->bias;
+    if (!(e->worst <= sum->worst)) sum->worst = e->worst;   /* a NaN stays */
+    if (!(e->share <= sum->share)) sum->share = e->share;
+}
+
+NBODY_FN void nbody_i_finish_error(nbody_error *sum)
+{
+    double const over = sum->samples > 0 ? 1.0 / sum->samples : 0;
+    sum->mean *= over;
+    sum->mean_share *= over;
+    sum->direction *= over;
+    sum->length *= over;
+    sum->bias *= over;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>step: one body's motion and energy
+   ------------------------------------------------------------------------------------------------ */
+
+/* Element e (of 2 n) of a kick, v += a dt, and of a drift, p += v dt (Kalms equations 7 and 8). */
+NBODY_FN void nbody_i_kick(const nbody_bodies *bodies, size_t e, nbody_real dt)
+{
+    bodies->vel[e] += nbody_i_times(bodies->acc[e], dt);
+}
+
+NBODY_FN void nbody_i_drift(const nbody_bodies *bodies, size_t e, nbody_real dt)
+{
+    bodies->pos[e] += nbody_i_times(bodies->vel[e], dt);
+}
+
+enum { NBODY_I_SUMS = 8 }; /* as many doubles as a nbody_energies has */
+
+/* What body i adds to the energies; the centre still times the mass. */
+NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential, int32_t i, double sum[NBODY_I_SUMS])
+{
+    size_t const e = 2 * (size_t)i;
+    double const m = bodies->mass ? (double)bodies->mass[i] : 1;
+    double const x = (double)bodies->pos[e], y = (double)bodies->pos[e + 1];
+    double const vx = (double)bodies->vel[e], vy = (double)bodies->vel[e + 1];
+    sum[0] += m * (vx * vx + vy * vy) / 2;
+    sum[1] += potential ? m * (double)potential[i] / 2 : 0;
+    sum[2] += m;
+    sum[3] += m * vx;
+    sum[4] += m * vy;
+    sum[5] += m * (x * vy - y * vx);
+    sum[6] += m * x;
+    sum[7] += m * y;
+}
+
+NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energies *energies)
+{
+    double const mass = sum[2];
+    energies->kinetic = sum[0];
+    energies->potential = sum[1];
+    energies->mass = mass;
+    energies->momentum[0] = sum[3];
+    energies->momentum[1] = sum[4];
+    energies->angular = sum[5];
+    energies->centre[0] = mass < 0 || mass > 0 ? sum[6] / mass : 0;
+    energies->centre[1] = mass < 0 || mass > 0 ? sum[7] / mass : 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* NBODY_H */
+
+/* ================================================================================================
+   The serial implementation
+   ================================================================================================ */
+
+#if defined(NBODY_IMPLEMENTATION) && !defined(NBODY_IMPLEMENTATION_DONE)
+#define NBODY_IMPLEMENTATION_DONE
+
+#include <stdlib.h>
+#include <string.h>
+
+#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) && !defined(__CUDA_ARCH__)
+#include <immintrin.h>
+#define NBODY_I_X86 1
+#elif defined(__aarch64__) && defined(__ARM_NEON) && !defined(__TINYC__)
+#include <arm_neon.h>
+#define NBODY_I_NEON 1
+#endif
+
+/* Loops over the lanes are turned into vector instructions as they stand; gcc 12 would unroll them first, and then not see it. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define NBODY_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define NBODY_I_KEEP_LOOP
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define NBODY_I_INLINE static inline __attribute__((always_inline))
+#else
+#define NBODY_I_INLINE static inline
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NBODY_I_TEXT(code, text) text,
+
+NBODY_API int nbody_version(void) { return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH; }
+
+NBODY_API const char *nbody_result_text(nbody_result result)
+{
+    static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
+    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result : NBODY_RESULT_COUNT];
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory: blocks that grow and are kept
+   ------------------------------------------------------------------------------------------------ */
+
+/* WORK: keys and ids of the sort. */
+enum { NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE, NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK };
+enum { NBODY_I_N_MAX = 0x40000000 - 512 };
+
+static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
+{
+    return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
+}
+
+static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, size_t bytes)
+{
+    if (memory && allocator->free) allocator->free(memory, bytes, allocator->user);
+    else free(memory);
+}
+
+/* Makes a block of at least `bytes`, keeping the first `keep` bytes of what it holds. */
+static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t keep)
+{
+    nbody_block *block = &sim->block[which];
+    void *memory;
+    if (bytes <= block->bytes) return NBODY_OK;
+    if (keep == 0) { /* nothing in it is worth a copy: so it need not be there beside the new one */
+        nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
+        block->memory = NULL;
+        block->bytes = 0;
+    }
+    memory = nbody_i_alloc(&sim->desc.allocator, bytes);
+    if (!memory) return NBODY_OUT_OF_MEMORY;
+    if (keep > 0) memcpy(memory, block->memory, keep);
+    if (keep > 0) nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
+    block->memory = memory;
+    block->bytes = bytes;
+    return (uintptr_t)memory % 16 == 0 ? NBODY_OK : NBODY_BAD_ALLOCATOR;
+}
+
+/* count * width bytes, 0 if that is more than a size can say. */
+static size_t nbody_i_bytes(size_t count, size_t width) { return count <= SIZE_MAX / 2 / width ? count * width : 0; }
+
+static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width)
+{
+    size_t const bytes = nbody_i_bytes(count, width);
+    return bytes || count == 0 ? nbody_i_grow(sim, which, bytes, 0) : NBODY_OUT_OF_MEMORY;
+}
+
+/* Bytes of a body's four arrays. */
+enum { NBODY_I_BODY = sizeof(int32_t) + 3 * sizeof(nbody_real) };
+
+/* Points the bodies' arrays into their block, reals first: they are the wider ones. */
+static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
+{
+    sim->x = (nbody_real *)memory;
+    sim->y = sim->x + room;
+    sim->m = sim->y + room;
+    sim->id = (int32_t *)(void *)(sim->m + room);
+}
+
+static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n)
+{
+    int const tree = sim->desc.method != NBODY_DIRECT;
+    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0);
+    if (result == NBODY_OK) result = nbody_i_grow_array(sim, NBODY_I_BODIES, (size_t)n, NBODY_I_BODY);
+    if (result == NBODY_OK && tree) result = nbody_i_grow_array(sim, NBODY_I_WORK, (size_t)n, 4 * sizeof(uint32_t));
+    if (result != NBODY_OK) return result;
+    sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
+    memset(sim->frame, 0, sizeof *sim->frame);
+    nbody_i_bind_bodies(sim, sim->block[NBODY_I_BODIES].memory, n);
+    return NBODY_OK;
+}
+
+/* Arrays of sources per cell: of CHEBYSHEV masses alone. */
+static int nbody_i_source_arrays(const nbody_desc *desc)
+{
+    if (desc->sources == NBODY_CHEBYSHEV) return 1;
+    return desc->method == NBODY_VIRTUAL_PARTICLES && desc->order == 2 ? 6 : 3;
+}
+
+/* `cells`: that have sources. */
+static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t cells)
+{
+    size_t const step = cells * (size_t)sim->per_cell;
+    int const arrays = nbody_i_source_arrays(&sim->desc);
+    sim->vm = (nbody_real *)sources;
+    sim->vx = arrays > 1 ? sim->vm + step : NULL;
+    sim->vy = arrays > 1 ? sim->vm + 2 * step : NULL;
+    sim->vxx = arrays > 3 ? sim->vm + 3 * step : NULL;
+    sim->vxy = arrays > 3 ? sim->vm + 4 * step : NULL;
+    sim->vyy = arrays > 3 ? sim->vm + 5 * step : NULL;
+    sim->made = arrays > 1 ? (int32_t *)made : NULL;
+}
+
+/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they come last. */
+static nbody_result nbody_i_prepare_sources(nbody *sim)
+{
+    int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
+    size_t const width = (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width);
+    if (result == NBODY_OK && centres) result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t));
+    if (result == NBODY_OK) nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory, cells);
+    return result;
+}
+
+static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int potential)
+{
+    size_t const step = cells * (size_t)sim->nodes;
+    sim->fx = sim->nodes > 0 ? (nbody_real *)memory : NULL;
+    sim->fy = sim->nodes > 0 ? sim->fx + step : NULL;
+    sim->fp = sim->nodes > 0 && potential ? sim->fx + 2 * step : NULL;
+}
+
+static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential)
+{
+    size_t const cells = (size_t)sim->frame->cells, width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
+    nbody_result result = sim->nodes > 0 ? nbody_i_grow_array(sim, NBODY_I_NODES, cells, width) : NBODY_OK;
+    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV)
+        result = nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_level(sim), sizeof(nbody_real));
+    if (result != NBODY_OK) return result;
+    nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
+    sim->table = sim->desc.sources == NBODY_CHEBYSHEV ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
+    return NBODY_OK;
+}
+
+NBODY_API int64_t nbody_bytes(const nbody *sim)
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; sim && b < NBODY_BLOCKS; b++) bytes += (int64_t)sim->block[b].bytes;
+    return bytes;
+}
+
+NBODY_API void nbody_free(nbody *sim)
+{
+    int b;
+    if (!sim) return;
+    for (b = 0; b < NBODY_BLOCKS; b++) nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
+    memset(sim, 0, sizeof *sim);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>resolve: defaults, and what can be refused before a body is read
+   ------------------------------------------------------------------------------------------------ */
+
+/* Below so many bodies the direct sum is the faster one: see the bench's group `methods`. */
+enum { NBODY_I_FEW = 1024 };
+
+/* A cell is divided above so many bodies, where a tree adapts. Measured: the bench's group `leaf`. */
+static int32_t nbody_i_default_leaf(const nbody_desc *desc)
+{
+    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 32;
+    if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
+    return desc->order <= 4 ? 48 : desc->order <= 6 ? 96 : 160;
+}
+
+static void nbody_i_default_options(nbody_desc *desc, int32_t n)
+{
+    if (desc->method == NBODY_AUTO) desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
+    if (desc->sources == NBODY_SOURCES_AUTO)
+        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
+    if (desc->subcells == 0) desc->subcells = 8;
+    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity)) desc->gravity = 1;
+    if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
+    if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
+}
+
+static nbody_result nbody_i_check_options(const nbody_desc *desc)
+{
+    int const nodes = desc->method == NBODY_FORCE_NODES, tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
+    if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
+    if ((int)desc->law < 0 || desc->law > NBODY_INVERSE) return NBODY_BAD_OPTION;
+    if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
+    if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
+    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2))) return NBODY_BAD_OPTION;
+    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1)) return NBODY_BAD_OPTION;
+    if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
+    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 || desc->max_cells < 0) return NBODY_BAD_LEVELS;
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
+{
+    if (!nbody_i_finite((double)desc->gravity)) return NBODY_BAD_NUMBER;
+    if (!nbody_i_finite((double)desc->softening) || desc->softening < 0) return NBODY_BAD_NUMBER;
+    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1])) return NBODY_BAD_SQUARE;
+    if (!nbody_i_finite((double)desc->size) || desc->size < 0) return NBODY_BAD_SQUARE;
+    if (desc->mass_stride % sizeof(nbody_real) != 0) return NBODY_BAD_ARGUMENT;
+    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real)) return NBODY_BAD_ARGUMENT;
+    if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
+    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
+    return NBODY_OK;
+}
+
+/* Levels of a tree whose leaves hold from `most` / 4 to `most` bodies, were they evenly spread. */
+static int32_t nbody_i_even_levels(int32_t n, int32_t most)
+{
+    int32_t levels = 1;
+    int64_t cells = 1;
+    for (; levels < NBODY_MAX_LEVELS && n > cells * most; cells *= 4) levels++;
+    return levels;
+}
+
+/* How much deeper than that a tree that adapts may grow where bodies crowd: a side of 1/32. */
+enum { NBODY_I_DEEPER = 5 };
+
+NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
+{
+    nbody_result result;
+    if (!out) return NBODY_BAD_ARGUMENT;
+    if (desc) *out = *desc;
+    else memset(out, 0, sizeof *out);
+    nbody_i_default_options(out, n);
+    result = nbody_i_check_options(out);
+    if (result == NBODY_OK) result = nbody_i_check_numbers(out);
+    if (result != NBODY_OK || out->levels > 0) return result;
+    if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
+    out->levels = nbody_i_even_levels(n, out->leaf) + NBODY_I_DEEPER;
+    if (out->levels > NBODY_MAX_LEVELS) out->levels = NBODY_MAX_LEVELS;
+    return NBODY_OK;
+}
+
+NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
+{
+    nbody_desc resolved;
+    if (nbody_defaults(&resolved, desc, n) != NBODY_OK) return 1;
+    return nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
+}
+
+/* cos of 0 .. pi / 2. The nodes must be the same bits everywhere, and libraries differ. */
+static double nbody_i_cosine(double angle)
+{
+    double sum = 0;
+    int k;
+    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
+    return 1 - sum;
+}
+
+/* Node i of `side`, 0 .. 1. */
+static double nbody_i_node_at(int linear, int side, int i)
+{
+    double const pi = 3.14159265358979324;
+    if (linear) return (i + 0.5) / side;
+    if (2 * i + 1 > side) return 1 - nbody_i_node_at(linear, side, side - 1 - i);
+    return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
+}
+
+/* The nodes, and the weights between a parent's and a child's. */
+static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
+{
+    int i, j, bit;
+    memset(rule, 0, sizeof *rule);
+    rule->linear = linear;
+    rule->side = side;
+    rule->stencil = linear ? 2 : side;
+    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)nbody_i_node_at(linear, side, i);
+    for (i = 0; i < side; i++) {
+        double product = 1;
+        for (j = 0; j < side; j++) if (j != i) product *= (double)rule->t[i] - (double)rule->t[j];
+        rule->scale[i] = (nbody_real)(1 / product);
+    }
+    for (bit = 0; bit < 2; bit++)
+        for (i = 0; i < side; i++) {
+            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[i]) / 2);
+            for (j = 0; j < rule->stencil; j++) rule->to_child[bit][i][s.first + j] = s.weight[j];
+        }
+}
+
+/* Nothing is built; memory and desc stay. */
+static void nbody_i_make_empty(nbody *sim)
+{
+    sim->n = 0;
+    sim->frame = NULL;
+    sim->id = sim->made = NULL;
+    sim->cell = NULL;
+    sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
+    sim->fx = sim->fy = sim->fp = sim->table = NULL;
+    sim->bad_id = -1;
+    sim->cuda_error = 0;
+}
+
+/* Empties it and takes over a checked desc. */
+static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
+{
+    nbody_desc given;
+    nbody_result const result = nbody_defaults(&given, desc, n);
+    nbody_allocator const *had = &sim->desc.allocator;
+    int const linear = given.order == 1;
+    nbody_i_make_empty(sim);
+    if (result != NBODY_OK) return result;
+    if (nbody_bytes(sim) > 0 &&
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        return NBODY_BAD_ALLOCATOR;
+    sim->desc = given;
+    sim->nodes = 0;
+    if (given.method == NBODY_FORCE_NODES) {
+        int const side = linear ? 8 : given.order;
+        sim->nodes = side * side;
+        if (sim->rule.side != side || sim->rule.linear != linear) {
+            nbody_i_make_rule(&sim->rule, linear, side);
+            sim->table_kind = 0;
+        }
+    }
+    sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
+    return NBODY_OK;
+}
+
+/* stride in bytes, 0 replaced; 0 if it is not one. */
+static size_t nbody_i_stride(size_t stride, int numbers)
+{
+    size_t const tight = (size_t)numbers * sizeof(nbody_real);
+    if (stride == 0) return tight;
+    return stride >= tight && stride % sizeof(nbody_real) == 0 ? stride : 0;
+}
+
+static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
+{
+    if (n < 0 || (n > 0 && !input->pos) || input->stride == 0) return NBODY_BAD_ARGUMENT;
+    return n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
+}
+
+static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride, const nbody_real *mass)
+{
+    nbody_i_input input;
+    input.pos = pos;
+    input.mass = mass;
+    input.stride = nbody_i_stride(stride, 2);
+    input.mass_stride = desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real);
+    return input;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>square
+   ------------------------------------------------------------------------------------------------ */
+
+/* Bounds of all bodies and their largest |mass|, and the first bad one. */
+typedef struct nbody_i_bounds { double least[2], most[2], heaviest; } nbody_i_bounds;
+
+static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n, nbody_i_bounds *bounds)
+{
+    int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    int32_t i;
+    int a;
+    memset(bounds, 0, sizeof *bounds);
+    for (i = 0; i < n; i++) {
+        const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
+        sim->bad_id = i;
+        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m)) return NBODY_NOT_FINITE;
+        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
+        if (weight > bounds->heaviest) bounds->heaviest = weight;
+        for (a = 0; a < 2; a++) {
+            double const x = (double)p[a];
+            if (i == 0 || x < bounds->least[a]) bounds->least[a] = x;
+            if (i == 0 || x > bounds->most[a]) bounds->most[a] = x;
+        }
+    }
+    sim->bad_id = -1;
+    return NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: bodies by the Morton number of their last cell, equal ones as they came
+   ------------------------------------------------------------------------------------------------ */
+
+/* One pass over 8 bits of the keys, from a to b. 0: all keys have the same, and nothing was moved. */
+static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b, uint32_t *id_b, int32_t n, int shift)
+{
+    int32_t place[256], i, at = 0;
+    int d;
+    memset(place, 0, sizeof place);
+    for (i = 0; i < n; i++) place[key_a[i] >> shift & 255]++;
+    if (place[key_a[0] >> shift & 255] == n) return 0;
+    for (d = 0; d < 256; d++) {
+        int32_t const count = place[d];
+        place[d] = at;
+        at += count;
+    }
+    for (i = 0; i < n; i++) {
+        int32_t const to = place[key_a[i] >> shift & 255]++;
+        key_b[to] = key_a[i];
+        id_b[to] = id_a[i];
+    }
+    return 1;
+}
+
+/* Sorts, places the bodies, and returns their keys in order. */
+static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
+{
+    int32_t const n = sim->n;
+    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n, *spare_id = spare_key + n;
+    int shift;
+    int32_t i;
+    for (i = 0; i < n; i++) {
+        key[i] = nbody_i_key(sim->frame, input, i, sim->desc.levels);
+        id[i] = (uint32_t)i;
+    }
+    for (shift = 0; shift < 2 * (sim->desc.levels - 1); shift += 8) {
+        uint32_t *const had_key = key, *const had_id = id;
+        if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
+        key = spare_key;
+        id = spare_id;
+        spare_key = had_key;
+        spare_id = had_id;
+    }
+    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, (int32_t)id[i]);
+    return key;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>cells: level by level, from the root down (Kalms section 5.3)
+   ------------------------------------------------------------------------------------------------ */
+
+/* Room for 4 children of each cell of a level. */
+static nbody_result nbody_i_make_room(nbody *sim, int32_t level_cells)
+{
+    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
+    size_t const wanted = ((size_t)sim->frame->cells + 4 * (size_t)level_cells) * sizeof(nbody_cell);
+    nbody_result result = NBODY_OK;
+    if (wanted > sim->block[NBODY_I_CELLS].bytes) result = nbody_i_grow(sim, NBODY_I_CELLS, wanted + wanted / 4, have);
+    sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
+    return result;
+}
+
+/* Divides one cell; its children come behind all others. */
+static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at)
+{
+    nbody_cell *cell = &sim->cell[at];
+    int32_t begin[5];
+    int q;
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count, 2 * (sim->desc.levels - 2 - cell->level), begin);
+    cell->child = sim->frame->cells;
+    for (q = 0; q < 4; q++) {
+        if (begin[q] == begin[q + 1]) continue;
+        sim->cell[sim->frame->cells++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+        cell->children++;
+    }
+}
+
+static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
+{
+    nbody_frame *frame = sim->frame;
+    int32_t c, first = 0, end = 1;
+    nbody_result result = nbody_i_make_room(sim, 1);
+    if (result != NBODY_OK) return result;
+    sim->cell[0] = nbody_i_root(sim->n);
+    frame->cells = frame->levels = 1;
+    frame->level_first[1] = 1;
+    while (result == NBODY_OK && end > first) {
+        result = nbody_i_make_room(sim, end - first);
+        if (result != NBODY_OK) return result;
+        for (c = first; c < end; c++) if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
+        first = end;
+        end = frame->cells;
+        for (c = first; c < end; c++) nbody_i_find_beside(sim->cell, &sim->cell[c]);
+        if (end > first) frame->level_first[++frame->levels] = end;
+    }
+    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
+    frame->cells_needed = frame->cells;
+    for (c = 0; c < frame->cells; c++)
+        if (sim->cell[c].child < 0) frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    return NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>up: sources, from the last level to level 2 (Kalms section 5.6.3, step 2)
+   ------------------------------------------------------------------------------------------------ */
+
+static void nbody_i_make_centres(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
+    nbody_i_heap heap[64];
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    int c, k;
+    int32_t s;
+    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_heap(&heap[k]);
+    for (c = 0; c < cell->children; c++) {
+        nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
+        for (s = 0; s < run.count; s++) {
+            nbody_i_source const source = nbody_i_source_of(sim, &run, s);
+            nbody_i_heap_up(&heap[nbody_i_sieve_point(&sieve, source.x, source.y)], (double)source.x - sieve.x,
+                            (double)source.y - sieve.y, &source);
+        }
+    }
+    sim->made[at] = 0;
+    for (k = 0; k < sim->per_cell; k++)
+        if (heap[k].m > 0) nbody_i_store_heap(sim, &heap[k], sieve.x, sieve.y, first + (size_t)sim->made[at]++);
+}
+
+/* The Chebyshev masses of a leaf: as nbody_i_mass_of_bodies for all points at once. */
+static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    double mass[NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+    int const side = sim->rule.side;
+    int32_t b;
+    int i, j;
+    for (i = 0; i < sim->per_cell; i++) mass[i] = 0;
+    for (b = cell->first; b < cell->first + cell->count; b++) {
+        nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+        for (j = 0; j < side; j++)
+            for (i = 0; i < side; i++) mass[i + j * side] += (double)sim->m[b] * (double)(sx.weight[i] * sy.weight[j]);
+    }
+    for (i = 0; i < sim->per_cell; i++) sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[i];
+}
+
+/* The sum over a child's rows is the same for all j: made once. Else as nbody_i_mass_of_child. */
+static void nbody_i_hand_up(nbody *sim, int32_t child, nbody_real *to)
+{
+    const nbody_cell *cell = &sim->cell[child];
+    const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
+    int const side = sim->rule.side;
+    nbody_real along[NBODY_MAX_ORDER][NBODY_MAX_ORDER];
+    int a, b, i, j;
+    for (b = 0; b < side; b++) {
+        for (i = 0; i < side; i++) along[b][i] = 0;
+        for (a = 0; a < side; a++)
+            for (i = 0; i < side; i++) along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
+    }
+    for (j = 0; j < side; j++)
+        for (i = 0; i < side; i++) {
+            nbody_real sum = 0;
+            for (b = 0; b < side; b++) sum += sim->rule.to_child[cell->y & 1][b][j] * along[b][i];
+            to[i + j * side] += sum;
+        }
+}
+
+static void nbody_i_make_masses(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_real *to = sim->vm + (size_t)at * (size_t)sim->per_cell;
+    int i, c;
+    if (cell->child < 0) {
+        nbody_i_make_leaf_masses(sim, at);
+        return;
+    }
+    for (i = 0; i < sim->per_cell; i++) to[i] = 0;
+    for (c = 0; c < cell->children; c++) nbody_i_hand_up(sim, cell->child + c, to);
+}
+
+static void nbody_i_make_sources(nbody *sim)
+{
+    int level;
+    int32_t c;
+    for (level = sim->frame->levels - 1; level >= 2; level--)
+        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++) {
+            if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_make_masses(sim, c);
+            else if (sim->cell[c].child >= 0) nbody_i_make_centres(sim, c);
+            else if (level < sim->frame->levels - 1) sim->made[c] = 0;
+        }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>lanes: 16 targets at once
+
+   The same sums as nbody_i_add, target by target, bit for bit; the loops over the lanes become vector instructions (16 lanes: gcc makes
+   poor code of 8, and 32 do not fit the registers).
+   ------------------------------------------------------------------------------------------------ */
+
+typedef struct nbody_i_lanes {
+    nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES];
+    int32_t place[NBODY_I_LANES];
+    int32_t terms;
+    nbody_real part[NBODY_I_PARTS][NBODY_I_LANES], whole[NBODY_I_PARTS][NBODY_I_LANES], lost[NBODY_I_PARTS][NBODY_I_LANES];
+} nbody_i_lanes;
+
+/* root[k] = 1 / sqrt(u[k]). Written for the processor, because a compiler may not turn sqrt() into vectors: it could set errno. The plain
+   form gives the same bits, 4 times slower. */
+NBODY_I_INLINE void nbody_i_inverse_roots(nbody_real *root, const nbody_real *u)
+{
+    int k;
+#if defined(NBODY_I_X86) && defined(__AVX512F__) && NBODY_I_REAL_KIND == 1
+    for (k = 0; k < NBODY_I_LANES; k += 16)
+        _mm512_storeu_ps(root + k, _mm512_div_ps(_mm512_set1_ps(1), _mm512_sqrt_ps(_mm512_loadu_ps(u + k))));
+#elif defined(NBODY_I_X86) && defined(__AVX__) && NBODY_I_REAL_KIND == 1
+    for (k = 0; k < NBODY_I_LANES; k += 8)
+        _mm256_storeu_ps(root + k, _mm256_div_ps(_mm256_set1_ps(1), _mm256_sqrt_ps(_mm256_loadu_ps(u + k))));
+#elif defined(NBODY_I_X86) && NBODY_I_REAL_KIND == 1
+    for (k = 0; k < NBODY_I_LANES; k += 4)
+        _mm_storeu_ps(root + k, _mm_div_ps(_mm_set1_ps(1), _mm_sqrt_ps(_mm_loadu_ps(u + k))));
+#elif defined(NBODY_I_X86) && defined(__AVX512F__)
+    for (k = 0; k < NBODY_I_LANES; k += 8)
+        _mm512_storeu_pd(root + k, _mm512_div_pd(_mm512_set1_pd(1), _mm512_sqrt_pd(_mm512_loadu_pd(u + k))));
+#elif defined(NBODY_I_X86) && defined(__AVX__)
+    for (k = 0; k < NBODY_I_LANES; k += 4)
+        _mm256_storeu_pd(root + k, _mm256_div_pd(_mm256_set1_pd(1), _mm256_sqrt_pd(_mm256_loadu_pd(u + k))));
+#elif defined(NBODY_I_X86)
+    for (k = 0; k < NBODY_I_LANES; k += 2)
+        _mm_storeu_pd(root + k, _mm_div_pd(_mm_set1_pd(1), _mm_sqrt_pd(_mm_loadu_pd(u + k))));
+#elif defined(NBODY_I_NEON) && NBODY_I_REAL_KIND == 1
+    for (k = 0; k < NBODY_I_LANES; k += 4) vst1q_f32(root + k, vdivq_f32(vdupq_n_f32(1), vsqrtq_f32(vld1q_f32(u + k))));
+#elif defined(NBODY_I_NEON)
+    for (k = 0; k < NBODY_I_LANES; k += 2) vst1q_f64(root + k, vdivq_f64(vdupq_n_f64(1), vsqrtq_f64(vld1q_f64(u + k))));
+#else
+    for (k = 0; k < NBODY_I_LANES; k++) root[k] = nbody_i_inverse_root(u[k]);
+#endif
+}
+
+static void nbody_i_clear_lanes(nbody_i_lanes *lanes) { memset(lanes, 0, sizeof *lanes); }
+
+static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
+{
+    int k, p;
+    for (p = 0; p < NBODY_I_PARTS; p++)
+        for (k = 0; k < NBODY_I_LANES; k++) nbody_i_carry(&lanes->part[p][k], &lanes->whole[p][k], &lanes->lost[p][k]);
+    lanes->terms = 0;
+}
+
+/* A stretch of a run, without moments: what nearly all time goes into. law and potential are constants where this is called. */
+NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, int potential, const nbody_i_run *run, int32_t first,
+                                        int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
+    nbody_real const soften2 = is->soften2;
+    int32_t s;
+    int k;
+    memcpy(x, lanes->part[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->part[NBODY_I_Y], sizeof y);
+    memcpy(phi, lanes->part[NBODY_I_POTENTIAL], sizeof phi);
+    for (s = first; s < end; s++) {
+        nbody_real const sx = run->x[s], sy = run->y[s], m = run->m[s];
+        int32_t const self = run->place < 0 ? -2 : run->place + s;
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
+            d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
+            u[k] = d2[k] + soften2;
+        }
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(root, u);
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
+            nbody_real const mg = nbody_i_times(m, nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]));
+            x[k] += nbody_i_times(mg, dx);
+            y[k] += nbody_i_times(mg, dy);
+        }
+        if (!potential) continue;
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            int const counts = is->softened ? lanes->place[k] != self : d2[k] > 0;
+            phi[k] += counts ? nbody_i_times(m, -root[k]) : 0;
+        }
+    }
+    memcpy(lanes->part[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->part[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->part[NBODY_I_POTENTIAL], phi, sizeof phi);
+}
+
+/* The same with everything, lane by lane through the text of one target. */
+static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
+                                 nbody_i_lanes *lanes)
+{
+    int32_t s;
+    int k, p;
+    for (s = first; s < end; s++) {
+        nbody_i_source const source = nbody_i_source_of(sim, run, s);
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
+            for (p = 0; p < NBODY_I_PARTS; p++) t.part[p] = lanes->part[p][k];
+            nbody_i_add(law, &source, run->xx != NULL, &t);
+            for (p = 0; p < NBODY_I_PARTS; p++) lanes->part[p][k] = t.part[p];
+        }
+    }
+}
+
+/* A stretch of a run, by the quickest way that can do it. */
+static void nbody_i_lanes_stretch(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
+                                  nbody_i_lanes *lanes)
+{
+    int const plain = run->x && !run->xx;
+    if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
+        nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
+    else if (plain && law->law == NBODY_INVERSE_SQUARE) nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
+    else if (plain && !law->potential) nbody_i_lanes_plain(law, NBODY_INVERSE, 0, run, first, end, lanes);
+    else nbody_i_lanes_fields(sim, law, run, first, end, lanes);
+}
+
+/* All of a run on all lanes, a carry after every 64 terms. */
+static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, nbody_i_lanes *lanes)
+{
+    int32_t s = 0;
+    while (s < run->count) {
+        int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s, take = left < room ? left : room;
+        nbody_i_lanes_stretch(sim, law, run, s, s + take, lanes);
+        s += take;
+        lanes->terms += take;
+        if (lanes->terms == NBODY_CHUNK) nbody_i_carry_lanes(lanes);
+    }
+}
+
+/* A cell's sources on 16 nodes of another, from node a on. */
+static void nbody_i_lanes_table(const nbody *sim, const nbody_real *rows, const nbody_real *mass, nbody_real sum[NBODY_I_LANES])
+{
+    nbody_real at[NBODY_I_LANES];
+    int32_t const step = nbody_i_row(sim);
+    int32_t b;
+    int k;
+    memcpy(at, sum, sizeof at);
+    for (b = 0; b < sim->per_cell; b++, rows += step) {
+        nbody_real const m = mass[b];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) at[k] += nbody_i_times(rows[k], m);
+    }
+    memcpy(sum, at, sizeof at);
+}
+
+static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real scale[NBODY_I_PARTS])
+{
+    int k, p;
+    for (p = 0; p < NBODY_I_PARTS; p++)
+        for (k = 0; k < NBODY_I_LANES; k++) lanes->part[p][k] = nbody_i_times(lanes->part[p][k], scale[p]);
+    nbody_i_carry_lanes(lanes);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>down: nodes, from level 2 to the last (Kalms section 5.6.6, step 3)
+   ------------------------------------------------------------------------------------------------ */
+
+/* What `table` would hold for this law: 0 is nothing worth keeping. */
+static int nbody_i_kind_of_table(const nbody_i_law *law)
+{
+    return nbody_i_scale_free(law) ? 1 + 2 * (law->law == NBODY_INVERSE) : 0;
+}
+
+static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    int offset;
+    int32_t a, b;
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        if (!nbody_i_offset_is_far(offset)) continue;
+        for (b = 0; b < sim->per_cell; b++)
+            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_entry(sim, law, level, offset, b, a);
+    }
+}
+
+/* Makes `table` fit a level: one that is scale-free stays for the life of the nbody. */
+static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    int const kind = nbody_i_kind_of_table(law);
+    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
+    if (kind == 0) sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory - nbody_i_table_level(sim) * (size_t)level;
+    nbody_i_fill_table(sim, law, level);
+    sim->table_kind = kind;
+}
+
+/* Cells of a level whose nodes are made together, so that the table of one offset is read once for all of them: at order 8 one offset has
+   32 KB, all have 1.3 MB. On the stack: 60 KB, 115 KB for double. */
+enum { NBODY_I_BATCH = 8, NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES };
+
+typedef struct nbody_i_batch {
+    int32_t first, count;                   /* cells */
+    nbody_i_around around[NBODY_I_BATCH];
+    nbody_i_lanes lanes[NBODY_I_BATCH][NBODY_I_NODE_LANES];
+} nbody_i_batch;
+
+/* 16 nodes of a cell, or what is left of them: where they are, and what the parent felt there. */
+static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, nbody_i_lanes *lanes)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    int32_t const count = sim->nodes - a < NBODY_I_LANES ? sim->nodes - a : NBODY_I_LANES;
+    int32_t k;
+    nbody_i_clear_lanes(lanes);
+    for (k = 0; k < NBODY_I_LANES; k++) {
+        nbody_i_target const t = nbody_i_node(sim, at, a + (k < count ? k : 0));
+        lanes->x[k] = t.x;
+        lanes->y[k] = t.y;
+        lanes->place[k] = -1;
+        if (cell->level == 2 || k >= count) continue;
+        lanes->part[NBODY_I_X][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fx);
+        lanes->part[NBODY_I_Y][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fy);
+        if (law->potential) lanes->part[NBODY_I_POTENTIAL][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fp);
+    }
+    nbody_i_carry_lanes(lanes);
+}
+
+/* All that is not done by the table; the rest is noted in `around`. */
+static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, nbody_i_around *around, nbody_i_lanes *lanes)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_far walk = nbody_far_of(sim, at);
+    int32_t a;
+    nbody_i_clear_around(around);
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
+    while (nbody_next_far(&walk)) {
+        const nbody_cell *source = &sim->cell[walk.cell];
+        nbody_i_run run;
+        if (nbody_i_by_table(sim, source, cell)) {
+            around->source[nbody_i_offset(source, cell)] = walk.cell;
+            continue;
+        }
+        run = nbody_i_run_of(sim, walk.cell, cell->level);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
+    }
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
+}
+
+/* The cells at one offset, on all nodes of one cell. */
+static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t from,
+                               const nbody_real scale[NBODY_I_PARTS], nbody_i_lanes *lanes)
+{
+    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
+    int32_t a;
+    int p;
+    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+        const nbody_real *rows = nbody_i_table_rows(sim, law, level, offset, p);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].part[p]);
+    }
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
+        nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
+        group->terms += sim->per_cell;
+        if (group->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(group, scale);
+    }
+}
+
+static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int level, nbody_i_batch *batch)
+{
+    nbody_real scale[NBODY_I_PARTS];
+    int offset;
+    int32_t c, a;
+    nbody_i_table_scale(sim, law, level, scale);
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
+        for (c = 0; c < batch->count; c++) {
+            int32_t const from = batch->around[c].source[offset];
+            if (from >= 0) nbody_i_add_offset(sim, law, level, offset, from, scale, batch->lanes[c]);
+        }
+    for (c = 0; c < batch->count; c++)
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
+}
+
+static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, const nbody_i_lanes *lanes)
+{
+    int32_t a;
+    int p;
+    for (a = 0; a < sim->nodes; a++) {
+        const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
+        nbody_i_target t;
+        for (p = 0; p < NBODY_I_PARTS; p++) {
+            t.whole[p] = group->whole[p][a % NBODY_I_LANES];
+            t.lost[p] = group->lost[p][a % NBODY_I_LANES];
+        }
+        nbody_i_store_node(sim, law, at, a, &t);
+    }
+}
+
+static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int level, nbody_i_batch *batch)
+{
+    int32_t c;
+    for (c = 0; c < batch->count; c++) nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
+    if (sim->table) nbody_i_add_tables(sim, law, level, batch);
+    for (c = 0; c < batch->count; c++) nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
+}
+
+static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
+{
+    nbody_i_batch batch;
+    int level;
+    for (level = 2; level < sim->frame->levels; level++) {
+        int32_t const end = sim->frame->level_first[level + 1];
+        nbody_i_ready_table(sim, law, level);
+        for (batch.first = sim->frame->level_first[level]; batch.first < end; batch.first += NBODY_I_BATCH) {
+            batch.count = end - batch.first < NBODY_I_BATCH ? end - batch.first : NBODY_I_BATCH;
+            nbody_i_make_nodes_of(sim, law, level, &batch);
+        }
+    }
+    if (sim->table) sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>bodies: forces, 16 bodies of a leaf at a time
+   ------------------------------------------------------------------------------------------------ */
+
+/* Bodies first .. first + count - 1; lanes that are left over repeat the first, and are not stored. */
+static void nbody_i_load_lanes(const nbody *sim, int32_t first, int32_t count, nbody_i_lanes *lanes)
+{
+    int32_t k;
+    nbody_i_clear_lanes(lanes);
+    for (k = 0; k < NBODY_I_LANES; k++) {
+        int32_t const place = first + (k < count ? k : 0);
+        lanes->x[k] = sim->x[place];
+        lanes->y[k] = sim->y[place];
+        lanes->place[k] = place;
+    }
+}
+
+static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first, int32_t count, nbody_i_lanes *lanes)
+{
+    int32_t k;
+    nbody_i_carry_lanes(lanes);
+    for (k = 0; k < count; k++) {
+        nbody_real whole[NBODY_I_PARTS], lost[NBODY_I_PARTS];
+        int p;
+        for (p = 0; p < NBODY_I_PARTS; p++) {
+            whole[p] = lanes->whole[p][k];
+            lost[p] = lanes->lost[p][k];
+        }
+        nbody_i_store(sim, out, sim->id[first + k], whole, lost);
+    }
+}
+
+/* VIRTUAL_PARTICLES: the far cells of the leaf and of its ancestors, as nbody_i_add_far. */
+static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_lanes *lanes)
+{
+    int const levels = sim->cell[leaf].level;
+    int level, up;
+    for (level = 2; level <= levels; level++) {
+        int32_t cell = leaf;
+        nbody_far walk;
+        for (up = levels; up > level; up--) cell = sim->cell[cell].parent;
+        walk = nbody_far_of(sim, cell);
+        while (nbody_next_far(&walk)) {
+            nbody_i_run const run = nbody_i_run_of(sim, walk.cell, level);
+            nbody_i_lanes_run(sim, law, &run, lanes);
+        }
+    }
+}
+
+/* FORCE_NODES: what the leaf's nodes felt. */
+static void nbody_i_lanes_feel(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count, nbody_i_lanes *lanes)
+{
+    int32_t k;
+    int p;
+    for (k = 0; k < count; k++) {
+        nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
+        nbody_i_feel_nodes(sim, leaf, law->potential, &t);
+        for (p = 0; p < NBODY_I_PARTS; p++) {
+            lanes->whole[p][k] = t.whole[p];
+            lanes->lost[p][k] = t.lost[p];
+        }
+    }
+}
+
+static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out, int32_t leaf)
+{
+    const nbody_cell *cell = &sim->cell[leaf];
+    nbody_i_lanes lanes;
+    int32_t k;
+    for (k = 0; k < cell->count; k += NBODY_I_LANES) {
+        int32_t const first = cell->first + k, count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
+        nbody_near walk = nbody_near_of(sim, leaf);
+        nbody_i_load_lanes(sim, first, count, &lanes);
+        if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
+        else if (cell->level >= 2) nbody_i_lanes_feel(sim, law, leaf, count, &lanes);
+        while (nbody_next_near(&walk)) {
+            nbody_i_run const run = nbody_i_near_run(sim, &walk);
+            nbody_i_lanes_run(sim, law, &run, &lanes);
+        }
+        nbody_i_store_lanes(sim, out, first, count, &lanes);
+    }
+}
+
+static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+{
+    int32_t c;
+    for (c = 0; c < sim->frame->cells; c++) if (sim->cell[c].child < 0) nbody_i_make_forces_of(sim, law, out, c);
+}
+
+/* NBODY_DIRECT (Kalms section 3.1.1). */
+static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+{
+    nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
+    nbody_i_lanes lanes;
+    int32_t first;
+    for (first = 0; first < sim->n; first += NBODY_I_LANES) {
+        int32_t const count = sim->n - first < NBODY_I_LANES ? sim->n - first : NBODY_I_LANES;
+        nbody_i_load_lanes(sim, first, count, &lanes);
+        nbody_i_lanes_run(sim, law, &all, &lanes);
+        nbody_i_store_lanes(sim, out, first, count, &lanes);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>api
+   ------------------------------------------------------------------------------------------------ */
+
+/* The tree of n > 0 bodies. */
+static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
+{
+    nbody_result const result = nbody_i_make_cells(sim, nbody_i_sort(sim, input));
+    if (result != NBODY_OK) return result;
+    if (nbody_i_prepare_sources(sim) != NBODY_OK) return NBODY_OUT_OF_MEMORY;
+    nbody_i_make_sources(sim);
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
+{
+    nbody_i_bounds bounds;
+    int32_t i;
+    nbody_result result = nbody_i_measure(sim, input, n, &bounds);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n);
+    if (result != NBODY_OK) return result;
+    sim->n = n;
+    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest)) return NBODY_TOO_LARGE;
+    if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
+    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
+    return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                   const nbody_real *mass, int32_t n)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    nbody_result result;
+    int32_t bad;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    result = nbody_i_check_input(&input, n);
+    if (result == NBODY_OK) result = nbody_i_begin(sim, desc, n);
+    if (result == NBODY_OK) result = nbody_i_build(sim, &input, n);
+    if (result == NBODY_OK) return NBODY_OK;
+    bad = sim->bad_id;
+    nbody_i_make_empty(sim);
+    sim->bad_id = bad;
+    return result;
+}
+
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                    const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential)
+{
+    nbody_result result = nbody_build(sim, desc, pos, stride, mass, n);
+    nbody_i_outcome out;
+    nbody_i_law law;
+    if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
+    out.acc = acc;
+    out.potential = potential;
+    out.acc_stride = sim->desc.acc_stride;
+    law = nbody_i_law_of(sim, potential != NULL);
+    if (!sim->cell) {
+        nbody_i_make_direct(sim, &law, &out);
+        return NBODY_OK;
+    }
+    result = nbody_i_prepare_nodes(sim, law.potential);
+    if (result != NBODY_OK) {
+        nbody_i_make_empty(sim);
+        return result;
+    }
+    if (sim->nodes > 0) nbody_i_make_nodes(sim, &law);
+    nbody_i_make_forces(sim, &law, &out);
+    return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                           const nbody_real *mass, int32_t n, nbody_real *acc)
+{
+    if (n > 0 && !acc) {
+        if (sim) nbody_i_make_empty(sim);
+        return NBODY_BAD_ARGUMENT;
+    }
+    return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
+}
+
+NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
+                                       nbody_real *potential, int32_t *bad_id)
+{
+    size_t const step = nbody_i_stride(stride, 2);
+    nbody_i_outcome out;
+    nbody_i_law law;
+    int32_t i;
+    if (bad_id) *bad_id = -1;
+    if (!sim || m < 0 || step == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
+    if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    for (i = 0; i < m; i++) {
+        const nbody_real *p = nbody_i_at(points, step, i);
+        if (nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1])) continue;
+        if (bad_id) *bad_id = i;
+        return NBODY_NOT_FINITE;
+    }
+    out.acc = acc;
+    out.potential = potential;
+    out.acc_stride = 2 * sizeof(nbody_real);
+    law = nbody_i_law_of(sim, potential != NULL);
+    for (i = 0; i < m; i++) {
+        const nbody_real *p = nbody_i_at(points, step, i);
+        nbody_i_target const t = nbody_i_point(sim, &law, nbody_i_scaled((double)p[0], sim->frame->length),
+                                               nbody_i_scaled((double)p[1], sim->frame->length));
+        nbody_i_store(sim, &out, i, t.whole, t.lost);
+    }
+    return NBODY_OK;
+}
+
+/* Memory for n bodies, one in each cell of an even lattice at worst of all that desc allows. */
+NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
+{
+    nbody_frame frame;
+    nbody_result result;
+    int64_t cells = 0, level_cells = 1;
+    int level;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (n < 0) return NBODY_BAD_ARGUMENT;
+    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    result = nbody_i_begin(sim, desc, n);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n);
+    if (result != NBODY_OK || n == 0 || sim->desc.method == NBODY_DIRECT) {
+        nbody_i_make_empty(sim);
+        return result;
+    }
+    memset(&frame, 0, sizeof frame);
+    for (level = 0; level < sim->desc.levels; level++) {
+        frame.level_first[level] = (int32_t)cells;
+        cells += level_cells;
+        frame.levels = level + 1;
+        if (level_cells * sim->desc.leaf >= n) break; /* evenly spread, nothing is divided any more */
+        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
+    }
+    frame.cells = (int32_t)cells;
+    sim->frame = &frame;
+    result = nbody_i_grow_array(sim, NBODY_I_CELLS, (size_t)cells + 4 * (size_t)level_cells, sizeof(nbody_cell));
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
+    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1);
+    nbody_i_make_empty(sim);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>estimate
+   ------------------------------------------------------------------------------------------------ */
+
+NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error)
+{
+    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0};
+    int32_t k, from;
+    if (!sim || !error || samples < 0) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (samples > sim->n) samples = sim->n;
+    if (samples > 0 && !acc) return NBODY_BAD_ARGUMENT;
+    for (k = 0; k < samples; k++) {
+        int32_t const place = nbody_i_sample_place(sim->n, samples, seed, k);
+        nbody_i_exact exact = {0, 0, 0};
+        nbody_error e;
+        for (from = 0; from < sim->n; from++) nbody_i_add_exact(sim, place, from, &exact);
+        e = nbody_i_sample_error(sim, acc, place, &exact);
+        nbody_i_add_error(&sum, &e);
+    }
+    nbody_i_finish_error(&sum);
+    *error = sum;
+    return NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>count
+   ------------------------------------------------------------------------------------------------ */
+
+/* Far cells of one cell, on `targets` bodies or nodes. */
+static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbody_counts *counts)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_far walk = nbody_far_of(sim, at);
+    while (nbody_next_far(&walk)) {
+        if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell)) counts->table_terms += targets * sim->per_cell;
+        else counts->far_terms += targets * nbody_i_run_of(sim, walk.cell, cell->level).count;
+    }
+}
+
+static void nbody_i_count_near(const nbody *sim, int32_t leaf, nbody_counts *counts)
+{
+    int64_t const targets = sim->cell[leaf].count;
+    nbody_near walk = nbody_near_of(sim, leaf);
+    while (nbody_next_near(&walk)) {
+        int64_t const terms = targets * nbody_i_near_run(sim, &walk).count;
+        if (walk.whole) counts->near_terms += terms;
+        else counts->far_terms += terms;
+    }
+}
+
+NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
+{
+    int32_t c;
+    if (!sim || !counts) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    memset(counts, 0, sizeof *counts);
+    counts->cells = sim->frame->cells;
+    counts->levels = sim->frame->levels;
+    if (!sim->cell) counts->near_terms = (int64_t)sim->n * sim->n;
+    for (c = 0; c < sim->frame->cells; c++) {
+        if (sim->cell[c].level >= 2) nbody_i_count_far(sim, c, sim->nodes > 0 ? sim->nodes : sim->cell[c].count, counts);
+        if (sim->cell[c].child >= 0) continue;
+        counts->leaves++;
+        nbody_i_count_near(sim, c, counts);
+    }
+    return NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>step
+   ------------------------------------------------------------------------------------------------ */
+
+static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies)
+{
+    if (!bodies || bodies->n < 0) return NBODY_BAD_ARGUMENT;
+    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || !bodies->acc)) return NBODY_BAD_ARGUMENT;
+    return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
+}
+
+static void nbody_i_kick_all(const nbody_bodies *bodies, nbody_real dt)
+{
+    size_t e;
+    for (e = 0; e < 2 * (size_t)bodies->n; e++) nbody_i_kick(bodies, e, dt);
+}
+
+static void nbody_i_drift_all(const nbody_bodies *bodies, nbody_real dt)
+{
+    size_t e;
+    for (e = 0; e < 2 * (size_t)bodies->n; e++) nbody_i_drift(bodies, e, dt);
+}
+
+static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies)
+{
+    nbody_desc tight;
+    nbody_result result;
+    memset(&tight, 0, sizeof tight);
+    if (desc) tight = *desc;
+    tight.mass_stride = tight.acc_stride = 0;
+    result = nbody_accelerations(sim, &tight, bodies->pos, 0, bodies->mass, bodies->n, bodies->acc);
+    bodies->fresh = result == NBODY_OK;
+    return result;
+}
+
+NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
+                                  nbody_integrator integrator)
+{
+    nbody_result result = nbody_i_check_bodies(bodies);
+    if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
+    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
+    if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
+    if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
+    if (result != NBODY_OK) return result;
+    if (integrator == NBODY_EULER) {
+        nbody_i_kick_all(bodies, dt);
+        nbody_i_drift_all(bodies, dt);
+        bodies->fresh = 0; /* acc belongs to where the bodies were */
+        return NBODY_OK;
+    }
+    nbody_i_kick_all(bodies, dt / 2);
+    nbody_i_drift_all(bodies, dt);
+    result = nbody_i_evaluate(sim, desc, bodies);
+    if (result == NBODY_OK) nbody_i_kick_all(bodies, dt / 2);
+    return result;
+}
+
+NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies)
+{
+    double sum[NBODY_I_SUMS];
+    int32_t i;
+    nbody_result const result = energies ? nbody_i_check_bodies(bodies) : NBODY_BAD_ARGUMENT;
+    if (result != NBODY_OK) return result;
+    memset(sum, 0, sizeof sum);
+    for (i = 0; i < bodies->n; i++) nbody_i_body_energy(bodies, potential, i, sum);
+    nbody_i_finish_energy(sum, energies);
+    return NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>validate: is the structure what it says?
+   ------------------------------------------------------------------------------------------------ */
+
+static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
+{
+    int32_t k;
+    memset(seen, 0, (size_t)sim->n);
+    for (k = 0; k < sim->n; k++) {
+        if (sim->id[k] < 0 || sim->id[k] >= sim->n || seen[sim->id[k]]) return 0;
+        seen[sim->id[k]] = 1;
+        if (!nbody_i_finite((double)sim->x[k]) || !nbody_i_finite((double)sim->y[k]) || !nbody_i_finite((double)sim->m[k])) return 0;
+    }
+    return 1;
+}
+
+static int nbody_i_frame_valid(const nbody *sim)
+{
+    const nbody_frame *frame = sim->frame;
+    int level;
+    if (frame->levels < 1 || frame->levels > NBODY_MAX_LEVELS || frame->level_first[0] != 0) return 0;
+    for (level = 0; level < frame->levels; level++)
+        if (frame->level_first[level] >= frame->level_first[level + 1]) return 0;
+    return frame->level_first[frame->levels] == frame->cells && frame->edge > 0 && nbody_i_finite(frame->edge);
+}
+
+/* A cell's own numbers, before they are used to find others. `next`: where its children must begin. */
+static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    int32_t const *level_first = sim->frame->level_first;
+    int k;
+    if (cell->level >= sim->frame->levels || at < level_first[cell->level] || at >= level_first[cell->level + 1]) return 0;
+    if (cell->count < 1 || cell->first < 0 || cell->first > sim->n - cell->count) return 0;
+    if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0) return 0;
+    if (at > 0 && (cell->parent < 0 || cell->parent >= at)) return 0;
+    if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0; }
+    else if (cell->child != next || cell->children < 1 || cell->children > 4 || cell->child > sim->frame->cells - cell->children) return 0;
+    if (cell->besides < 1 || cell->besides > 9) return 0;
+    for (k = 0; k < cell->besides; k++) if (cell->beside[k] < 0 || cell->beside[k] >= sim->frame->cells) return 0;
+    return 1;
+}
+
+/* Children: their places, in order, and the parent's bodies divided among them. */
+static int nbody_i_children_valid(const nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    int32_t first = cell->first;
+    int c, before = -1;
+    for (c = 0; c < cell->children; c++) {
+        const nbody_cell *child = &sim->cell[cell->child + c];
+        int const q = (child->x & 1) + 2 * (child->y & 1);
+        if (child->parent != at || child->level != cell->level + 1 || child->first != first || q <= before) return 0;
+        if (child->x >> 1 != cell->x || child->y >> 1 != cell->y) return 0;
+        first += child->count;
+        before = q;
+    }
+    return cell->child < 0 || first == cell->first + cell->count;
+}
+
+static int nbody_i_bodies_inside(const nbody *sim, const nbody_cell *leaf)
+{
+    int32_t b;
+    for (b = leaf->first; b < leaf->first + leaf->count; b++)
+        if (nbody_i_column(sim->frame, leaf->level, 0, sim->x[b]) != leaf->x ||
+            nbody_i_column(sim->frame, leaf->level, 1, sim->y[b]) != leaf->y)
+            return 0;
+    return 1;
+}
+
+/* `beside` made anew must be the same. */
+static int nbody_i_beside_valid(const nbody *sim, int32_t at)
+{
+    nbody_cell again = sim->cell[at];
+    int k;
+    if (at == 0) return again.besides == 1 && again.beside[0] == 0;
+    nbody_i_find_beside(sim->cell, &again);
+    if (again.besides != sim->cell[at].besides) return 0;
+    for (k = 0; k < again.besides; k++) if (again.beside[k] != sim->cell[at].beside[k]) return 0;
+    return 1;
+}
+
+/* Each body acts on each leaf once: the bodies of all far cells of the leaf and its ancestors, and of what is near, are all n. */
+static int nbody_i_all_counted(const nbody *sim, int32_t leaf)
+{
+    int64_t bodies = 0;
+    int32_t cell;
+    nbody_near nearby = nbody_near_of(sim, leaf);
+    for (cell = leaf; cell > 0; cell = sim->cell[cell].parent) {
+        nbody_far walk = nbody_far_of(sim, cell);
+        while (nbody_next_far(&walk)) bodies += sim->cell[walk.cell].count;
+    }
+    while (nbody_next_near(&nearby)) bodies += sim->cell[nearby.cell].count;
+    return bodies == sim->n;
+}
+
+/* The sources of a cell have the mass of its bodies, up to rounding. */
+static int nbody_i_sources_valid(const nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    double mass = 0, all = 0, sources = 0, size = 0;
+    int32_t k, count;
+    if (cell->level < 2 || (cell->child < 0 && sim->desc.sources == NBODY_MASS_CENTRES)) return 1;
+    count = sim->desc.sources == NBODY_MASS_CENTRES ? sim->made[at] : sim->per_cell;
+    if (count < 0 || count > sim->per_cell) return 0;
+    for (k = cell->first; k < cell->first + cell->count; k++) {
+        mass += (double)sim->m[k];
+        all += fabs((double)sim->m[k]);
+    }
+    for (k = 0; k < count; k++) {
+        double const m = (double)sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)k];
+        sources += m;
+        size += fabs(m);
+    }
+    return fabs(sources - mass) <= (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13);
+}
+
+static int nbody_i_cells_valid(const nbody *sim)
+{
+    int32_t c, next = 1;
+    for (c = 0; c < sim->frame->cells; c++) {
+        if (!nbody_i_cell_valid(sim, c, next)) return 0;
+        next += sim->cell[c].children;
+    }
+    if (next != sim->frame->cells || sim->cell[0].first != 0 || sim->cell[0].count != sim->n) return 0;
+    for (c = 0; c < sim->frame->cells; c++)
+        if (!nbody_i_children_valid(sim, c) || (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c]))) return 0;
+    for (c = 0; c < sim->frame->cells; c++)
+        if (!nbody_i_beside_valid(sim, c) || !nbody_i_sources_valid(sim, c)) return 0;
+    for (c = 0; c < sim->frame->cells; c++) if (sim->cell[c].child < 0 && !nbody_i_all_counted(sim, c)) return 0;
+    return 1;
+}
+
+NBODY_API nbody_result nbody_validate(const nbody *sim)
+{
+    uint8_t *seen;
+    int valid;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (sim->n == 0) return NBODY_OK;
+    seen = (uint8_t *)nbody_i_alloc(&sim->desc.allocator, (size_t)sim->n);
+    if (!seen) return NBODY_OUT_OF_MEMORY;
+    valid = nbody_i_ids_valid(sim, seen);
+    nbody_i_give_back(&sim->desc.allocator, seen, (size_t)sim->n);
+    if (valid && sim->cell) valid = nbody_i_frame_valid(sim) && nbody_i_cells_valid(sim);
+    return valid ? NBODY_OK : NBODY_INVALID;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef NBODY_CUDA
+#include "cuda/nbody.cu"
+#endif
+
+#endif /* NBODY_IMPLEMENTATION */
