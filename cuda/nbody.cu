@@ -1,0 +1,2120 @@
+/* cuda/nbody.cu - the CUDA half of nbody.h, which includes this file; sections and names follow the serial code there.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   What happens to one body, node, source or cell is the same NBODY_FN function on both sides. The bodies are sorted by CUB.
+
+   Four stages of the same sums (Kalms section 6.3), kept alive to be read and to test one another:
+
+       NBODY_ONE_THREAD      one thread walks through all cells                                  the serial text, on the GPU
+       NBODY_MANY_THREADS    a thread for each body, node or source, one kernel per level        the same bits
+       NBODY_SHARED_MEMORY   a block for each chunk of 64; sources come through shared memory    the same bits
+       NBODY_FAST            >>fast: a warp for 16 targets, sources of many cells in one stream, tables for families of cells */
+
+#include <cuda_runtime.h>
+#include <cub/cub.cuh>
+
+#include <climits>
+#include <cstring>
+
+namespace {
+
+/* Threads of a block that shares nothing, and the most blocks where each takes several turns. */
+constexpr int nbody_i_block_threads = 256;
+constexpr int64_t nbody_i_many_blocks = 1056;
+constexpr int nbody_i_top = 5, nbody_i_top_cells = 1 << 2 * nbody_i_top; /* >>cells: levels made by one block */
+constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
+
+__device__ __forceinline__ int64_t nbody_i_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ int64_t nbody_i_threads() { return (int64_t)gridDim.x * blockDim.x; }
+
+/* ------------------------------------------------------------------------------------------------
+   >>memory
+   ------------------------------------------------------------------------------------------------ */
+
+/* KEYS and IDS: of the sort; FACTS: bounds; SUMS: children of the cells of each block; CHUNKS: pieces of leaves; PARTIAL: of sums over all. */
+enum { NBODY_I_KEYS_A, NBODY_I_KEYS_B, NBODY_I_IDS_A, NBODY_I_IDS_B, NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP };
+
+/* Up to NBODY_CHUNK bodies of one leaf. */
+struct nbody_i_chunk { int32_t leaf, first, count; };
+
+/* Bounds of all bodies as integers of the same order; minima as maxima of the negated numbers, so that 0 starts all. */
+struct nbody_i_facts {
+    unsigned long long least[2], most[2], heaviest;
+    int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a negative mass), 0: none */
+    int32_t too_large;
+    int32_t undivided;                          /* 1: max_cells kept cells from being divided */
+    int32_t sums[nbody_i_many_blocks];          /* >>cells: children that the cells of a block get */
+    int32_t starts[nbody_i_top_cells + 1];      /* >>cells: where the cells of level nbody_i_top begin */
+};
+
+bool nbody_i_failed(nbody_cuda *gpu, cudaError_t error)
+{
+    if (error == cudaSuccess) return false;
+    gpu->device.sim.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* it has been told */
+    return true;
+}
+
+void *nbody_i_cuda_alloc(const nbody_cuda_allocator *allocator, size_t bytes, cudaStream_t stream)
+{
+    void *memory = nullptr;
+    if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
+    if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
+    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    return nullptr;
+}
+
+void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *block, cudaStream_t stream)
+{
+    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
+    block->memory = nullptr;
+    block->bytes = 0;
+}
+
+/* New memory is filled with ones: no byte stays unset. */
+nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes, cudaStream_t stream)
+{
+    const nbody_cuda_allocator *allocator = &gpu->device.sim.desc.cuda_allocator;
+    if (bytes <= block->bytes) return NBODY_OK;
+    nbody_i_cuda_release(allocator, block, stream);
+    block->memory = nbody_i_cuda_alloc(allocator, bytes, stream);
+    if (!block->memory) return NBODY_OUT_OF_MEMORY;
+    block->bytes = bytes;
+    if (!nbody_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream))) return NBODY_OK;
+    nbody_i_cuda_release(allocator, block, stream);
+    return NBODY_CUDA_ERROR;
+}
+
+template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+
+cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys, cub::DoubleBuffer<int32_t> &ids,
+                               int32_t n, int levels, cudaStream_t stream)
+{
+    return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, 2 * (levels - 1), stream);
+}
+
+/* The most cells that a level can have: 4 for each cell that may be divided above it. */
+int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
+{
+    int64_t const all = level >= 16 ? INT64_MAX : (int64_t)1 << 2 * level;
+    int64_t const divided = desc->leaf > 0 ? 4 * ((int64_t)n / (desc->leaf + 1)) + 1 : n;
+    int64_t const bound = divided < n ? divided : n;
+    return all < bound ? all : bound > 0 ? bound : 1;
+}
+
+/* Room for cells: as many as there can be, but no more than 8 for every full leaf (random and clustered bodies: 3 to 5). */
+int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
+{
+    int64_t cells = 0;
+    for (int level = 0; level < desc->levels; level++) cells += nbody_i_level_bound(desc, n, level);
+    int64_t const usual = 8 * ((int64_t)n / (desc->leaf + 1)) + 4096;
+    if (desc->leaf > 0 && cells > usual) cells = usual;
+    if (desc->max_cells > 0) cells = desc->max_cells;
+    return (int32_t)(cells < NBODY_I_N_MAX ? cells : NBODY_I_N_MAX) + 4; /* a cell is divided while there is room for 4 */
+}
+
+int32_t nbody_i_chunk_room(int32_t n, int32_t cells) { return n / NBODY_CHUNK + (cells < n ? cells : n) + 1; }
+
+/* Bytes of the arrays, for `cells` cells. Tables: one level's, or all levels'. */
+nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool potential, size_t bytes[NBODY_BLOCKS],
+                                size_t scratch[NBODY_CUDA_SCRATCH])
+{
+    bool const tree = sim->desc.method != NBODY_DIRECT && n > 0, chebyshev = sim->desc.sources == NBODY_CHEBYSHEV;
+    nbody_i_law law = {};
+    law.law = sim->desc.law;
+    law.softened = sim->desc.softening > 0;
+    law.potential = potential;
+    memset(bytes, 0, NBODY_BLOCKS * sizeof *bytes);
+    memset(scratch, 0, NBODY_CUDA_SCRATCH * sizeof *scratch);
+    bytes[NBODY_I_FRAME] = sizeof(nbody_frame);
+    bytes[NBODY_I_BODIES] = (size_t)n * NBODY_I_BODY;
+    scratch[NBODY_I_FACTS] = sizeof(nbody_i_facts);
+    scratch[NBODY_I_PARTIAL] = (size_t)nbody_i_many_blocks * NBODY_I_SUMS * sizeof(double);
+    if (!tree) return NBODY_OK;
+    for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++) scratch[which] = (size_t)n * sizeof(uint32_t);
+    scratch[NBODY_I_CHUNKS] = (size_t)nbody_i_chunk_room(n, cells) * sizeof(nbody_i_chunk);
+    cub::DoubleBuffer<uint32_t> keys;
+    cub::DoubleBuffer<int32_t> ids;
+    if (nbody_i_sort_pairs(nullptr, scratch[NBODY_I_TEMP], keys, ids, n, sim->desc.levels, nullptr) != cudaSuccess)
+        return NBODY_CUDA_ERROR;
+    bytes[NBODY_I_CELLS] = (size_t)cells * sizeof(nbody_cell);
+    bytes[NBODY_I_SOURCES] = (size_t)cells * (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    bytes[NBODY_I_MADE] = chebyshev ? 0 : (size_t)cells * sizeof(int32_t);
+    bytes[NBODY_I_NODES] = (size_t)cells * (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
+    if (chebyshev) bytes[NBODY_I_TABLE] = nbody_i_table_level(sim) * sizeof(nbody_real) * (size_t)(nbody_i_scale_free(&law) ? 1 : sim->desc.levels);
+    return NBODY_OK;
+}
+
+/* Grows what an evaluation of n bodies needs, and points the arrays at it. */
+nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    size_t bytes[NBODY_BLOCKS], scratch[NBODY_CUDA_SCRATCH];
+    int32_t const cells = nbody_i_cell_room(&sim->desc, n);
+    void *const had_table = gpu->block[NBODY_I_TABLE].memory;
+    nbody_result result = nbody_i_cuda_sizes(sim, n, cells, potential, bytes, scratch);
+    for (int b = 0; b < NBODY_BLOCKS && result == NBODY_OK; b++) result = nbody_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
+    for (int b = 0; b < NBODY_CUDA_SCRATCH && result == NBODY_OK; b++)
+        result = nbody_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+    if (had_table != gpu->block[NBODY_I_TABLE].memory) sim->table_kind = 0;
+    if (result != NBODY_OK) return result;
+    sim->frame = static_cast<nbody_frame *>(gpu->block[NBODY_I_FRAME].memory);
+    nbody_i_bind_bodies(sim, gpu->block[NBODY_I_BODIES].memory, n);
+    if (sim->desc.method == NBODY_DIRECT || n == 0) return NBODY_OK;
+    sim->cell = static_cast<nbody_cell *>(gpu->block[NBODY_I_CELLS].memory);
+    nbody_i_bind_sources(sim, gpu->block[NBODY_I_SOURCES].memory, gpu->block[NBODY_I_MADE].memory, (size_t)cells);
+    nbody_i_bind_nodes(sim, gpu->block[NBODY_I_NODES].memory, (size_t)cells, potential);
+    if (sim->desc.sources == NBODY_CHEBYSHEV) sim->table = static_cast<nbody_real *>(gpu->block[NBODY_I_TABLE].memory);
+    return NBODY_OK;
+}
+
+/* Empties it and takes over a checked desc, as nbody_i_begin does for the host. */
+nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_cuda_allocator const had = sim->desc.cuda_allocator;
+    bool holds = false;
+    gpu->stream = stream;
+    for (int b = 0; b < NBODY_BLOCKS; b++) holds |= gpu->block[b].memory != nullptr;
+    for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
+    nbody_result const result = nbody_i_begin(sim, desc, n);
+    if (result != NBODY_OK) return result;
+    nbody_cuda_allocator const given = sim->desc.cuda_allocator;
+    if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
+        sim->desc.cuda_allocator = had;
+        return NBODY_BAD_ALLOCATOR;
+    }
+    return NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>launch
+   ------------------------------------------------------------------------------------------------ */
+
+/* A kernel over `threads` threads; none is fine. */
+template <class... Parameters, class... Arguments>
+nbody_result nbody_i_launch(nbody_cuda *gpu, cudaStream_t stream, int64_t threads, int block, void (*kernel)(Parameters...),
+                            const Arguments &...arguments)
+{
+    if (threads <= 0) return NBODY_OK;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR : NBODY_OK;
+}
+
+/* The same for threads that take as many turns as it needs. */
+int64_t nbody_i_at_most(int64_t threads) 
+{
+    int64_t const most = nbody_i_many_blocks * nbody_i_block_threads;
+    return threads < most ? threads : most;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>square
+   ------------------------------------------------------------------------------------------------ */
+
+/* Doubles as integers of the same order, above 0: negative ones have all bits flipped, others the sign. */
+__device__ unsigned long long nbody_i_order_of(double x)
+{
+    unsigned long long const bits = (unsigned long long)__double_as_longlong(x);
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+__device__ double nbody_i_double_of(unsigned long long order)
+{
+    unsigned long long const sign = 1ull << 63;
+    return order == 0 ? 0 : __longlong_as_double((long long)(order & sign ? order ^ sign : ~order));
+}
+
+/* Bounds of all bodies that are finite, their largest |mass|, and the first bad ones. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_bounds_kernel(nbody_i_input input, int32_t n, bool any_sign, nbody_i_facts *facts)
+{
+    __shared__ unsigned long long shared[5];
+    unsigned long long most[5] = {0, 0, 0, 0, 0};
+    if (threadIdx.x < 5) shared[threadIdx.x] = 0;
+    __syncthreads();
+    for (int64_t i = nbody_i_thread(); i < n; i += nbody_i_threads()) {
+        const nbody_real *p = nbody_i_at(input.pos, input.stride, (int32_t)i);
+        double const x = (double)p[0], y = (double)p[1], m = (double)nbody_i_mass(&input, (int32_t)i);
+        if (!nbody_i_finite(x) || !nbody_i_finite(y) || !nbody_i_finite(m)) {
+            atomicMax(&facts->first_bad[0], INT_MAX - (int32_t)i);
+            continue;
+        }
+        if (m < 0 && !any_sign) atomicMax(&facts->first_bad[1], INT_MAX - (int32_t)i);
+        double const value[5] = {-x, -y, x, y, m < 0 ? -m : m};
+#pragma unroll
+        for (int v = 0; v < 5; v++) {
+            unsigned long long const order = nbody_i_order_of(value[v] + 0); /* -0 becomes 0 */
+            most[v] = order > most[v] ? order : most[v];
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < 5; v++) {
+        for (int step = 16; step > 0; step /= 2) {
+            unsigned long long const other = __shfl_xor_sync(nbody_i_all_lanes, most[v], step);
+            most[v] = other > most[v] ? other : most[v];
+        }
+        if (threadIdx.x % 32 == 0) atomicMax(&shared[v], most[v]);
+    }
+    __syncthreads();
+    unsigned long long *const to[5] = {&facts->least[0], &facts->least[1], &facts->most[0], &facts->most[1], &facts->heaviest};
+    if (threadIdx.x < 5) atomicMax(to[threadIdx.x], shared[threadIdx.x]);
+}
+
+/* One thread: the square and the units from the bounds. */
+__global__ void nbody_i_frame_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
+{
+    nbody_frame *frame = device.sim.frame;
+    double const least[2] = {-nbody_i_double_of(facts->least[0]), -nbody_i_double_of(facts->least[1])};
+    double const most[2] = {nbody_i_double_of(facts->most[0]), nbody_i_double_of(facts->most[1])};
+    nbody_frame made = {};
+    facts->too_large = !nbody_i_make_frame(&made, &device.sim.desc, least, most, nbody_i_double_of(facts->heaviest));
+    made.bad_finite = facts->first_bad[0];
+    made.bad_mass = facts->first_bad[1];
+    made.level_first[1] = 1;
+    *frame = made;
+    if (device.sim.cell) device.sim.cell[0] = nbody_i_root(device.sim.n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort
+   ------------------------------------------------------------------------------------------------ */
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_keys_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, uint32_t *keys, int32_t *ids)
+{
+    int64_t const i = nbody_i_thread();
+    if (i >= device.sim.n) return;
+    keys[i] = nbody_i_key(device.sim.frame, &input, (int32_t)i, device.sim.desc.levels);
+    ids[i] = (int32_t)i;
+}
+
+/* Notes where cells of level nbody_i_top begin: at this body, if the one before it lies in another. Those between the two are empty. */
+__device__ void nbody_i_note_starts(const nbody &sim, const uint32_t *keys, int32_t place, int32_t *starts)
+{
+    int const shift = 2 * (sim.desc.levels - 1 - nbody_i_top);
+    uint32_t const mine = keys[place] >> shift;
+    for (uint32_t code = place > 0 ? (keys[place - 1] >> shift) + 1 : 0; code <= mine; code++) starts[code] = place;
+    if (place < sim.n - 1) return;
+    for (uint32_t code = mine + 1; code <= (uint32_t)nbody_i_top_cells; code++) starts[code] = sim.n;
+}
+
+/* keys NULL: bodies as they came. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_place_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, const uint32_t *keys, const int32_t *ids,
+                         nbody_i_facts *facts)
+{
+    int64_t const place = nbody_i_thread();
+    if (place >= device.sim.n) return;
+    nbody_i_place(&device.sim, &input, (int32_t)place, keys ? ids[place] : (int32_t)place);
+    if (keys && device.sim.desc.levels > nbody_i_top) nbody_i_note_starts(device.sim, keys, (int32_t)place, facts->starts);
+}
+
+/* Bodies in the order of their keys; *keys: the keys in that order. */
+nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, const uint32_t **keys, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.sim.n;
+    cub::DoubleBuffer<uint32_t> key(nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_A), nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> id(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A), nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
+    size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
+    nbody_result const result =
+        nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_keys_kernel, gpu->device, input, key.Current(), id.Current());
+    if (result != NBODY_OK) return result;
+    if (gpu->device.sim.desc.levels > 1 &&
+        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id, n, gpu->device.sim.desc.levels, stream)))
+        return NBODY_CUDA_ERROR;
+    *keys = key.Current();
+    return nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input, *keys,
+                          static_cast<const int32_t *>(id.Current()), nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>cells: level by level, two kernels for each
+
+   Cells must come in the order of the serial code, so each has to know how many children all cells before it get. A block takes a stretch
+   of the level's cells: the first kernel counts the children of each stretch, the second sums the counts of the stretches before its own,
+   goes through its cells again, and writes the children. How many cells a level has is known on the device only.
+   ------------------------------------------------------------------------------------------------ */
+
+/* The stretch of a block: cells first .. end - 1, in whole turns of the block. */
+struct nbody_i_stretch { int32_t first, end; };
+
+__device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int level)
+{
+    int32_t const first = frame->level_first[level], cells = frame->level_first[level + 1] - first;
+    int32_t const turns = (cells + (int32_t)(gridDim.x * blockDim.x) - 1) / (int32_t)(gridDim.x * blockDim.x);
+    int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * turns * blockDim.x, end = begin + (int64_t)turns * blockDim.x;
+    int32_t const last = first + cells;
+    nbody_i_stretch stretch;
+    stretch.first = begin < last ? (int32_t)begin : last;
+    stretch.end = end < last ? (int32_t)end : last;
+    return stretch;
+}
+
+/* Children that a cell gets: quarters that are not empty. */
+__device__ int nbody_i_quarters_of(const nbody &sim, const uint32_t *keys, const nbody_cell &cell, int32_t begin[5])
+{
+    if (!nbody_i_divides(&sim.desc, &cell)) return 0;
+    nbody_i_quarters(keys, cell.first, cell.first + cell.count, 2 * (sim.desc.levels - 2 - cell.level), begin);
+    return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
+}
+
+/* Sum of v over the threads of the block before this one; *all: over all. One use per __syncthreads of `shared` [warps]. */
+__device__ int nbody_i_sum_before(int v, int *shared, int *all)
+{
+    int const lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+    int sum = v, before = 0, total = 0;
+    for (int step = 1; step < 32; step *= 2) {
+        int const below = __shfl_up_sync(nbody_i_all_lanes, sum, step);
+        if (lane >= step) sum += below;
+    }
+    __syncthreads();
+    if (lane == 31) shared[warp] = sum;
+    __syncthreads();
+    for (int w = 0; w < warps; w++) {
+        before += w < warp ? shared[w] : 0;
+        total += shared[w];
+    }
+    *all = total;
+    return before + sum - v;
+}
+
+/* First kernel of a level: who is beside its cells, and the children of each stretch. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, const uint32_t *keys, int level, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ int shared[nbody_i_block_threads / 32];
+    nbody_i_stretch const stretch = nbody_i_stretch_of(sim.frame, level);
+    int count = 0, all = 0;
+    int32_t begin[5];
+    for (int32_t c = stretch.first + (int32_t)threadIdx.x; c < stretch.end; c += nbody_i_block_threads) {
+        if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
+        count += nbody_i_quarters_of(sim, keys, sim.cell[c], begin);
+    }
+    (void)nbody_i_sum_before(count, shared, &all);
+    if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
+}
+
+/* Writes the children of one cell from `child` on. Where there is no room for the largest number of them, this cell and all behind it stay
+   leaves, and the children already there are the last: `end` is theirs. */
+__device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t child, int32_t room, const int32_t begin[5], int count,
+                                       int32_t *end, nbody_i_facts *facts)
+{
+    nbody_cell *cell = &sim.cell[at];
+    if (count == 0) return;
+    if (child > room - 4) {
+        facts->undivided = 1;
+        return;
+    }
+    cell->child = child;
+    cell->children = (uint8_t)count;
+    for (int q = 0; q < 4; q++)
+        if (begin[q] < begin[q + 1]) sim.cell[child++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+    if (end) atomicMax(end, child);
+}
+
+/* The counts of all stretches before this block's, and of all. */
+__device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int *shared, int *before, int *all)
+{
+    int ahead = 0, any = 0;
+    for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
+        ahead += b < (int)blockIdx.x ? facts->sums[b] : 0;
+        any += facts->sums[b];
+    }
+    (void)nbody_i_sum_before(ahead, shared, before);
+    (void)nbody_i_sum_before(any, shared, all);
+}
+
+/* Second kernel of a level: its children. level_first[level + 2] is 0 before. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, const uint32_t *keys, int level, int32_t room, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ int shared[nbody_i_block_threads / 32];
+    nbody_i_stretch const stretch = nbody_i_stretch_of(sim.frame, level);
+    int32_t const next = sim.frame->level_first[level + 1];
+    int before = 0, all = 0, turn = 0;
+    nbody_i_sum_stretches(facts, shared, &before, &all);
+    bool const fits = next + all <= room - 3;
+    int32_t *const end = &sim.frame->level_first[level + 2];
+    int32_t child = next + before;
+    for (int32_t c = stretch.first; c < stretch.end; c += nbody_i_block_threads) {
+        int32_t const at = c + (int32_t)threadIdx.x;
+        int32_t begin[5];
+        int const count = at < stretch.end ? nbody_i_quarters_of(sim, keys, sim.cell[at], begin) : 0;
+        int const mine = nbody_i_sum_before(count, shared, &turn);
+        if (at < stretch.end) nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end, facts);
+        child += turn;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
+}
+
+/* NBODY_FAST: the first levels, whose few cells would leave the GPU waiting for launches, in one block. Their bodies are found in a table
+   that nbody_i_place_kernel made: starts[code] = the first place in that cell of level nbody_i_top, or behind it. */
+__device__ int nbody_i_quarters_by_table(const nbody &sim, const int32_t *starts, const nbody_cell &cell, int32_t begin[5])
+{
+    int const shift = 2 * (nbody_i_top - 1 - cell.level);
+    uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
+    if (!nbody_i_divides(&sim.desc, &cell)) return 0;
+    for (uint32_t q = 0; q < 5; q++) begin[q] = starts[(code + q) << shift];
+    return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
+}
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_top_kernel(__grid_constant__ const nbody_device device, int levels, int32_t room, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ int shared[nbody_i_block_threads / 32];
+    int32_t first = 0, end = 1, next = 1;
+    for (int level = 0; level < levels; level++) {
+        for (int32_t c = first; c < end; c += nbody_i_block_threads) {
+            int32_t const at = c + (int32_t)threadIdx.x;
+            int32_t begin[5];
+            int turn = 0, count = 0;
+            if (at < end && level > 0) nbody_i_find_beside(sim.cell, &sim.cell[at]);
+            if (at < end) count = nbody_i_quarters_by_table(sim, facts->starts, sim.cell[at], begin);
+            int const mine = nbody_i_sum_before(count, shared, &turn);
+            bool const fits = next + turn <= room - 3;
+            if (at < end && fits) nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
+            if (!fits) facts->undivided = 1;
+            next += fits ? turn : 0;
+        }
+        first = end;
+        end = next;
+        if (threadIdx.x == 0) sim.frame->level_first[level + 2] = end;
+        __syncthreads(); /* the new cells are there for all */
+    }
+}
+
+/* The last kernel: pieces of the leaves, for those that sum over bodies, and the totals. In which order pieces come does not matter. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_chunks_kernel(__grid_constant__ const nbody_device device, nbody_i_chunk *chunks)
+{
+    const nbody &sim = device.sim;
+    nbody_frame *frame = sim.frame;
+    int32_t const cells = frame->level_first[sim.desc.levels];
+    for (int64_t c = nbody_i_thread(); c < cells; c += nbody_i_threads()) {
+        nbody_cell const cell = sim.cell[c];
+        if (cell.child >= 0) continue;
+        int32_t const pieces = (cell.count + NBODY_CHUNK - 1) / NBODY_CHUNK, to = atomicAdd(&frame->chunks, pieces);
+        for (int32_t k = 0; k < pieces; k++) {
+            int32_t const left = cell.count - k * NBODY_CHUNK;
+            chunks[to + k] = {(int32_t)c, cell.first + k * NBODY_CHUNK, left < NBODY_CHUNK ? left : NBODY_CHUNK};
+        }
+    }
+    if (nbody_i_thread() > 0) return;
+    int levels = 1;
+    while (levels < sim.desc.levels && frame->level_first[levels + 1] > frame->level_first[levels]) levels++;
+    for (int level = sim.desc.levels + 1; level <= NBODY_MAX_LEVELS; level++) frame->level_first[level] = cells;
+    frame->levels = levels;
+    frame->cells = frame->cells_needed = cells;
+}
+
+/* All cells. Levels whose number of cells is not known get blocks for as many as there can be. */
+nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const uint32_t *keys, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
+    int const divided = sim->desc.levels - 1, top = sim->desc.stage == NBODY_FAST && divided >= nbody_i_top ? nbody_i_top : 0;
+    nbody_result result = NBODY_OK;
+    if (top > 0)
+        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads, nbody_i_top_kernel, gpu->device, top, room, facts);
+    for (int level = top; level <= divided && result == NBODY_OK; level++) {
+        int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
+        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_count_children_kernel, gpu->device, keys, level, facts);
+        if (result != NBODY_OK || level == divided) break; /* the last level only needs to know who is beside */
+        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_divide_kernel, gpu->device, keys, level, room, facts);
+    }
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel, gpu->device,
+                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>up: the sources of a level
+   ------------------------------------------------------------------------------------------------ */
+
+/* Sources that are staged: what a block has fetched for all its threads. */
+struct nbody_i_tile {
+    nbody_i_source source[NBODY_CHUNK];
+    int32_t subcell[NBODY_CHUNK];
+};
+
+/* The sums of this thread's sub-cell over what one child gives, 64 at a time through shared memory. */
+__device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve, const nbody_i_run &run, nbody_i_tile &tile,
+                                    nbody_i_heap &heap)
+{
+    int const t = (int)threadIdx.x;
+    for (int32_t first = 0; first < run.count; first += NBODY_CHUNK) {
+        int32_t const count = run.count - first < NBODY_CHUNK ? run.count - first : NBODY_CHUNK;
+        __syncthreads();
+        if (t < count) {
+            tile.source[t] = nbody_i_source_of(&sim, &run, first + t);
+            tile.subcell[t] = nbody_i_sieve_point(&sieve, tile.source[t].x, tile.source[t].y);
+        }
+        __syncthreads();
+        for (int32_t s = 0; s < count; s++)
+            if (tile.subcell[s] == t)
+                nbody_i_heap_up(&heap, (double)tile.source[s].x - sieve.x, (double)tile.source[s].y - sieve.y, &tile.source[s]);
+    }
+}
+
+/* A virtual particle for each sub-cell with mass, in their order: each thread counts those before its own. */
+__device__ void nbody_i_store_heaps(const nbody &sim, int32_t at, const nbody_i_sieve &sieve, const nbody_i_heap &heap, int *shared)
+{
+    bool const any = (int)threadIdx.x < sim.per_cell && heap.m > 0;
+    int all = 0;
+    int const before = nbody_i_sum_before(any ? 1 : 0, shared, &all);
+    if (any) nbody_i_store_heap(&sim, &heap, sieve.x, sieve.y, (size_t)at * (size_t)sim.per_cell + (size_t)before);
+    if (threadIdx.x == 0) sim.made[at] = all;
+}
+
+/* MASS_CENTRES: a block of 64 threads for each cell, a thread for each sub-cell. */
+template <bool Shared>
+__global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_tile tile;
+    __shared__ int sums[NBODY_CHUNK / 32];
+    int32_t const end = sim.frame->level_first[level + 1];
+    for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end; at += (int32_t)gridDim.x) {
+        const nbody_cell *cell = &sim.cell[at];
+        nbody_i_sieve const sieve = nbody_i_sieve_of(&sim, cell);
+        nbody_i_heap heap;
+        nbody_i_clear_heap(&heap);
+        if (!Shared && (int)threadIdx.x < sim.per_cell) heap = nbody_i_subcell_heap(&sim, cell, (int)threadIdx.x);
+        for (int c = 0; Shared && c < cell->children; c++) {
+            nbody_i_run const run = nbody_i_given_by(&sim, cell->child + c);
+            nbody_i_sieve_tiles(sim, sieve, run, tile, heap);
+        }
+        nbody_i_store_heaps(sim, at, sieve, heap, sums);
+    }
+}
+
+/* CHEBYSHEV: a thread for each point. */
+__device__ __forceinline__ void nbody_i_make_point(const nbody &sim, int32_t at, int32_t point)
+{
+    int const side = sim.rule.side;
+    sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)point] = nbody_i_point_mass(&sim, &sim.cell[at], point % side, point / side);
+}
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_points_kernel(__grid_constant__ const nbody_device device, int level, bool leaves)
+{
+    const nbody &sim = device.sim;
+    int32_t const first = sim.frame->level_first[level];
+    int64_t const points = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.per_cell;
+    for (int64_t k = nbody_i_thread(); k < points; k += nbody_i_threads()) {
+        int32_t const at = first + (int32_t)(k / sim.per_cell);
+        if (leaves || sim.cell[at].child >= 0) nbody_i_make_point(sim, at, (int32_t)(k % sim.per_cell));
+    }
+}
+
+/* CHEBYSHEV, NBODY_SHARED_MEMORY: the weights of 64 bodies at a time, computed once for all points. */
+struct nbody_i_weights {
+    nbody_real x[NBODY_CHUNK][NBODY_MAX_ORDER], y[NBODY_CHUNK][NBODY_MAX_ORDER];
+    nbody_real m[NBODY_CHUNK];
+};
+
+__device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, int32_t first, int32_t count, nbody_i_weights &weights)
+{
+    int const t = (int)threadIdx.x;
+    __syncthreads();
+    if (t < count) {
+        int32_t const b = first + t;
+        nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+        for (int i = 0; i < sim.rule.side; i++) {
+            weights.x[t][i] = sx.weight[i];
+            weights.y[t][i] = sy.weight[i];
+        }
+        weights.m[t] = sim.m[b];
+    }
+    __syncthreads();
+}
+
+/* The masses of a leaf's points: point t, t + 64, t + 128 by thread t. */
+__device__ void nbody_i_leaf_points(const nbody &sim, int32_t at, nbody_i_weights &weights)
+{
+    const nbody_cell &cell = sim.cell[at];
+    int const side = sim.rule.side;
+    double sum[(NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_CHUNK - 1) / NBODY_CHUNK] = {};
+    for (int32_t k = 0; k < cell.count; k += NBODY_CHUNK) {
+        int32_t const count = cell.count - k < NBODY_CHUNK ? cell.count - k : NBODY_CHUNK;
+        nbody_i_weigh_bodies(sim, cell, cell.first + k, count, weights);
+        for (int turn = 0, p = (int)threadIdx.x; p < sim.per_cell; turn++, p += NBODY_CHUNK)
+            for (int b = 0; b < count; b++)
+                sum[turn] += nbody_i_product((double)weights.m[b], (double)nbody_i_times(weights.x[b][p % side], weights.y[b][p / side]));
+    }
+    for (int turn = 0, p = (int)threadIdx.x; p < sim.per_cell; turn++, p += NBODY_CHUNK)
+        sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)p] = (nbody_real)sum[turn];
+}
+
+__global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_leaves_kernel(__grid_constant__ const nbody_device device, int level)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_weights weights;
+    int32_t const end = sim.frame->level_first[level + 1];
+    for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end; at += (int32_t)gridDim.x)
+        if (sim.cell[at].child < 0) nbody_i_leaf_points(sim, at, weights);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>table
+   ------------------------------------------------------------------------------------------------ */
+
+/* A thread for each entry; levels first .. end - 1. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_table_kernel(__grid_constant__ const nbody_device device, nbody_i_law law, int first, int end)
+{
+    const nbody &sim = device.sim;
+    law = nbody_i_law_of(&sim, law.potential);
+    int64_t const row = nbody_i_row(&sim), offsets = sim.per_cell * row, entries = NBODY_I_OFFSETS * offsets;
+    for (int64_t k = nbody_i_thread(); k < entries * (end - first); k += nbody_i_threads()) {
+        int64_t const e = k % entries;
+        nbody_i_fill_entry(&sim, &law, first + (int)(k / entries), (int)(e / offsets), (int32_t)(e % offsets / row), (int32_t)(e % row));
+    }
+}
+
+nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_law law = {};
+    law.law = sim->desc.law;
+    law.softened = sim->desc.softening > 0;
+    law.potential = potential;
+    int const kind = nbody_i_kind_of_table(&law), levels = kind > 0 ? 1 : sim->desc.levels;
+    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return NBODY_OK;
+    int64_t const entries = (int64_t)nbody_i_table_level(sim) / NBODY_I_PARTS * levels;
+    sim->table_kind = kind;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads, nbody_i_table_kernel, gpu->device, law, 0, levels);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>down: the nodes of a level
+   ------------------------------------------------------------------------------------------------ */
+
+/* NBODY_MANY_THREADS: a thread for each node. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_nodes_kernel(__grid_constant__ const nbody_device device, int potential, int level)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, potential);
+    int32_t const first = sim.frame->level_first[level];
+    int64_t const nodes = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.nodes;
+    for (int64_t k = nbody_i_thread(); k < nodes; k += nbody_i_threads()) {
+        int32_t const at = first + (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
+        nbody_i_target const t = nbody_i_feel(&sim, &law, at, a);
+        nbody_i_store_node(&sim, &law, at, a, &t);
+    }
+}
+
+/* NBODY_SHARED_MEMORY: all of a run on the targets of a block, 64 sources at a time. All threads of the block come here. */
+__device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, const nbody_i_run &run, nbody_i_tile &tile, bool has_target,
+                                  nbody_i_target *target)
+{
+    for (int32_t first = 0; first < run.count; first += NBODY_CHUNK) {
+        int32_t const count = run.count - first < NBODY_CHUNK ? run.count - first : NBODY_CHUNK;
+        __syncthreads();
+        if ((int32_t)threadIdx.x < count) tile.source[threadIdx.x] = nbody_i_source_of(&sim, &run, first + (int32_t)threadIdx.x);
+        __syncthreads();
+        for (int32_t s = 0; s < count && has_target; s++) nbody_i_add(&law, &tile.source[s], run.xx != nullptr, target);
+    }
+}
+
+/* The table's part of nbody_i_feel, the masses of one cell at a time through shared memory. */
+__device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law, int level, const int32_t *around, nbody_real *mass, int32_t a,
+                                        bool has_target, nbody_i_target *target)
+{
+    nbody_real scale[NBODY_I_PARTS];
+    nbody_i_table_scale(&sim, &law, level, scale);
+    for (int offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        int32_t const from = around[offset];
+        if (from < 0) continue;
+        __syncthreads();
+        for (int32_t b = (int32_t)threadIdx.x; b < sim.per_cell; b += NBODY_CHUNK) mass[b] = sim.vm[(size_t)from * (size_t)sim.per_cell + (size_t)b];
+        __syncthreads();
+        if (!has_target) continue;
+        for (int p = 0; p < NBODY_I_PARTS - !law.potential; p++) {
+            const nbody_real *row = nbody_i_table_rows(&sim, &law, level, offset, p) + a;
+            for (int32_t b = 0; b < sim.per_cell; b++) target->part[p] += nbody_i_times(row[b * nbody_i_row(&sim)], mass[b]);
+        }
+        target->terms += sim.per_cell;
+        if (target->terms >= NBODY_CHUNK) nbody_i_carry_table(target, scale);
+    }
+    if (has_target) nbody_i_carry_table(target, scale);
+}
+
+/* NBODY_SHARED_MEMORY: a block of 64 for 64 nodes of a cell. */
+__global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__grid_constant__ const nbody_device device, int potential, int level)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, potential);
+    __shared__ nbody_i_tile tile;
+    __shared__ nbody_real mass[NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+    __shared__ int32_t around[NBODY_I_OFFSETS];
+    int const groups = (sim.nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    int32_t const first = sim.frame->level_first[level];
+    int64_t const pieces = (int64_t)(sim.frame->level_first[level + 1] - first) * groups;
+    for (int64_t k = blockIdx.x; k < pieces; k += gridDim.x) {
+        int32_t const at = first + (int32_t)(k / groups), a = (int32_t)(k % groups) * NBODY_CHUNK + (int32_t)threadIdx.x;
+        const nbody_cell *cell = &sim.cell[at];
+        bool const has_node = a < sim.nodes;
+        nbody_i_target t = nbody_i_node(&sim, at, has_node ? a : 0);
+        nbody_far walk = nbody_far_of(&sim, at);
+        if (has_node && cell->level > 2) {
+            t.part[NBODY_I_X] = nbody_i_feel_parent(&sim, cell, a, sim.fx);
+            t.part[NBODY_I_Y] = nbody_i_feel_parent(&sim, cell, a, sim.fy);
+            if (law.potential) t.part[NBODY_I_POTENTIAL] = nbody_i_feel_parent(&sim, cell, a, sim.fp);
+            nbody_i_carry_target(&t);
+        }
+        __syncthreads();
+        for (int o = (int)threadIdx.x; o < NBODY_I_OFFSETS; o += NBODY_CHUNK) around[o] = -1;
+        __syncthreads();
+        while (nbody_next_far(&walk)) {
+            const nbody_cell *source = &sim.cell[walk.cell];
+            if (nbody_i_by_table(&sim, source, cell)) {
+                if (threadIdx.x == 0) around[nbody_i_offset(source, cell)] = walk.cell;
+                continue;
+            }
+            nbody_i_run const run = nbody_i_run_of(&sim, walk.cell, cell->level);
+            nbody_i_add_tiles(sim, law, run, tile, has_node, &t);
+        }
+        __syncthreads();
+        nbody_i_carry_target(&t);
+        if (sim.desc.sources == NBODY_CHEBYSHEV) nbody_i_add_table_tiles(sim, law, level, around, mass, a, has_node, &t);
+        if (has_node) nbody_i_store_node(&sim, &law, at, a, &t);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>bodies: chunks of up to 64 bodies of one leaf. Without a tree, chunk c is bodies 64 c and on.
+   ------------------------------------------------------------------------------------------------ */
+
+__device__ nbody_i_chunk nbody_i_chunk_at(const nbody &sim, const nbody_i_chunk *chunks, int32_t c)
+{
+    int32_t const left = sim.n - c * NBODY_CHUNK;
+    if (sim.cell) return chunks[c];
+    return {-1, c * NBODY_CHUNK, left < NBODY_CHUNK ? left : NBODY_CHUNK};
+}
+
+__device__ __forceinline__ int32_t nbody_i_chunks_of(const nbody &sim)
+{
+    return sim.cell ? sim.frame->chunks : (sim.n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+}
+
+/* NBODY_MANY_THREADS: a thread for each body. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_bodies_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
+    int64_t const slots = (int64_t)nbody_i_chunks_of(sim) * NBODY_CHUNK;
+    for (int64_t k = nbody_i_thread(); k < slots; k += nbody_i_threads()) {
+        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, (int32_t)(k / NBODY_CHUNK));
+        int32_t const place = chunk.first + (int32_t)(k % NBODY_CHUNK);
+        if (k % NBODY_CHUNK >= chunk.count) continue;
+        nbody_i_target const t = nbody_i_body(&sim, &law, chunk.leaf, place);
+        nbody_i_store(&sim, &out, sim.id[place], t.whole, t.lost);
+    }
+}
+
+/* VIRTUAL_PARTICLES in shared memory: as nbody_i_add_far. */
+__device__ void nbody_i_add_far_tiles(const nbody &sim, const nbody_i_law &law, int32_t leaf, nbody_i_tile &tile, bool has_target, nbody_i_target *t)
+{
+    int const levels = sim.cell[leaf].level;
+    for (int level = 2; level <= levels; level++) {
+        int32_t cell = leaf;
+        for (int up = levels; up > level; up--) cell = sim.cell[cell].parent;
+        nbody_far walk = nbody_far_of(&sim, cell);
+        while (nbody_next_far(&walk)) {
+            nbody_i_run const run = nbody_i_run_of(&sim, walk.cell, level);
+            nbody_i_add_tiles(sim, law, run, tile, has_target, t);
+        }
+    }
+}
+
+/* NBODY_SHARED_MEMORY: a block of 64 for each chunk. */
+__global__ void __launch_bounds__(NBODY_CHUNK)
+    nbody_i_bodies_shared_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
+    __shared__ nbody_i_tile tile;
+    int32_t const count = nbody_i_chunks_of(sim);
+    for (int32_t c = (int32_t)blockIdx.x; c < count; c += (int32_t)gridDim.x) {
+        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, c);
+        bool const has_body = (int32_t)threadIdx.x < chunk.count;
+        int32_t const place = chunk.first + (has_body ? (int32_t)threadIdx.x : 0);
+        nbody_i_target t = nbody_i_target_at(sim.x[place], sim.y[place], place);
+        if (chunk.leaf < 0) {
+            nbody_i_run const all = nbody_i_bodies(&sim, 0, sim.n);
+            nbody_i_add_tiles(sim, law, all, tile, has_body, &t);
+        } else {
+            if (sim.desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far_tiles(sim, law, chunk.leaf, tile, has_body, &t);
+            else if (sim.cell[chunk.leaf].level >= 2) nbody_i_feel_nodes(&sim, chunk.leaf, law.potential, &t);
+            nbody_near walk = nbody_near_of(&sim, chunk.leaf);
+            while (nbody_next_near(&walk)) {
+                nbody_i_run const run = nbody_i_near_run(&sim, &walk);
+                nbody_i_add_tiles(sim, law, run, tile, has_body, &t);
+            }
+        }
+        nbody_i_carry_target(&t);
+        if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.whole, t.lost);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   NBODY_ONE_THREAD: the serial text, on the GPU
+   ------------------------------------------------------------------------------------------------ */
+
+__global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device device, const uint32_t *keys, int32_t room, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    nbody_frame *frame = sim.frame;
+    int32_t first = 0, end = 1, next = 1;
+    for (int level = 0; level < sim.desc.levels; level++) {
+        for (int32_t c = first; c < end; c++)
+            if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
+        for (int32_t c = first; c < end; c++) {
+            int32_t begin[5];
+            int const count = nbody_i_quarters_of(sim, keys, sim.cell[c], begin);
+            nbody_i_write_children(sim, c, next, room, begin, count, nullptr, facts);
+            next += sim.cell[c].children;
+        }
+        first = end;
+        end = next;
+        if (level + 2 <= NBODY_MAX_LEVELS) frame->level_first[level + 2] = end;
+    }
+}
+
+__device__ void nbody_i_make_centres_alone(const nbody &sim, int32_t at)
+{
+    const nbody_cell *cell = &sim.cell[at];
+    nbody_i_sieve const sieve = nbody_i_sieve_of(&sim, cell);
+    sim.made[at] = 0;
+    for (int subcell = 0; subcell < sim.per_cell && cell->child >= 0; subcell++) {
+        nbody_i_heap const heap = nbody_i_subcell_heap(&sim, cell, subcell);
+        if (heap.m > 0) nbody_i_store_heap(&sim, &heap, sieve.x, sieve.y, (size_t)at * (size_t)sim.per_cell + (size_t)sim.made[at]++);
+    }
+}
+
+__global__ void nbody_i_sources_one_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    for (int level = sim.frame->levels - 1; level >= 2; level--)
+        for (int32_t at = sim.frame->level_first[level]; at < sim.frame->level_first[level + 1]; at++) {
+            if (sim.desc.sources == NBODY_MASS_CENTRES) nbody_i_make_centres_alone(sim, at);
+            for (int32_t p = 0; p < sim.per_cell && sim.desc.sources == NBODY_CHEBYSHEV; p++) nbody_i_make_point(sim, at, p);
+        }
+}
+
+__global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
+    int32_t const cells = sim.cell ? sim.frame->cells : 0;
+    for (int32_t at = 0; at < cells; at++)
+        for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= 2; a++) {
+            nbody_i_target const t = nbody_i_feel(&sim, &law, at, a);
+            nbody_i_store_node(&sim, &law, at, a, &t);
+        }
+    for (int32_t at = 0; at < cells; at++)
+        for (int32_t k = 0; k < sim.cell[at].count && sim.cell[at].child < 0; k++) {
+            nbody_i_target const t = nbody_i_body(&sim, &law, at, sim.cell[at].first + k);
+            nbody_i_store(&sim, &out, sim.id[sim.cell[at].first + k], t.whole, t.lost);
+        }
+    for (int32_t k = 0; k < sim.n && !sim.cell; k++) {
+        nbody_i_target const t = nbody_i_body(&sim, &law, -1, k);
+        nbody_i_store(&sim, &out, sim.id[k], t.whole, t.lost);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>fast: the force of many sources on 16 targets, by one warp
+
+   Lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from l / 8 on: so a leaf of few bodies wastes little, and
+   each source that is read from shared memory serves two targets. Sources come from a list of ranges in other cells (near ones, or all far
+   ones), laid end to end and cut into tiles of 32: cells with few sources cost no more than their share.
+
+       ranges   |--- cell a ---|- b -|------- c -------|--- d ---|
+       tiles    |    0    |    1    |    2    |    3    |    4   .|      source i of a tile: lane i fetches it
+   ------------------------------------------------------------------------------------------------ */
+
+constexpr int nbody_i_warps = 4; /* of a block: one chunk */
+constexpr int nbody_i_targets = 16, nbody_i_phases = 4, nbody_i_of_lane = 2;
+
+/* By what a range acts. */
+enum { NBODY_I_BY_BODIES, NBODY_I_BY_CENTRES, NBODY_I_BY_POINTS };
+
+struct __align__(16) nbody_i_mass_point { nbody_real x, y, m, unused; };
+
+/* Shared memory of one warp. */
+template <bool Moments> struct nbody_i_stream {
+    nbody_i_mass_point source[32];
+    nbody_real xx[Moments ? 32 : 1], xy[Moments ? 32 : 1], yy[Moments ? 32 : 1];
+    int32_t place[32];
+    int32_t kind[32], first[32], cell[32];  /* the list */
+    int32_t before[33];                     /* sources of the ranges before, and of all */
+};
+
+template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
+    nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
+    int32_t place[nbody_i_of_lane];
+    nbody_real part[NBODY_I_PARTS][nbody_i_of_lane], whole[NBODY_I_PARTS][nbody_i_of_lane], lost[NBODY_I_PARTS][nbody_i_of_lane];
+    int tiles;      /* since the last carry */
+    int ranges;     /* in the list */
+};
+
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential, Moments> &pairs)
+{
+#pragma unroll
+    for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+#pragma unroll
+        for (int t = 0; t < nbody_i_of_lane; t++) nbody_i_carry(&pairs.part[p][t], &pairs.whole[p][t], &pairs.lost[p][t]);
+    pairs.tiles = 0;
+}
+
+__device__ __forceinline__ float nbody_i_fast_root(float u) { return rsqrtf(u); }
+__device__ __forceinline__ double nbody_i_fast_root(double u) { return rsqrt(u); }
+
+/* One source on one target, with the GPU's reciprocal root and fused sums: 11 instructions. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Moments> &pairs, int t, const nbody_i_law &law,
+                                             const nbody_i_stream<Moments> &stream, int s)
+{
+    nbody_i_mass_point const from = stream.source[s];
+    nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t], d2 = dx * dx + dy * dy;
+    nbody_real const root = nbody_i_fast_root(d2 + law.soften2);
+    nbody_real const g = Law == NBODY_INVERSE ? root * root : root * root * root, mg = from.m * g;
+    pairs.part[NBODY_I_X][t] += mg * dx;
+    pairs.part[NBODY_I_Y][t] += mg * dy;
+    if (Potential && nbody_i_counts(&law, d2, stream.place[s] == pairs.place[t]))
+        pairs.part[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, d2 + law.soften2, root);
+    if (Moments) {
+        nbody_i_source const spread = {from.x, from.y, from.m, stream.xx[s], stream.xy[s], stream.yy[s], -1};
+        nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
+        nbody_i_add_moments(&law, &spread, dx, dy, d2 + law.soften2, g, part);
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.part[p][t] += part[p];
+    }
+}
+
+/* Source s of range r. */
+template <bool Moments>
+__device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<Moments> &stream, int r, int32_t s, int lane)
+{
+    nbody_i_mass_point point = {0, 0, 0, 0};
+    int32_t place = -2;
+    if (Moments) stream.xx[lane] = stream.xy[lane] = stream.yy[lane] = 0;
+    if (r >= 0 && stream.kind[r] == NBODY_I_BY_BODIES) {
+        place = stream.first[r] + s;
+        point = {sim.x[place], sim.y[place], sim.m[place], 0};
+    } else if (r >= 0 && stream.kind[r] == NBODY_I_BY_CENTRES) {
+        size_t const from = (size_t)stream.cell[r] * (size_t)sim.per_cell + (size_t)s;
+        point = {sim.vx[from], sim.vy[from], sim.vm[from], 0};
+        if (Moments) {
+            stream.xx[lane] = sim.vxx[from];
+            stream.xy[lane] = sim.vxy[from];
+            stream.yy[lane] = sim.vyy[from];
+        }
+    } else if (r >= 0) {
+        nbody_i_run const run = nbody_i_virtual(&sim, stream.cell[r]);
+        nbody_i_source const source = nbody_i_source_of(&sim, &run, s);
+        point = {source.x, source.y, source.m, 0};
+    }
+    stream.source[lane] = point; /* what is behind the last source has no mass */
+    stream.place[lane] = place;
+}
+
+/* The range of source number `at`: the last that begins at or before it. */
+template <bool Moments> __device__ __forceinline__ int nbody_i_range_of(const nbody_i_stream<Moments> &stream, int32_t at)
+{
+    int r = 0;
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        if (stream.before[r + step] <= at) r += step;
+    return r;
+}
+
+/* All sources of the list on the warp's targets, and an empty list. All lanes come here. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                              nbody_i_stream<Moments> &stream)
+{
+    int const lane = (int)threadIdx.x % 32;
+    __syncwarp();
+    int32_t const count = lane < pairs.ranges ? stream.before[lane] : 0; /* until here, the counts */
+    int32_t sum = count;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t const below = __shfl_up_sync(nbody_i_all_lanes, sum, step);
+        if (lane >= step) sum += below;
+    }
+    int32_t const all = __shfl_sync(nbody_i_all_lanes, sum, 31);
+    __syncwarp();
+    stream.before[lane] = sum - count;
+    if (lane == 31) stream.before[32] = all;
+    for (int32_t first = 0; first < all; first += 32) {
+        __syncwarp();
+        int32_t const at = first + lane;
+        int const r = at < all ? nbody_i_range_of(stream, at) : -1;
+        nbody_i_fetch(sim, stream, r, r >= 0 ? at - stream.before[r] : 0, lane);
+        __syncwarp();
+#pragma unroll
+        for (int s = 0; s < 32; s += nbody_i_phases) {
+            nbody_i_pair(pairs, 0, law, stream, s + lane / 8);
+            nbody_i_pair(pairs, 1, law, stream, s + lane / 8);
+        }
+        if (++pairs.tiles == NBODY_CHUNK / (32 / nbody_i_phases)) nbody_i_carry_pairs(pairs);
+    }
+    __syncwarp();
+    pairs.ranges = 0;
+}
+
+/* Adds the ranges of those lanes that have one; every lane says whether it has. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                             nbody_i_stream<Moments> &stream, bool has, int32_t at, bool by_bodies)
+{
+    unsigned const who = __ballot_sync(nbody_i_all_lanes, has);
+    int const lane = (int)threadIdx.x % 32, more = __popc(who);
+    if (pairs.ranges + more > 32) nbody_i_flush(sim, law, pairs, stream);
+    if (has) {
+        const nbody_cell *cell = &sim.cell[at];
+        int const to = pairs.ranges + __popc(who & ((1u << lane) - 1));
+        bool const centres = sim.desc.sources == NBODY_MASS_CENTRES;
+        stream.kind[to] = by_bodies ? NBODY_I_BY_BODIES : centres ? NBODY_I_BY_CENTRES : NBODY_I_BY_POINTS;
+        stream.cell[to] = at;
+        stream.first[to] = cell->first;
+        stream.before[to] = by_bodies ? cell->count : centres ? sim.made[at] : sim.per_cell;
+    }
+    pairs.ranges += more;
+}
+
+/* Lane l's candidate number k + l among the far cells of `of`: child (k + l) % 4 of what is (k + l) / 4 beside its parent. -1: none. */
+__device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32_t of, int k)
+{
+    const nbody_cell *cell = &sim.cell[of], *parent = &sim.cell[cell->parent];
+    if (k / 4 >= parent->besides) return -1;
+    int32_t const at = parent->beside[k / 4];
+    const nbody_cell *around = &sim.cell[at];
+    if (around->child < 0) return k % 4 == 0 && !nbody_i_touch(around, cell) ? at : -1;
+    if (k % 4 >= around->children) return -1;
+    return nbody_i_touch(&sim.cell[around->child + k % 4], cell) ? -1 : around->child + k % 4;
+}
+
+/* Lists all far cells of a cell. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                                 nbody_i_stream<Moments> &stream, int32_t of)
+{
+    int const lane = (int)threadIdx.x % 32;
+    for (int k = 0; k < 36; k += 32) {
+        int32_t const at = k + lane < 36 ? nbody_i_far_candidate(sim, of, k + lane) : -1;
+        bool const by_bodies = at >= 0 && (sim.cell[at].level < sim.cell[of].level || nbody_i_acts_by_bodies(&sim, &sim.cell[at]));
+        nbody_i_list(sim, law, pairs, stream, at >= 0, at, by_bodies);
+    }
+}
+
+/* Lists what is near a leaf. Where all that is beside it are leaves, as in even trees, that is what is beside it. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                                  nbody_i_stream<Moments> &stream, int32_t leaf)
+{
+    int const lane = (int)threadIdx.x % 32;
+    const nbody_cell *cell = &sim.cell[leaf];
+    int32_t const at = lane < cell->besides ? cell->beside[lane] : -1;
+    if (!__any_sync(nbody_i_all_lanes, at >= 0 && sim.cell[at].child >= 0)) {
+        nbody_i_list(sim, law, pairs, stream, at >= 0, at, true);
+        return;
+    }
+    nbody_near walk = nbody_near_of(&sim, leaf);
+    while (nbody_next_near(&walk)) {
+        bool const by_bodies = walk.whole || nbody_i_acts_by_bodies(&sim, &sim.cell[walk.cell]);
+        nbody_i_list(sim, law, pairs, stream, lane == 0, walk.cell, by_bodies);
+    }
+}
+
+/* Sums of the four lanes of each target, in all four. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Moments> &pairs)
+{
+    nbody_i_carry_pairs(pairs);
+#pragma unroll
+    for (int step = 8; step < 32; step *= 2)
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+#pragma unroll
+            for (int t = 0; t < nbody_i_of_lane; t++) {
+                nbody_real other = __shfl_xor_sync(nbody_i_all_lanes, pairs.whole[p][t], step);
+                pairs.lost[p][t] += __shfl_xor_sync(nbody_i_all_lanes, pairs.lost[p][t], step);
+                nbody_i_carry(&other, &pairs.whole[p][t], &pairs.lost[p][t]);
+            }
+}
+
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moments> &pairs, int t, nbody_real x, nbody_real y, int32_t place)
+{
+    pairs.x[t] = x;
+    pairs.y[t] = y;
+    pairs.place[t] = place;
+#pragma unroll
+    for (int p = 0; p < NBODY_I_PARTS; p++) pairs.part[p][t] = pairs.whole[p][t] = pairs.lost[p][t] = 0;
+}
+
+/* What the leaf's nodes felt, at target t: the four lanes of a target take a row of nodes each in turn. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_feel_rows(const nbody &sim, int32_t leaf, nbody_i_pairs<Law, Potential, Moments> &pairs, int t)
+{
+    const nbody_cell *cell = &sim.cell[leaf];
+    int const phase = (int)threadIdx.x % 32 / 8, side = sim.rule.side;
+    nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell->level, 0, cell->x, pairs.x[t]));
+    nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell->level, 1, cell->y, pairs.y[t]));
+    for (int j = phase; j < sim.rule.stencil; j += nbody_i_phases) {
+        size_t const row = (size_t)leaf * (size_t)sim.nodes + (size_t)((sy.first + j) * side + sx.first);
+        nbody_real along[NBODY_I_PARTS] = {0, 0, 0};
+        for (int i = 0; i < sim.rule.stencil; i++) {
+            along[NBODY_I_X] += sx.weight[i] * sim.fx[row + (size_t)i];
+            along[NBODY_I_Y] += sx.weight[i] * sim.fy[row + (size_t)i];
+            if (Potential) along[NBODY_I_POTENTIAL] += sx.weight[i] * sim.fp[row + (size_t)i];
+        }
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.part[p][t] += sy.weight[j] * along[p];
+    }
+}
+
+/* Bodies: a block for each chunk, a warp for 16 of its bodies. */
+template <int Law, bool Potential, bool Moments>
+__global__ void __launch_bounds__(32 * nbody_i_warps)
+    nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    __shared__ nbody_i_stream<Moments> streams[nbody_i_warps];
+    nbody_i_stream<Moments> &stream = streams[threadIdx.x / 32];
+    int const lane = (int)threadIdx.x % 32, phase = lane / 8, from = (int)threadIdx.x / 32 * nbody_i_targets;
+    int32_t const count = nbody_i_chunks_of(sim);
+    for (int32_t c = (int32_t)blockIdx.x; c < count; c += (int32_t)gridDim.x) {
+        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, c);
+        nbody_i_pairs<Law, Potential, Moments> pairs;
+        int32_t place[nbody_i_of_lane];
+        if (from >= chunk.count) continue; /* the whole warp */
+        pairs.tiles = pairs.ranges = 0;
+#pragma unroll
+        for (int t = 0; t < nbody_i_of_lane; t++) {
+            int32_t const k = from + t * 8 + lane % 8;
+            place[t] = chunk.first + (k < chunk.count ? k : from);
+            nbody_i_aim(pairs, t, sim.x[place[t]], sim.y[place[t]], place[t]);
+            if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) nbody_i_feel_rows(sim, chunk.leaf, pairs, t);
+        }
+        if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
+            for (int32_t cell = chunk.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent) nbody_i_list_far(sim, law, pairs, stream, cell);
+        if (chunk.leaf >= 0) nbody_i_list_near(sim, law, pairs, stream, chunk.leaf);
+        else {
+            if (lane == 0) {
+                stream.kind[0] = NBODY_I_BY_BODIES;
+                stream.first[0] = 0;
+                stream.before[0] = sim.n;
+            }
+            pairs.ranges = 1;
+        }
+        nbody_i_flush(sim, law, pairs, stream);
+        nbody_i_join(pairs);
+#pragma unroll
+        for (int t = 0; t < nbody_i_of_lane; t++) {
+            if (phase != t || from + t * 8 + lane % 8 >= chunk.count) continue;
+            nbody_real const whole[NBODY_I_PARTS] = {pairs.whole[0][t], pairs.whole[1][t], pairs.whole[2][t]};
+            nbody_real const lost[NBODY_I_PARTS] = {pairs.lost[0][t], pairs.lost[1][t], pairs.lost[2][t]};
+            nbody_i_store(&sim, &out, sim.id[place[t]], whole, lost);
+        }
+    }
+}
+
+/* Nodes, with MASS_CENTRES: all levels in one launch, a warp for 16 nodes of a cell. What parents felt is added later. */
+template <int Law, bool Potential>
+__global__ void __launch_bounds__(32 * nbody_i_warps) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    __shared__ nbody_i_stream<false> streams[nbody_i_warps];
+    nbody_i_stream<false> &stream = streams[threadIdx.x / 32];
+    int const lane = (int)threadIdx.x % 32, phase = lane / 8, groups = (sim.nodes + nbody_i_targets - 1) / nbody_i_targets;
+    int32_t const first = sim.frame->level_first[2];
+    int64_t const pieces = (int64_t)(sim.frame->cells - first) * groups;
+    for (int64_t k = nbody_i_thread() / 32; k < pieces; k += nbody_i_threads() / 32) {
+        int32_t const at = first + (int32_t)(k / groups), from = (int32_t)(k % groups) * nbody_i_targets;
+        nbody_i_pairs<Law, Potential, false> pairs;
+        pairs.tiles = pairs.ranges = 0;
+#pragma unroll
+        for (int t = 0; t < nbody_i_of_lane; t++) {
+            int32_t const a = from + t * 8 + lane % 8;
+            nbody_i_target const node = nbody_i_node(&sim, at, a < sim.nodes ? a : 0);
+            nbody_i_aim(pairs, t, node.x, node.y, -1);
+        }
+        nbody_i_list_far(sim, law, pairs, stream, at);
+        nbody_i_flush(sim, law, pairs, stream);
+        nbody_i_join(pairs);
+#pragma unroll
+        for (int t = 0; t < nbody_i_of_lane; t++) {
+            int32_t const a = from + t * 8 + lane % 8;
+            if (phase != t || a >= sim.nodes) continue;
+            nbody_i_target sum = nbody_i_target_at(0, 0, -1);
+#pragma unroll
+            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
+                sum.whole[p] = pairs.whole[p][t];
+                sum.lost[p] = pairs.lost[p][t];
+            }
+            nbody_i_store_node(&sim, &law, at, a, &sum);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>fast: nodes by the table, for families
+
+   The children of one cell see the children of the cells beside it: 6 x 6 cells at most. A group of threads, one for each output (a node, a
+   part of the force), fetches the masses of all 36 into shared memory; each entry of the table that is read serves up to four children.
+
+       s s s s s s      the 36 slots; children of the parent P in the middle: for child c, slot s is the offset s - c,
+       s s s s s s      and counts if it does not touch
+       s s P P s s
+       s s P P s s
+       s s s s s s
+       s s s s s s
+   ------------------------------------------------------------------------------------------------ */
+
+constexpr int nbody_i_slots = 36, nbody_i_family_threads = 128;
+
+/* The most masses of a block's families: four of order 4, or one of the highest. */
+constexpr int nbody_i_family_masses = (nbody_i_slots + 1) * NBODY_MAX_ORDER * NBODY_MAX_ORDER;
+
+/* Notes the cells of the slots; larger leaves beside the parent are no part of it. `k`: thread of the group. */
+__device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, int k, int threads, int32_t *slot)
+{
+    for (; k < nbody_i_slots; k += threads) {
+        const nbody_cell *around = k / 4 < parent.besides ? &sim.cell[parent.beside[k / 4]] : nullptr;
+        if (!around || k % 4 >= around->children) continue;
+        int32_t const at = around->child + k % 4;
+        int const x = sim.cell[at].x - 2 * parent.x + 2, y = sim.cell[at].y - 2 * parent.y + 2;
+        slot[x + 6 * y] = at;
+    }
+}
+
+/* Bodies of larger leaves beside the parent that do not touch the child, on one node: part p. */
+template <int Law>
+__device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent, int32_t child, int32_t a, int p)
+{
+    nbody_i_target t = nbody_i_node(&sim, child, a);
+    for (int k = 0; k < parent.besides; k++) {
+        const nbody_cell *around = &sim.cell[parent.beside[k]];
+        if (around->child >= 0 || nbody_i_touch(around, &sim.cell[child])) continue;
+        nbody_i_run const run = nbody_i_bodies(&sim, around->first, around->count);
+        nbody_i_add_run(&sim, &law, &run, &t);
+    }
+    nbody_i_carry_target(&t);
+    return t.whole[p] + t.lost[p];
+}
+
+/* The sums of one output over all slots, for the four children. */
+struct nbody_i_family { nbody_real part[4], whole[4], lost[4]; };
+
+__device__ __forceinline__ void nbody_i_carry_family(nbody_i_family &family)
+{
+#pragma unroll
+    for (int c = 0; c < 4; c++) nbody_i_carry(&family.part[c], &family.whole[c], &family.lost[c]);
+}
+
+/* The masses at (dx, dy) from child c; slot nbody_i_slots has none. */
+__device__ __forceinline__ const nbody_real *nbody_i_slot_of(const nbody_real *masses, int per_cell, int c, int dx, int dy)
+{
+    int const x = (c & 1) + dx + 2, y = (c >> 1) + dy + 2;
+    bool const inside = x >= 0 && x < 6 && y >= 0 && y < 6;
+    return masses + (inside ? x + 6 * y : nbody_i_slots) * per_cell;
+}
+
+template <int Order>
+__device__ __forceinline__ void nbody_i_add_families(const nbody &sim, const nbody_i_law &law, int level, int p, int32_t a, const nbody_real *masses,
+                                                     nbody_i_family &family)
+{
+    int const per_cell = Order > 0 ? Order * Order : sim.per_cell, row = Order == 4 ? NBODY_I_LANES : nbody_i_row(&sim);
+    int terms = 0;
+    for (int offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        if (!nbody_i_offset_is_far(offset)) continue;
+        const nbody_real *rows = nbody_i_table_rows(&sim, &law, level, offset, p) + a;
+        const nbody_real *mass[4];
+#pragma unroll
+        for (int c = 0; c < 4; c++) mass[c] = nbody_i_slot_of(masses, per_cell, c, offset % 7 - 3, offset / 7 - 3);
+#pragma unroll 4
+        for (int b = 0; b < per_cell; b++) {
+            nbody_real const entry = rows[b * row];
+#pragma unroll
+            for (int c = 0; c < 4; c++) family.part[c] += entry * mass[c][b];
+        }
+        terms += per_cell;
+        if (terms < NBODY_CHUNK) continue;
+        nbody_i_carry_family(family);
+        terms = 0;
+    }
+    nbody_i_carry_family(family);
+}
+
+/* Where parts of the nodes' forces are kept. */
+__device__ __forceinline__ nbody_real *nbody_i_part_of(const nbody &sim, int p) { return p == NBODY_I_X ? sim.fx : p == NBODY_I_Y ? sim.fy : sim.fp; }
+
+/* One output of all children of a parent. */
+template <int Law, int Order>
+__device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbody_i_law &law, int32_t parent_at, int p, int32_t a, const int32_t *slot,
+                                                    const nbody_real *masses)
+{
+    const nbody_cell &parent = sim.cell[parent_at];
+    nbody_i_family family = {};
+    nbody_real scale[NBODY_I_PARTS];
+    nbody_i_add_families<Order>(sim, law, parent.level + 1, p, a, masses, family);
+    nbody_i_table_scale(&sim, &law, parent.level + 1, scale);
+    bool leaves = false;
+    for (int k = 0; k < parent.besides; k++) leaves |= sim.cell[parent.beside[k]].child < 0;
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];
+        if (child < 0) continue;
+        nbody_real sum = (family.whole[c] + family.lost[c]) * scale[p];
+        if (leaves) sum += nbody_i_feel_leaves<Law>(sim, law, parent, child, a, p);
+        nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] = sum;
+    }
+}
+
+/* A block takes 128 / Group families; a group's thread takes outputs k, k + Group, .. */
+template <int Law, bool Potential, int Order, int Group>
+__global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    constexpr int families = nbody_i_family_threads / Group;
+    __shared__ nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order : nbody_i_family_masses];
+    __shared__ int32_t shared_slot[families][nbody_i_slots];
+    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    int const group = (int)threadIdx.x / Group, k = (int)threadIdx.x % Group, per_cell = Order > 0 ? Order * Order : sim.per_cell;
+    int const row = nbody_i_row(&sim), outputs = (NBODY_I_PARTS - !Potential) * row;
+    int32_t *slot = shared_slot[group];
+    nbody_real *masses = shared_masses + group * (nbody_i_slots + 1) * per_cell;
+    int32_t const first = sim.frame->level_first[1], end = sim.frame->cells; /* parents */
+    for (int64_t turn = (int64_t)first + (int64_t)blockIdx.x * families; turn < end; turn += (int64_t)gridDim.x * families) {
+        int32_t const at = (int32_t)(turn + group);
+        bool const any = at < end && sim.cell[at].child >= 0;
+        __syncthreads();
+        for (int s = k; s < nbody_i_slots; s += Group) slot[s] = -1;
+        __syncthreads();
+        if (any) nbody_i_find_slots(sim, sim.cell[at], k, Group, slot);
+        __syncthreads();
+        for (int m = k; any && m < (nbody_i_slots + 1) * per_cell; m += Group) {
+            int32_t const from = m / per_cell < nbody_i_slots ? slot[m / per_cell] : -1;
+            masses[m] = from < 0 ? 0 : sim.vm[(size_t)from * (size_t)per_cell + (size_t)(m % per_cell)];
+        }
+        __syncthreads();
+        for (int o = k; any && o < outputs; o += Group)
+            if (o % row < sim.nodes) nbody_i_make_output<Law, Order>(sim, law, at, o / row, o % row, slot, masses);
+    }
+}
+
+/* Adds what the parents felt, level by level: a thread for each node. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_hand_down_kernel(__grid_constant__ const nbody_device device, int parts, int level)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_real weight[2][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+    int const side = sim.rule.side;
+    for (int w = (int)threadIdx.x; w < 2 * side * side; w += nbody_i_block_threads)
+        weight[w / (side * side)][w % (side * side)] = sim.rule.to_child[w / (side * side)][w % (side * side) / side][w % side];
+    __syncthreads();
+    int32_t const first = sim.frame->level_first[level];
+    int64_t const nodes = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.nodes;
+    for (int64_t k = nbody_i_thread(); k < nodes * parts; k += nbody_i_threads()) {
+        int const p = (int)(k / nodes);
+        int32_t const at = first + (int32_t)(k % nodes / sim.nodes), a = (int32_t)(k % nodes % sim.nodes);
+        const nbody_cell *cell = &sim.cell[at];
+        nbody_real *value = nbody_i_part_of(sim, p);
+        const nbody_real *above = value + (size_t)cell->parent * (size_t)sim.nodes;
+        const nbody_real *wx = weight[cell->x & 1] + a % side * side, *wy = weight[cell->y & 1] + a / side * side;
+        nbody_real sum = 0;
+        for (int j = 0; j < side; j++) {
+            nbody_real along = 0;
+            for (int i = 0; i < side; i++) along += wx[i] * above[i + j * side];
+            sum += wy[j] * along;
+        }
+        value[(size_t)at * (size_t)sim.nodes + (size_t)a] += sum;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>fast: masses of the leaves, and the direct sum
+   ------------------------------------------------------------------------------------------------ */
+
+/* CHEBYSHEV: a warp for each leaf of any level. A lane weighs a body, for 32 of them; then each point's lane sums over those; where there are
+   few points, parts of the warp take bodies in turn. */
+constexpr int nbody_i_leaf_warps = 4;
+
+struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33], m[33]; };
+
+__device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
+{
+    const nbody_cell &cell = sim.cell[at];
+    int const lane = (int)threadIdx.x % 32, side = sim.rule.side, points = sim.per_cell;
+    int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts; /* lanes of a part */
+    double sum[(NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32] = {};
+    for (int32_t first = 0; first < cell.count; first += 32) {
+        int32_t const b = cell.first + first + lane;
+        __syncwarp();
+        weights.m[lane] = 0;
+        if (first + lane < cell.count) {
+            nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
+            nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+            weights.m[lane] = sim.m[b];
+            for (int i = 0; i < side; i++) {
+                weights.x[i][lane] = sx.weight[i];
+                weights.y[i][lane] = sy.weight[i];
+            }
+        }
+        __syncwarp();
+        int const bodies = cell.count - first < 32 ? cell.count - first : 32;
+#pragma unroll
+        for (int turn = 0; turn < (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32; turn++) {
+            int const p = (parts > 1 ? lane % step : lane) + 32 * turn;
+            if (p >= points) continue;
+            for (int s = parts > 1 ? lane / step : 0; s < bodies; s += parts)
+                sum[turn] += (double)weights.m[s] * (double)(weights.x[p % side][s] * weights.y[p / side][s]);
+        }
+    }
+    for (int across = step; across < 32 && parts > 1; across *= 2) sum[0] += __shfl_xor_sync(nbody_i_all_lanes, sum[0], across);
+#pragma unroll
+    for (int turn = 0; turn < (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32; turn++) {
+        int const p = lane + 32 * turn;
+        if (p < points) sim.vm[(size_t)at * (size_t)points + (size_t)p] = (nbody_real)sum[turn];
+    }
+}
+
+__global__ void __launch_bounds__(32 * nbody_i_leaf_warps) nbody_i_leaves_fast_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_leaf_weights weights[nbody_i_leaf_warps];
+    int32_t const end = sim.frame->cells;
+    for (int64_t at = sim.frame->level_first[2] + nbody_i_thread() / 32; at < end; at += nbody_i_threads() / 32)
+        if (sim.cell[at].child < 0) nbody_i_leaf_by_warp(sim, (int32_t)at, weights[threadIdx.x / 32]);
+}
+
+/* The direct sum of many bodies: 8 of them in the registers of each thread, others through shared memory. */
+constexpr int nbody_i_direct_threads = 256, nbody_i_direct_targets = 8;
+
+template <int Law, bool Potential>
+__global__ void __launch_bounds__(nbody_i_direct_threads) nbody_i_direct_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+{
+    constexpr int T = nbody_i_direct_targets;
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
+    nbody_real x[T], y[T], part[NBODY_I_PARTS][T], whole[NBODY_I_PARTS][T], lost[NBODY_I_PARTS][T];
+    int32_t const first = (int32_t)blockIdx.x * nbody_i_direct_threads * T + (int32_t)threadIdx.x;
+#pragma unroll
+    for (int t = 0; t < T; t++) {
+        int32_t const place = first + t * nbody_i_direct_threads;
+        x[t] = sim.x[place < sim.n ? place : 0];
+        y[t] = sim.y[place < sim.n ? place : 0];
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS; p++) part[p][t] = whole[p][t] = lost[p][t] = 0;
+    }
+    for (int32_t from = 0; from < sim.n; from += nbody_i_direct_threads) {
+        int32_t const mine = from + (int32_t)threadIdx.x;
+        __syncthreads();
+        tile[threadIdx.x] = {0, 0, 0, 0};
+        if (mine < sim.n) tile[threadIdx.x] = {sim.x[mine], sim.y[mine], sim.m[mine], 0};
+        __syncthreads();
+        for (int run = 0; run < nbody_i_direct_threads; run += NBODY_CHUNK) {
+#pragma unroll 4
+            for (int s = run; s < run + NBODY_CHUNK; s++) {
+                nbody_i_mass_point const source = tile[s];
+#pragma unroll
+                for (int t = 0; t < T; t++) {
+                    nbody_real const dx = source.x - x[t], dy = source.y - y[t];
+                    nbody_real const d2 = Potential ? dx * dx + dy * dy : 0, u = dx * dx + (dy * dy + law.soften2);
+                    nbody_real const root = nbody_i_fast_root(u);
+                    nbody_real const mg = Law == NBODY_INVERSE ? source.m * root * root : source.m * root * (root * root);
+                    part[NBODY_I_X][t] += mg * dx;
+                    part[NBODY_I_Y][t] += mg * dy;
+                    if (Potential && nbody_i_counts(&law, d2, from + s == first + t * nbody_i_direct_threads))
+                        part[NBODY_I_POTENTIAL][t] += source.m * nbody_i_potential(&law, u, root);
+                }
+            }
+#pragma unroll
+            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+#pragma unroll
+                for (int t = 0; t < T; t++) nbody_i_carry(&part[p][t], &whole[p][t], &lost[p][t]);
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < T; t++) {
+        int32_t const place = first + t * nbody_i_direct_threads;
+        nbody_real const all[NBODY_I_PARTS] = {whole[0][t], whole[1][t], whole[2][t]};
+        nbody_real const rest[NBODY_I_PARTS] = {lost[0][t], lost[1][t], lost[2][t]};
+        if (place < sim.n) nbody_i_store(&sim, &out, sim.id[place], all, rest);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>api: which kernels, in which order
+   ------------------------------------------------------------------------------------------------ */
+
+/* Blocks of `threads` for the cells of one level, or fewer that take turns. */
+int64_t nbody_i_blocks_for(int64_t pieces, int threads)
+{
+    int64_t const most = 4 * nbody_i_many_blocks;
+    return (pieces < most ? pieces : most) * threads;
+}
+
+nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, level);
+    int64_t const blocks = nbody_i_blocks_for(cells, NBODY_CHUNK);
+    nbody_stage const stage = sim->desc.stage;
+    nbody_result result = NBODY_OK;
+    if (sim->desc.sources == NBODY_MASS_CENTRES)
+        return stage == NBODY_MANY_THREADS
+                   ? nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_centres_kernel<false>, gpu->device, level)
+                   : nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_centres_kernel<true>, gpu->device, level);
+    if (stage == NBODY_SHARED_MEMORY)
+        result = nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_leaves_kernel, gpu->device, level);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->per_cell), nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level,
+                          stage == NBODY_MANY_THREADS);
+}
+
+/* Sources, from the last level to level 2. */
+nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_result result = NBODY_OK;
+    if (sim->desc.stage == NBODY_ONE_THREAD) return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
+    int last = sim->desc.levels - 1;
+    if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST) {
+        int64_t const leaves = nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1, 32 * nbody_i_leaf_warps);
+        result = nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel, gpu->device);
+        last--; /* all leaves are done, and the last level has no others */
+    }
+    for (int level = last; level >= 2 && result == NBODY_OK; level--) result = nbody_i_cuda_level_sources(gpu, level, stream);
+    return result;
+}
+
+/* NBODY_FAST, CHEBYSHEV: what far cells do to the nodes of all levels. */
+template <int Law, bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int const order = sim->desc.order, one = nbody_i_family_threads;
+    int64_t const parents = nbody_i_cell_room(&sim->desc, sim->n);
+    int64_t const several = nbody_i_blocks_for(parents / 4 + 1, one), single = nbody_i_blocks_for(parents, one);
+    if (order == 4 && !Potential)
+        return nbody_i_launch(gpu, stream, several, one, nbody_i_families_kernel<Law, Potential, 4, 32>, gpu->device);
+    return nbody_i_launch(gpu, stream, single, one, nbody_i_families_kernel<Law, Potential, 0, 128>, gpu->device);
+}
+
+/* NBODY_FAST: the nodes; the table or the pairs for all levels at once, then what parents felt. */
+template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n), pieces = (cells * sim->nodes + 63) / 64;
+    nbody_result result =
+        sim->desc.sources == NBODY_CHEBYSHEV
+            ? nbody_i_cuda_families<Law, Potential>(gpu, stream)
+            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, 32 * nbody_i_warps), 32 * nbody_i_warps,
+                             nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
+    for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
+        int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes * (NBODY_I_PARTS - !Potential);
+        result = nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel, gpu->device,
+                                NBODY_I_PARTS - !Potential, level);
+    }
+    return result;
+}
+
+/* Nodes, from level 2 to the last, one kernel for each level. */
+nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    bool const shared = sim->desc.stage == NBODY_SHARED_MEMORY;
+    nbody_result result = NBODY_OK;
+    for (int level = 2; level < sim->desc.levels && result == NBODY_OK; level++) {
+        int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, level), groups = (sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
+        result = shared ? nbody_i_launch(gpu, stream, nbody_i_blocks_for(cells * groups, NBODY_CHUNK), NBODY_CHUNK, nbody_i_nodes_shared_kernel,
+                                         gpu->device, potential, level)
+                        : nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->nodes), nbody_i_block_threads, nbody_i_nodes_kernel,
+                                         gpu->device, potential, level);
+    }
+    return result;
+}
+
+/* Is the direct sum large enough to fill the GPU with threads of 8 bodies each? */
+bool nbody_i_is_large(int32_t n)
+{
+    int device = 0, processors = 1;
+    if (cudaGetDevice(&device) != cudaSuccess) return false;
+    if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return false;
+    return n >= (int64_t)processors * nbody_i_direct_threads * nbody_i_direct_targets;
+}
+
+template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int const block = 32 * nbody_i_warps;
+    const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
+    int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    if (!sim->cell && nbody_i_is_large(sim->n))
+        return nbody_i_launch(gpu, stream, (sim->n + nbody_i_direct_targets - 1) / nbody_i_direct_targets, nbody_i_direct_threads,
+                              nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
+    nbody_result result = sim->cell && sim->nodes > 0 ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream) : NBODY_OK;
+    if (result != NBODY_OK) return result;
+    return sim->vxx ? nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, true>, gpu->device, chunks, out)
+                    : nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false>, gpu->device, chunks, out);
+}
+
+nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    bool const potential = out.potential != nullptr;
+    const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
+    int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.stage == NBODY_ONE_THREAD) return nbody_i_launch(gpu, stream, 1, 1, nbody_i_forces_one_kernel, gpu->device, out);
+    if (sim->desc.stage == NBODY_FAST && sim->desc.law == NBODY_INVERSE)
+        return potential ? nbody_i_cuda_fast_forces<NBODY_INVERSE, true>(gpu, out, stream)
+                         : nbody_i_cuda_fast_forces<NBODY_INVERSE, false>(gpu, out, stream);
+    if (sim->desc.stage == NBODY_FAST)
+        return potential ? nbody_i_cuda_fast_forces<NBODY_INVERSE_SQUARE, true>(gpu, out, stream)
+                         : nbody_i_cuda_fast_forces<NBODY_INVERSE_SQUARE, false>(gpu, out, stream);
+    if (sim->nodes > 0 && sim->cell) result = nbody_i_cuda_nodes(gpu, potential, stream);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.stage == NBODY_SHARED_MEMORY)
+        return nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, NBODY_CHUNK), NBODY_CHUNK, nbody_i_bodies_shared_kernel, gpu->device, chunks, out);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(pieces * NBODY_CHUNK), nbody_i_block_threads, nbody_i_bodies_kernel, gpu->device, chunks, out);
+}
+
+/* The square, the order, the cells and their sources. */
+nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    const uint32_t *keys = nullptr;
+    if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream))) return NBODY_CUDA_ERROR;
+    nbody_result result = nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads, nbody_i_bounds_kernel, input, sim->n,
+                                         any_sign, facts);
+    if (result == NBODY_OK) result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
+    if (result != NBODY_OK || sim->n == 0) return result;
+    if (!sim->cell)
+        return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input,
+                              static_cast<const uint32_t *>(nullptr), static_cast<const int32_t *>(nullptr), facts);
+    result = nbody_i_cuda_sort(gpu, input, &keys, stream);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.stage == NBODY_ONE_THREAD) {
+        int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
+        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, keys, room, facts);
+        if (result == NBODY_OK)
+            result = nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel, gpu->device,
+                                    nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
+    } else result = nbody_i_cuda_cells(gpu, keys, stream);
+    return result == NBODY_OK ? nbody_i_cuda_sources(gpu, stream) : result;
+}
+
+/* Everything up to the forces; a failure leaves it empty. */
+nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc, const nbody_i_input &input, int32_t n, bool potential,
+                                   cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_make_empty(sim);
+    nbody_result result = nbody_i_check_input(&input, n);
+    if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, potential, stream);
+    sim->n = n;
+    if (result == NBODY_OK) result = nbody_i_cuda_make_tree(gpu, input, stream);
+    if (result == NBODY_OK) return NBODY_OK;
+    int32_t const error = sim->cuda_error;
+    nbody_i_make_empty(sim);
+    sim->cuda_error = error;
+    return result;
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream)
+{
+    if (!gpu || n < 0) return NBODY_BAD_ARGUMENT;
+    nbody *sim = &gpu->device.sim;
+    nbody_i_make_empty(sim);
+    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    nbody_result result = nbody_i_cuda_begin(gpu, desc, n, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, stream);
+    int32_t const error = sim->cuda_error;
+    nbody_i_make_empty(sim);
+    sim->cuda_error = error;
+    return result;
+}
+
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n, struct CUstream_st *stream)
+{
+    if (!gpu) return NBODY_BAD_ARGUMENT;
+    return nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
+}
+
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc, nbody_real *d_potential,
+                                         struct CUstream_st *stream)
+{
+    if (!gpu) return NBODY_BAD_ARGUMENT;
+    nbody_result result = nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, d_potential != nullptr, stream);
+    if (result != NBODY_OK || n == 0 || (!d_acc && !d_potential)) return result;
+    nbody_i_outcome const out = {d_acc, d_potential, gpu->device.sim.desc.acc_stride};
+    result = nbody_i_cuda_forces(gpu, out, stream);
+    if (result == NBODY_OK) return NBODY_OK;
+    int32_t const error = gpu->device.sim.cuda_error;
+    nbody_i_make_empty(&gpu->device.sim);
+    gpu->device.sim.cuda_error = error;
+    return result;
+}
+
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n, nbody_real *d_acc, struct CUstream_st *stream)
+{
+    if (n > 0 && !d_acc) {
+        if (gpu) nbody_i_make_empty(&gpu->device.sim);
+        return NBODY_BAD_ARGUMENT;
+    }
+    return nbody_cuda_fields(gpu, desc, d_pos, stride, d_mass, n, d_acc, nullptr, stream);
+}
+
+namespace {
+
+/* A thread for each point. Points that are not finite get NaN. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_points_at_kernel(__grid_constant__ const nbody_device device, nbody_i_input points, int32_t m, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
+    int64_t const i = nbody_i_thread();
+    if (i >= m) return;
+    const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
+    nbody_real const x = nbody_i_scaled((double)p[0], sim.frame->length), y = nbody_i_scaled((double)p[1], sim.frame->length);
+    bool const finite = nbody_i_finite((double)x) && nbody_i_finite((double)y);
+    nbody_i_target t = nbody_i_target_at(x, y, -1);
+    if (finite) t = nbody_i_point(&sim, &law, x, y);
+    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.whole[k] = (x - x) + (y - y);
+    nbody_i_store(&sim, &out, (int32_t)i, t.whole, t.lost);
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points, size_t stride, int32_t m, nbody_real *d_acc,
+                                            nbody_real *d_potential, struct CUstream_st *stream)
+{
+    size_t const step = nbody_i_stride(stride, 2);
+    if (!gpu || m < 0 || step == 0 || (m > 0 && !d_points)) return NBODY_BAD_ARGUMENT;
+    if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    if (!gpu->device.sim.frame) return NBODY_NOT_BUILT;
+    gpu->stream = stream;
+    nbody_i_input const points = {d_points, nullptr, step, 0};
+    nbody_i_outcome const out = {d_acc, d_potential, 2 * sizeof(nbody_real)};
+    return nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_points_at_kernel, gpu->device, points, m, out);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>estimate: a block for each sample
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+/* Sum of v over the threads of a block, in all of them. */
+__device__ double nbody_i_block_sum(double v, double *shared)
+{
+    double sum = 0;
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(nbody_i_all_lanes, v, step);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    for (int w = 0; w < (int)blockDim.x / 32; w++) sum += shared[w];
+    return sum;
+}
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_sample_kernel(__grid_constant__ const nbody_device device, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *errors)
+{
+    const nbody &sim = device.sim;
+    __shared__ double shared[nbody_i_block_threads / 32];
+    nbody_error sum = {};
+    for (int32_t k = (int32_t)blockIdx.x; k < samples; k += (int32_t)gridDim.x) {
+        int32_t const place = nbody_i_sample_place(sim.n, samples, seed, k);
+        nbody_i_exact exact = {0, 0, 0};
+        for (int32_t from = (int32_t)threadIdx.x; from < sim.n; from += nbody_i_block_threads) nbody_i_add_exact(&sim, place, from, &exact);
+        exact.x = nbody_i_block_sum(exact.x, shared);
+        exact.y = nbody_i_block_sum(exact.y, shared);
+        exact.all = nbody_i_block_sum(exact.all, shared);
+        nbody_error const e = nbody_i_sample_error(&sim, acc, place, &exact);
+        nbody_i_add_error(&sum, &e);
+    }
+    if (threadIdx.x == 0) errors[blockIdx.x] = sum;
+}
+
+/* One thread sums what the blocks found. */
+__global__ void nbody_i_error_kernel(const nbody_error *errors, int blocks, nbody_error *error)
+{
+    nbody_error sum = {};
+    for (int b = 0; b < blocks; b++) nbody_i_add_error(&sum, &errors[b]);
+    nbody_i_finish_error(&sum);
+    *error = sum;
+}
+
+constexpr int nbody_i_sample_blocks = 528;
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
+                                           struct CUstream_st *stream)
+{
+    if (!gpu || !d_error || samples < 0) return NBODY_BAD_ARGUMENT;
+    nbody *sim = &gpu->device.sim;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (samples > sim->n) samples = sim->n;
+    if (samples > 0 && !d_acc) return NBODY_BAD_ARGUMENT;
+    gpu->stream = stream;
+    int const blocks = samples < nbody_i_sample_blocks ? samples : nbody_i_sample_blocks;
+    nbody_error *errors = nbody_i_scratch<nbody_error>(gpu, NBODY_I_PARTIAL);
+    nbody_result const result = nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads, nbody_i_sample_kernel,
+                                               gpu->device, d_acc, samples, seed, errors);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, 1, 1, nbody_i_error_kernel, static_cast<const nbody_error *>(errors), blocks, d_error);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>step
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+/* A kick by dt_kick, then a drift by dt_drift; 0 leaves out. */
+__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_move_kernel(nbody_bodies bodies, nbody_real dt_kick, nbody_real dt_drift, bool drifts)
+{
+    int64_t const e = nbody_i_thread();
+    if (e >= 2 * (int64_t)bodies.n) return;
+    nbody_i_kick(&bodies, (size_t)e, dt_kick);
+    if (drifts) nbody_i_drift(&bodies, (size_t)e, dt_drift);
+}
+
+nbody_result nbody_i_cuda_move(nbody_cuda *gpu, const nbody_bodies &bodies, nbody_real dt_kick, nbody_real dt_drift, bool drifts, cudaStream_t stream)
+{
+    return nbody_i_launch(gpu, stream, 2 * (int64_t)bodies.n, nbody_i_block_threads, nbody_i_move_kernel, bodies, dt_kick, dt_drift, drifts);
+}
+
+nbody_result nbody_i_cuda_evaluate_bodies(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, cudaStream_t stream)
+{
+    nbody_desc tight = {};
+    if (desc) tight = *desc;
+    tight.mass_stride = tight.acc_stride = 0;
+    nbody_result const result = nbody_cuda_accelerations(gpu, &tight, bodies->pos, 0, bodies->mass, bodies->n, bodies->acc, stream);
+    bodies->fresh = result == NBODY_OK;
+    return result;
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt, nbody_integrator integrator,
+                                       struct CUstream_st *stream)
+{
+    nbody_result result = nbody_i_check_bodies(bodies);
+    if (result == NBODY_OK && !gpu) result = NBODY_BAD_ARGUMENT;
+    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
+    if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
+    if (result == NBODY_OK && !bodies->fresh) result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
+    if (result != NBODY_OK) return result;
+    gpu->stream = stream;
+    if (integrator == NBODY_EULER) {
+        bodies->fresh = 0;
+        return nbody_i_cuda_move(gpu, *bodies, dt, dt, true, stream);
+    }
+    result = nbody_i_cuda_move(gpu, *bodies, dt / 2, dt, true, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
+    return result == NBODY_OK ? nbody_i_cuda_move(gpu, *bodies, dt / 2, 0, false, stream) : result;
+}
+
+namespace {
+
+__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_energy_kernel(nbody_bodies bodies, const nbody_real *potential, double *partial)
+{
+    __shared__ double shared[nbody_i_block_threads / 32];
+    double sum[NBODY_I_SUMS] = {};
+    for (int64_t i = nbody_i_thread(); i < bodies.n; i += nbody_i_threads()) nbody_i_body_energy(&bodies, potential, (int32_t)i, sum);
+#pragma unroll
+    for (int s = 0; s < NBODY_I_SUMS; s++) {
+        double const all = nbody_i_block_sum(sum[s], shared);
+        if (threadIdx.x == 0) partial[blockIdx.x * NBODY_I_SUMS + s] = all;
+    }
+}
+
+__global__ void nbody_i_energies_kernel(const double *partial, int blocks, nbody_energies *energies)
+{
+    double sum[NBODY_I_SUMS] = {};
+    for (int b = 0; b < blocks; b++)
+        for (int s = 0; s < NBODY_I_SUMS; s++) sum[s] += partial[b * NBODY_I_SUMS + s];
+    nbody_i_finish_energy(sum, energies);
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential, nbody_energies *d_energies,
+                                         struct CUstream_st *stream)
+{
+    nbody_result result = nbody_i_check_bodies(bodies);
+    if (result == NBODY_OK && (!gpu || !d_energies)) result = NBODY_BAD_ARGUMENT;
+    if (result != NBODY_OK) return result;
+    gpu->stream = stream;
+    size_t const bytes = (size_t)nbody_i_many_blocks * NBODY_I_SUMS * sizeof(double);
+    result = nbody_i_cuda_grow(gpu, &gpu->scratch[NBODY_I_PARTIAL], bytes, stream);
+    if (result != NBODY_OK) return result;
+    double *partial = nbody_i_scratch<double>(gpu, NBODY_I_PARTIAL);
+    int64_t const wanted = ((int64_t)bodies->n + nbody_i_block_threads - 1) / nbody_i_block_threads;
+    int const blocks = (int)(wanted < 264 ? wanted : 264);
+    result = nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads, nbody_i_energy_kernel, *bodies, d_potential,
+                            partial);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, 1, 1, nbody_i_energies_kernel, static_cast<const double *>(partial), blocks, d_energies);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>check
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+/* Cells that the tree would have with room for all: on each level, bodies that begin a cell whose parent is divided. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_needed_kernel(__grid_constant__ const nbody_device device, int32_t *needed)
+{
+    const nbody &sim = device.sim;
+    int const last = sim.desc.levels - 1;
+    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads()) {
+        auto const key = [&](int64_t place) {
+            return nbody_i_code(nbody_i_column(sim.frame, last, 0, sim.x[place]), nbody_i_column(sim.frame, last, 1, sim.y[place]));
+        };
+        uint32_t const mine = key(k);
+        for (int level = 1; level <= last; level++) {
+            int const shift = 2 * (last - level);
+            if (k > 0 && key(k - 1) >> shift == mine >> shift) continue; /* not the first of its cell */
+            int64_t bodies = 0; /* of the parent: more than leaf? */
+            for (int64_t other = k; other < sim.n && key(other) >> shift >> 2 == mine >> shift >> 2 && bodies <= sim.desc.leaf; other++) bodies++;
+            for (int64_t other = k - 1; other >= 0 && key(other) >> shift >> 2 == mine >> shift >> 2 && bodies <= sim.desc.leaf; other--) bodies++;
+            if (bodies > sim.desc.leaf) atomicAdd(needed, 1);
+        }
+    }
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream)
+{
+    nbody_frame found;
+    nbody_i_facts facts;
+    if (!gpu) return NBODY_BAD_ARGUMENT;
+    nbody *sim = &gpu->device.sim;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    gpu->stream = stream;
+    nbody_i_facts *d_facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    if (nbody_i_failed(gpu, cudaMemcpyAsync(&facts, d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream))) return NBODY_CUDA_ERROR;
+    if (nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return NBODY_CUDA_ERROR;
+    if (facts.undivided) {
+        int32_t const root = 1;
+        int32_t *needed = &sim->frame->cells_needed;
+        if (nbody_i_failed(gpu, cudaMemcpyAsync(needed, &root, sizeof root, cudaMemcpyHostToDevice, stream))) return NBODY_CUDA_ERROR;
+        nbody_result const result =
+            nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads, nbody_i_needed_kernel, gpu->device, needed);
+        if (result != NBODY_OK) return result;
+    }
+    if (nbody_i_failed(gpu, cudaMemcpyAsync(&found, sim->frame, sizeof found, cudaMemcpyDeviceToHost, stream))) return NBODY_CUDA_ERROR;
+    if (nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return NBODY_CUDA_ERROR;
+    if (frame) *frame = found;
+    sim->bad_id = found.bad_finite ? INT32_MAX - found.bad_finite : found.bad_mass ? INT32_MAX - found.bad_mass : -1;
+    if (found.bad_finite) return NBODY_NOT_FINITE;
+    if (found.bad_mass) return NBODY_BAD_MASS;
+    if (facts.too_large) return NBODY_TOO_LARGE;
+    return facts.undivided ? NBODY_CELLS_FULL : NBODY_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>download
+   ------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+nbody_result nbody_i_fetch_array(nbody_cuda *gpu, void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    if (bytes == 0 || !from) return NBODY_OK;
+    return nbody_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream)) ? NBODY_CUDA_ERROR : NBODY_OK;
+}
+
+/* All arrays of a tree whose frame is on the host already. */
+nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream)
+{
+    const nbody *from = &gpu->device.sim;
+    size_t const cells = (size_t)sim->frame->cells, width = sizeof(nbody_real);
+    size_t const inner = sim->desc.sources == NBODY_MASS_CENTRES ? (size_t)sim->frame->level_first[sim->frame->levels - 1] : cells;
+    size_t const sources = inner * (size_t)sim->per_cell * width, nodes = cells * (size_t)sim->nodes * width;
+    nbody_result result = nbody_i_grow_array(sim, NBODY_I_CELLS, cells, sizeof(nbody_cell));
+    sim->cell = static_cast<nbody_cell *>(sim->block[NBODY_I_CELLS].memory);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
+    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, from->fp != nullptr);
+    if (result == NBODY_OK) result = nbody_i_fetch_array(gpu, sim->cell, from->cell, cells * sizeof(nbody_cell), stream);
+    if (result == NBODY_OK && sim->made) result = nbody_i_fetch_array(gpu, sim->made, from->made, inner * sizeof(int32_t), stream);
+    nbody_real *const to[9] = {sim->vm, sim->vx, sim->vy, sim->vxx, sim->vxy, sim->vyy, sim->fx, sim->fy, sim->fp};
+    const nbody_real *const of[9] = {from->vm, from->vx, from->vy, from->vxx, from->vxy, from->vyy, from->fx, from->fy, from->fp};
+    for (int k = 0; k < 9 && result == NBODY_OK; k++)
+        if (to[k]) result = nbody_i_fetch_array(gpu, to[k], of[k], k < 6 ? sources : nodes, stream);
+    return result;
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, struct CUstream_st *stream)
+{
+    if (!sim || !gpu) return NBODY_BAD_ARGUMENT;
+    const nbody *from = &gpu->device.sim;
+    if (!from->frame) return NBODY_NOT_BUILT;
+    nbody_cuda borrowed = *gpu; /* for its cuda_error */
+    nbody_desc desc = from->desc;
+    desc.allocator = sim->desc.allocator;
+    nbody_result result = nbody_i_begin(sim, &desc, from->n);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, from->n);
+    sim->n = from->n;
+    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->frame, from->frame, sizeof(nbody_frame), stream);
+    size_t const reals = (size_t)from->n * sizeof(nbody_real);
+    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->x, from->x, reals, stream);
+    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->y, from->y, reals, stream);
+    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->m, from->m, reals, stream);
+    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->id, from->id, (size_t)from->n * sizeof(int32_t), stream);
+    if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream))) result = NBODY_CUDA_ERROR;
+    if (result == NBODY_OK && from->cell) result = nbody_i_fetch_tree(sim, &borrowed, stream);
+    if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream))) result = NBODY_CUDA_ERROR;
+    if (result == NBODY_OK) return NBODY_OK;
+    nbody_i_make_empty(sim);
+    sim->cuda_error = borrowed.device.sim.cuda_error;
+    return result;
+}
+
+NBODY_API void nbody_cuda_free(nbody_cuda *gpu)
+{
+    if (!gpu) return;
+    const nbody_cuda_allocator allocator = gpu->device.sim.desc.cuda_allocator;
+    for (int b = 0; b < NBODY_BLOCKS; b++) nbody_i_cuda_release(&allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) nbody_i_cuda_release(&allocator, &gpu->scratch[b], gpu->stream);
+    memset(gpu, 0, sizeof *gpu);
+}
