@@ -33,7 +33,7 @@
            int i;
            for (i = 0; i < 1000 && r == NBODY_OK; i++) r = nbody_step(&sim, &desc, &bodies, 0.01f, NBODY_LEAPFROG);
            if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
-           printf("%g %g\n", pos[2], pos[3]);                                      // near (cos 5, sin 5)
+           printf("%.2f %.2f\n", pos[2], pos[3]);                                  // near (cos 5, sin 5)
            nbody_free(&sim);
            return 0;
        }
@@ -345,7 +345,8 @@ typedef struct nbody_cell {
     int32_t parent;             /* -1: the root */
     int32_t child;              /* the first of its children; -1: a leaf */
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
-    uint8_t besides, unused;
+    uint8_t besides;
+    uint8_t quarters;           /* which children there are: bit 0 lower left, 1 lower right, 2 upper left, 3 upper right */
     int32_t beside[9];          /* besides of them: the cells of its level that touch it, itself too, and larger leaves that touch it */
 } nbody_cell;
 
@@ -399,6 +400,7 @@ typedef struct nbody {
     nbody_real *fx, *fy, *fp;   /* [cell * nodes] force and potential of all far cells on unit mass, in the units of the arrays; fp only
                                    where a potential was asked for */
     nbody_real *table;          /* >>table */
+    size_t table_step;          /* reals from one level's table to the next; 0: there is one */
 
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
@@ -444,7 +446,7 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
 
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square or not: acc[2 m], potential[m]. After
    nbody_build, or any of the two above. n log n terms at most: through the sources of cells that do not touch the point's own. A body
-   exactly at a point does not act on it. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+   exactly at a point does not draw it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
                                        nbody_real *potential, int32_t *bad_id);
 
@@ -497,7 +499,7 @@ typedef struct nbody_energies {
     double centre[2];           /* sum of m pos / mass; 0 without mass */
 } nbody_energies;
 
-/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. */
+/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not looked at. */
 NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies);
 
 /* NBODY_OK, or NBODY_INVALID when the structure is damaged: cells and their bodies nested, Morton order, ids each once, `beside` exactly
@@ -536,7 +538,8 @@ typedef struct nbody_cuda {
    in a CUDA graph. A graph keeps n, desc and addresses: a later call that needs more memory, or another n, makes it stale. */
 NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream);
 
-/* As the serial ones. Bodies that are not finite are not refused here: forces are then NaN, and nbody_cuda_check tells. */
+/* As the serial ones. Bodies that are not finite are not refused here: forces then mean nothing, and nbody_cuda_check tells. To capture a
+   nbody_cuda_step in a graph, have bodies->fresh at 1 for LEAPFROG (after one step), at 0 for EULER: a graph keeps what it was. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
                                         const nbody_real *d_mass, int32_t n, struct CUstream_st *stream);
 NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
@@ -815,12 +818,12 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->size = (double)desc->size;
     frame->fitted = !(desc->size > 0);
     for (a = 0; a < 2; a++) {
-        frame->min[a] = (double)desc->min[a];
+        frame->min[a] = (double)desc->min[a] + 0;
         if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size)) frame->fitted = 1;
     }
     if (frame->fitted) {
-        frame->min[0] = least[0];
-        frame->min[1] = least[1];
+        frame->min[0] = least[0] + 0; /* -0 becomes 0 */
+        frame->min[1] = least[1] + 0;
         frame->size = wide > high ? wide : high;
     }
     for (a = 0; a < 2; a++) {
@@ -920,7 +923,7 @@ NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, i
     child.parent = parent_at;
     child.child = -1;
     child.level = (uint8_t)(parent->level + 1);
-    child.children = child.besides = child.unused = 0;
+    child.children = child.besides = child.quarters = 0;
     for (k = 0; k < 9; k++) child.beside[k] = -1;
     return child;
 }
@@ -947,16 +950,18 @@ NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
 NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 {
     const nbody_cell *parent = &cells[cell->parent];
-    int k, c, found = 0;
+    int k, q, found = 0;
     for (k = 0; k < parent->besides; k++) {
         int32_t const at = parent->beside[k];
         const nbody_cell *around = &cells[at];
-        if (around->child < 0) {
-            if (nbody_i_touch(around, cell)) cell->beside[found++] = at;
-            continue;
+        int32_t child = around->child;
+        if (child < 0 && nbody_i_touch(around, cell)) cell->beside[found++] = at;
+        for (q = 0; q < 4; q++) {
+            int32_t const dx = 2 * around->x + (q & 1) - cell->x, dy = 2 * around->y + (q >> 1) - cell->y;
+            if (!(around->quarters >> q & 1)) continue;
+            if (dx >= -1 && dx <= 1 && dy >= -1 && dy <= 1) cell->beside[found++] = child;
+            child++;
         }
-        for (c = 0; c < around->children; c++)
-            if (nbody_i_touch(&cells[around->child + c], cell)) cell->beside[found++] = around->child + c;
     }
     cell->besides = (uint8_t)found;
 }
@@ -967,7 +972,8 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 
 /* Cells that act on a cell at its own level: beside its parent, but not beside itself. See >>how it works. */
 typedef struct nbody_far {
-    int32_t cell;               /* the one found: of the same level, by its sources; or a larger leaf, by its bodies */
+    int32_t cell;               /* the one found, of the same level, or a larger leaf. A larger leaf acts by its bodies; others by their
+                                   sources, but leaves of MASS_CENTRES by their bodies */
     const nbody_cell *cells;
     int32_t of;                 /* whom they act on */
     int32_t k, c;               /* next: child c of the k-th beside the parent */
@@ -1010,7 +1016,8 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
    point that is no body, the same from the root. */
 typedef struct nbody_near {
     int32_t cell;               /* the one found */
-    int32_t whole;              /* 1: body by body; 0: it is far enough for its sources */
+    int32_t whole;              /* 1: body by body; 0: it is far enough for its sources. (Leaves of MASS_CENTRES, and those with no more
+                                   bodies than sources, act by their bodies then too.) */
     const nbody *sim;
     int32_t of;                 /* the leaf, -1: a point */
     nbody_real x, y;            /* the point */
@@ -1404,10 +1411,10 @@ NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 NBODY_FN int nbody_i_scale_free(const nbody_i_law *law) { return !law->softened && !(law->law == NBODY_INVERSE && law->potential); }
 
 /* The rows of all sources of a cell, for nodes of another `offset` away. */
-NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, const nbody_i_law *law, int level, int offset, int part)
+NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset, int part)
 {
     size_t const rows = (size_t)((offset * NBODY_I_PARTS + part) * sim->per_cell) * (size_t)nbody_i_row(sim);
-    return sim->table + rows + (nbody_i_scale_free(law) ? 0 : nbody_i_table_level(sim) * (size_t)level);
+    return sim->table + rows + sim->table_step * (size_t)level;
 }
 
 NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
@@ -1442,13 +1449,12 @@ NBODY_FN int nbody_i_offset_is_far(int offset)
 /* Fills the entries of one offset, source and node, for one level; edge 1 where the table is scale-free. */
 NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t b, int32_t a)
 {
-    int const scale_free = nbody_i_scale_free(law);
-    double const edge = scale_free ? 1 : nbody_i_edge(sim->frame, level);
+    double const edge = nbody_i_scale_free(law) ? 1 : nbody_i_edge(sim->frame, level);
     double entry[NBODY_I_PARTS] = {0, 0, 0};
     int p;
     if (a < sim->nodes && nbody_i_offset_is_far(offset)) nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
     for (p = 0; p < NBODY_I_PARTS; p++)
-        nbody_i_table_rows(sim, law, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
+        nbody_i_table_rows(sim, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
 }
 
 /* What the entries are multiplied by on a level: forces, and the potential. */
@@ -1526,7 +1532,7 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
         const nbody_real *mass = sim->vm + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) * (size_t)sim->per_cell;
         if (around->source[offset] < 0) continue;
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
-            const nbody_real *row = nbody_i_table_rows(sim, law, level, offset, p) + a;
+            const nbody_real *row = nbody_i_table_rows(sim, level, offset, p) + a;
             for (b = 0; b < sim->per_cell; b++) t->part[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
         }
         t->terms += sim->per_cell;
@@ -1699,14 +1705,14 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
     double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
     double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay), right = sqrt(x * x + y * y);
     e.samples = 1;
-    if (all > 0) e.mean_share = e.share = error / all;
+    if (!(all <= 0)) e.mean_share = e.share = error / all;
     if (right > 0) {
         double const ux = length > 0 ? ax / length : 0, uy = length > 0 ? ay / length : 0;
         e.mean = e.worst = error / right;
         e.bias = (length - right) / right;
         e.length = e.bias < 0 ? -e.bias : e.bias;
         e.direction = sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
-    } else if (error > 0) e.mean = e.worst = 1; /* a force where there is none */
+    } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
     return e;
 }
 
@@ -1718,8 +1724,8 @@ NBODY_FN void nbody_i_add_error(nbody_error *sum, const nbody_error *e)
     sum->direction += e->direction;
     sum->length += e->length;
     sum->bias += e->bias;
-    if (!(e->worst <= sum->worst)) sum->worst = e->worst;   /* a NaN stays */
-    if (!(e->share <= sum->share)) sum->share = e->share;
+    if (sum->worst <= e->worst || e->worst != e->worst) sum->worst = e->worst; /* a NaN stays */
+    if (sum->share <= e->share || e->share != e->share) sum->share = e->share;
 }
 
 NBODY_FN void nbody_i_finish_error(nbody_error *sum)
@@ -1861,11 +1867,17 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
     }
     memory = nbody_i_alloc(&sim->desc.allocator, bytes);
     if (!memory) return NBODY_OUT_OF_MEMORY;
-    if (keep > 0) memcpy(memory, block->memory, keep);
-    if (keep > 0) nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
+    if ((uintptr_t)memory % 16 != 0) {
+        nbody_i_give_back(&sim->desc.allocator, memory, bytes);
+        return NBODY_BAD_ALLOCATOR;
+    }
+    if (keep > 0) {
+        memcpy(memory, block->memory, keep);
+        nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
+    }
     block->memory = memory;
     block->bytes = bytes;
-    return (uintptr_t)memory % 16 == 0 ? NBODY_OK : NBODY_BAD_ALLOCATOR;
+    return NBODY_OK;
 }
 
 /* count * width bytes, 0 if that is more than a size can say. */
@@ -1947,11 +1959,14 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential)
 {
     size_t const cells = (size_t)sim->frame->cells, width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
     nbody_result result = sim->nodes > 0 ? nbody_i_grow_array(sim, NBODY_I_NODES, cells, width) : NBODY_OK;
-    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV)
+    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
+        if (nbody_i_table_level(sim) * sizeof(nbody_real) > sim->block[NBODY_I_TABLE].bytes) sim->table_kind = 0; /* it is made anew */
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_level(sim), sizeof(nbody_real));
+    }
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
     sim->table = sim->desc.sources == NBODY_CHEBYSHEV ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
+    sim->table_step = 0; /* where each level needs one of its own, it is made when its turn comes */
     return NBODY_OK;
 }
 
@@ -1981,9 +1996,9 @@ enum { NBODY_I_FEW = 1024 };
 /* A cell is divided above so many bodies, where a tree adapts. Measured: the bench's group `leaf`. */
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
-    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 32;
+    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
-    return desc->order <= 4 ? 48 : desc->order <= 6 ? 96 : 160;
+    return desc->order <= 4 ? 48 : desc->order <= 6 ? 144 : 160;
 }
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
@@ -2034,9 +2049,6 @@ static int32_t nbody_i_even_levels(int32_t n, int32_t most)
     return levels;
 }
 
-/* How much deeper than that a tree that adapts may grow where bodies crowd: a side of 1/32. */
-enum { NBODY_I_DEEPER = 5 };
-
 NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
 {
     nbody_result result;
@@ -2048,8 +2060,7 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
     if (result == NBODY_OK) result = nbody_i_check_numbers(out);
     if (result != NBODY_OK || out->levels > 0) return result;
     if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
-    out->levels = nbody_i_even_levels(n, out->leaf) + NBODY_I_DEEPER;
-    if (out->levels > NBODY_MAX_LEVELS) out->levels = NBODY_MAX_LEVELS;
+    out->levels = NBODY_MAX_LEVELS;
     return NBODY_OK;
 }
 
@@ -2267,6 +2278,7 @@ static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at)
         if (begin[q] == begin[q + 1]) continue;
         sim->cell[sim->frame->cells++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
         cell->children++;
+        cell->quarters = (uint8_t)(cell->quarters | 1 << q);
     }
 }
 
@@ -2481,6 +2493,39 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
     memcpy(lanes->part[NBODY_I_POTENTIAL], phi, sizeof phi);
 }
 
+/* The same with second moments and without potentials. */
+NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, const nbody_i_run *run, int32_t first, int32_t end,
+                                          nbody_i_lanes *lanes)
+{
+    nbody_real u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES], y[NBODY_I_LANES];
+    nbody_i_law constant = *is;
+    int32_t s;
+    int k;
+    constant.law = law;
+    memcpy(x, lanes->part[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->part[NBODY_I_Y], sizeof y);
+    for (s = first; s < end; s++) {
+        nbody_i_source const source = {run->x[s], run->y[s], run->m[s], run->xx[s], run->xy[s], run->yy[s], -1};
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
+            u[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy) + is->soften2;
+        }
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(root, u);
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
+            nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]), mg = nbody_i_times(source.m, g);
+            nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
+            nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, part);
+            x[k] = x[k] + nbody_i_times(mg, dx) + part[NBODY_I_X];
+            y[k] = y[k] + nbody_i_times(mg, dy) + part[NBODY_I_Y];
+        }
+    }
+    memcpy(lanes->part[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->part[NBODY_I_Y], y, sizeof y);
+}
+
 /* The same with everything, lane by lane through the text of one target. */
 static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
                                  nbody_i_lanes *lanes)
@@ -2507,6 +2552,9 @@ static void nbody_i_lanes_stretch(const nbody *sim, const nbody_i_law *law, cons
         nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE) nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
     else if (plain && !law->potential) nbody_i_lanes_plain(law, NBODY_INVERSE, 0, run, first, end, lanes);
+    else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
+        nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
+    else if (run->xx && !law->potential) nbody_i_lanes_moments(law, NBODY_INVERSE, run, first, end, lanes);
     else nbody_i_lanes_fields(sim, law, run, first, end, lanes);
 }
 
@@ -2573,7 +2621,6 @@ static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
     int const kind = nbody_i_kind_of_table(law);
     if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
-    if (kind == 0) sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory - nbody_i_table_level(sim) * (size_t)level;
     nbody_i_fill_table(sim, law, level);
     sim->table_kind = kind;
 }
@@ -2637,7 +2684,7 @@ static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int lev
     int32_t a;
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
-        const nbody_real *rows = nbody_i_table_rows(sim, law, level, offset, p);
+        const nbody_real *rows = nbody_i_table_rows(sim, level, offset, p);
         for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].part[p]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
@@ -2697,7 +2744,6 @@ static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
             nbody_i_make_nodes_of(sim, law, level, &batch);
         }
     }
-    if (sim->table) sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -2810,11 +2856,10 @@ static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law, const 
 /* The tree of n > 0 bodies. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
-    nbody_result const result = nbody_i_make_cells(sim, nbody_i_sort(sim, input));
-    if (result != NBODY_OK) return result;
-    if (nbody_i_prepare_sources(sim) != NBODY_OK) return NBODY_OUT_OF_MEMORY;
-    nbody_i_make_sources(sim);
-    return NBODY_OK;
+    nbody_result result = nbody_i_make_cells(sim, nbody_i_sort(sim, input));
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
+    if (result == NBODY_OK) nbody_i_make_sources(sim);
+    return result;
 }
 
 static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
@@ -3021,10 +3066,11 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
    >>step
    ------------------------------------------------------------------------------------------------ */
 
-static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies)
+/* moves: acc is needed too. */
+static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies, int moves)
 {
     if (!bodies || bodies->n < 0) return NBODY_BAD_ARGUMENT;
-    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || !bodies->acc)) return NBODY_BAD_ARGUMENT;
+    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc))) return NBODY_BAD_ARGUMENT;
     return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
@@ -3055,7 +3101,7 @@ static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_b
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
                                   nbody_integrator integrator)
 {
-    nbody_result result = nbody_i_check_bodies(bodies);
+    nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
     if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
@@ -3078,7 +3124,7 @@ NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real
 {
     double sum[NBODY_I_SUMS];
     int32_t i;
-    nbody_result const result = energies ? nbody_i_check_bodies(bodies) : NBODY_BAD_ARGUMENT;
+    nbody_result const result = energies ? nbody_i_check_bodies(bodies, 0) : NBODY_BAD_ARGUMENT;
     if (result != NBODY_OK) return result;
     memset(sum, 0, sizeof sum);
     for (i = 0; i < bodies->n; i++) nbody_i_body_energy(bodies, potential, i, sum);
@@ -3121,7 +3167,7 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
     if (cell->level >= sim->frame->levels || at < level_first[cell->level] || at >= level_first[cell->level + 1]) return 0;
     if (cell->count < 1 || cell->first < 0 || cell->first > sim->n - cell->count) return 0;
     if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0) return 0;
-    if (at > 0 && (cell->parent < 0 || cell->parent >= at)) return 0;
+    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
     if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0; }
     else if (cell->child != next || cell->children < 1 || cell->children > 4 || cell->child > sim->frame->cells - cell->children) return 0;
     if (cell->besides < 1 || cell->besides > 9) return 0;
@@ -3134,16 +3180,17 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
     int32_t first = cell->first;
-    int c, before = -1;
+    int c, before = -1, quarters = 0;
     for (c = 0; c < cell->children; c++) {
         const nbody_cell *child = &sim->cell[cell->child + c];
         int const q = (child->x & 1) + 2 * (child->y & 1);
         if (child->parent != at || child->level != cell->level + 1 || child->first != first || q <= before) return 0;
         if (child->x >> 1 != cell->x || child->y >> 1 != cell->y) return 0;
         first += child->count;
+        quarters |= 1 << q;
         before = q;
     }
-    return cell->child < 0 || first == cell->first + cell->count;
+    return quarters == cell->quarters && (cell->child < 0 || first == cell->first + cell->count);
 }
 
 static int nbody_i_bodies_inside(const nbody *sim, const nbody_cell *leaf)

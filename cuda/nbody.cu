@@ -21,7 +21,7 @@ namespace {
 /* Threads of a block that shares nothing, and the most blocks where each takes several turns. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
-constexpr int nbody_i_top = 5, nbody_i_top_cells = 1 << 2 * nbody_i_top; /* >>cells: levels made by one block */
+constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
 __device__ __forceinline__ int64_t nbody_i_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
@@ -44,7 +44,6 @@ struct nbody_i_facts {
     int32_t too_large;
     int32_t undivided;                          /* 1: max_cells kept cells from being divided */
     int32_t sums[nbody_i_many_blocks];          /* >>cells: children that the cells of a block get */
-    int32_t starts[nbody_i_top_cells + 1];      /* >>cells: where the cells of level nbody_i_top begin */
 };
 
 bool nbody_i_failed(nbody_cuda *gpu, cudaError_t error)
@@ -108,10 +107,10 @@ int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
 {
     int64_t cells = 0;
     for (int level = 0; level < desc->levels; level++) cells += nbody_i_level_bound(desc, n, level);
-    int64_t const usual = 8 * ((int64_t)n / (desc->leaf + 1)) + 4096;
+    int64_t const usual = 8 * ((int64_t)n / (desc->leaf + 1)) + 4096, most = NBODY_I_N_MAX;
     if (desc->leaf > 0 && cells > usual) cells = usual;
     if (desc->max_cells > 0) cells = desc->max_cells;
-    return (int32_t)(cells < NBODY_I_N_MAX ? cells : NBODY_I_N_MAX) + 4; /* a cell is divided while there is room for 4 */
+    return (int32_t)(cells < most ? cells : most) + 4; /* a cell is divided while there is room for 4 */
 }
 
 int32_t nbody_i_chunk_room(int32_t n, int32_t cells) { return n / NBODY_CHUNK + (cells < n ? cells : n) + 1; }
@@ -293,43 +292,66 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     ids[i] = (int32_t)i;
 }
 
-/* Notes where cells of level nbody_i_top begin: at this body, if the one before it lies in another. Those between the two are empty. */
-__device__ void nbody_i_note_starts(const nbody &sim, const uint32_t *keys, int32_t place, int32_t *starts)
-{
-    int const shift = 2 * (sim.desc.levels - 1 - nbody_i_top);
-    uint32_t const mine = keys[place] >> shift;
-    for (uint32_t code = place > 0 ? (keys[place - 1] >> shift) + 1 : 0; code <= mine; code++) starts[code] = place;
-    if (place < sim.n - 1) return;
-    for (uint32_t code = mine + 1; code <= (uint32_t)nbody_i_top_cells; code++) starts[code] = sim.n;
-}
-
-/* keys NULL: bodies as they came. */
+/* ids NULL: bodies as they came. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_place_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, const uint32_t *keys, const int32_t *ids,
-                         nbody_i_facts *facts)
+    nbody_i_place_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, const int32_t *ids)
 {
     int64_t const place = nbody_i_thread();
-    if (place >= device.sim.n) return;
-    nbody_i_place(&device.sim, &input, (int32_t)place, keys ? ids[place] : (int32_t)place);
-    if (keys && device.sim.desc.levels > nbody_i_top) nbody_i_note_starts(device.sim, keys, (int32_t)place, facts->starts);
+    if (place < device.sim.n) nbody_i_place(&device.sim, &input, (int32_t)place, ids ? ids[place] : (int32_t)place);
 }
 
-/* Bodies in the order of their keys; *keys: the keys in that order. */
-nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, const uint32_t **keys, cudaStream_t stream)
+/* The keys in order. starts[code]: the first place of cell `code` of level table_level, or behind it; for the levels above it saves the
+   search for where their cells begin. */
+struct nbody_i_order {
+    const uint32_t *keys;
+    int32_t *starts;
+    int table_level; /* -1: no table */
+};
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_starts_kernel(__grid_constant__ const nbody_device device, nbody_i_order order)
 {
+    int64_t const code = nbody_i_thread(), codes = (int64_t)1 << 2 * order.table_level;
+    int const shift = 2 * (device.sim.desc.levels - 1 - order.table_level);
+    int32_t low = 0, high = device.sim.n;
+    if (code > codes) return;
+    while (low < high) {
+        int32_t const mid = low + (high - low) / 2;
+        if ((int64_t)(order.keys[mid] >> shift) < code) low = mid + 1;
+        else high = mid;
+    }
+    order.starts[code] = low;
+}
+
+/* The deepest level whose starts fit the room of n of them, and make the search shorter by enough. */
+int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
+{
+    int level = -1;
+    while (level < 10 && level < desc->levels - 1 && ((int64_t)1 << 2 * (level + 1)) < n) level++;
+    return level;
+}
+
+/* Bodies in the order of their keys. The room of the keys that the sort left behind holds the starts. */
+nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order, cudaStream_t stream)
+{
+    const nbody_desc *desc = &gpu->device.sim.desc;
     int32_t const n = gpu->device.sim.n;
     cub::DoubleBuffer<uint32_t> key(nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_A), nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
     cub::DoubleBuffer<int32_t> id(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A), nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
     size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
-    nbody_result const result =
+    nbody_result result =
         nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_keys_kernel, gpu->device, input, key.Current(), id.Current());
     if (result != NBODY_OK) return result;
-    if (gpu->device.sim.desc.levels > 1 &&
-        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id, n, gpu->device.sim.desc.levels, stream)))
+    if (desc->levels > 1 &&
+        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id, n, desc->levels, stream)))
         return NBODY_CUDA_ERROR;
-    *keys = key.Current();
-    return nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input, *keys,
-                          static_cast<const int32_t *>(id.Current()), nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()), nbody_i_table_level_for(desc, n)};
+    if (desc->stage == NBODY_ONE_THREAD) order->table_level = -1;
+    if (order->table_level >= 0)
+        result = nbody_i_launch(gpu, stream, ((int64_t)1 << 2 * order->table_level) + 1, nbody_i_block_threads, nbody_i_starts_kernel, gpu->device, *order);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input,
+                          static_cast<const int32_t *>(id.Current()));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -356,10 +378,13 @@ __device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int leve
 }
 
 /* Children that a cell gets: quarters that are not empty. */
-__device__ int nbody_i_quarters_of(const nbody &sim, const uint32_t *keys, const nbody_cell &cell, int32_t begin[5])
+__device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order, const nbody_cell &cell, int32_t begin[5])
 {
+    int const above = order.table_level - 1 - cell.level;
+    uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
     if (!nbody_i_divides(&sim.desc, &cell)) return 0;
-    nbody_i_quarters(keys, cell.first, cell.first + cell.count, 2 * (sim.desc.levels - 2 - cell.level), begin);
+    if (above < 0) nbody_i_quarters(order.keys, cell.first, cell.first + cell.count, 2 * (sim.desc.levels - 2 - cell.level), begin);
+    for (uint32_t q = 0; q < 5 && above >= 0; q++) begin[q] = order.starts[(code + q) << 2 * above];
     return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
 }
 
@@ -385,7 +410,7 @@ __device__ int nbody_i_sum_before(int v, int *shared, int *all)
 
 /* First kernel of a level: who is beside its cells, and the children of each stretch. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, const uint32_t *keys, int level, nbody_i_facts *facts)
+    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int level, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
@@ -394,7 +419,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int32_t begin[5];
     for (int32_t c = stretch.first + (int32_t)threadIdx.x; c < stretch.end; c += nbody_i_block_threads) {
         if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
-        count += nbody_i_quarters_of(sim, keys, sim.cell[c], begin);
+        count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
     }
     (void)nbody_i_sum_before(count, shared, &all);
     if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
@@ -413,8 +438,13 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
     }
     cell->child = child;
     cell->children = (uint8_t)count;
-    for (int q = 0; q < 4; q++)
-        if (begin[q] < begin[q + 1]) sim.cell[child++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+    int quarters = 0;
+    for (int q = 0; q < 4; q++) {
+        if (begin[q] == begin[q + 1]) continue;
+        sim.cell[child++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+        quarters |= 1 << q;
+    }
+    cell->quarters = (uint8_t)quarters;
     if (end) atomicMax(end, child);
 }
 
@@ -432,7 +462,7 @@ __device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int *shared, i
 
 /* Second kernel of a level: its children. level_first[level + 2] is 0 before. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, const uint32_t *keys, int level, int32_t room, nbody_i_facts *facts)
+    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int level, int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
@@ -446,7 +476,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int32_t c = stretch.first; c < stretch.end; c += nbody_i_block_threads) {
         int32_t const at = c + (int32_t)threadIdx.x;
         int32_t begin[5];
-        int const count = at < stretch.end ? nbody_i_quarters_of(sim, keys, sim.cell[at], begin) : 0;
+        int const count = at < stretch.end ? nbody_i_quarters_of(sim, order, sim.cell[at], begin) : 0;
         int const mine = nbody_i_sum_before(count, shared, &turn);
         if (at < stretch.end) nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end, facts);
         child += turn;
@@ -454,19 +484,9 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
 }
 
-/* NBODY_FAST: the first levels, whose few cells would leave the GPU waiting for launches, in one block. Their bodies are found in a table
-   that nbody_i_place_kernel made: starts[code] = the first place in that cell of level nbody_i_top, or behind it. */
-__device__ int nbody_i_quarters_by_table(const nbody &sim, const int32_t *starts, const nbody_cell &cell, int32_t begin[5])
-{
-    int const shift = 2 * (nbody_i_top - 1 - cell.level);
-    uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
-    if (!nbody_i_divides(&sim.desc, &cell)) return 0;
-    for (uint32_t q = 0; q < 5; q++) begin[q] = starts[(code + q) << shift];
-    return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
-}
-
+/* NBODY_FAST: the first levels, whose few cells would leave the GPU waiting for launches, in one block. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_top_kernel(__grid_constant__ const nbody_device device, int levels, int32_t room, nbody_i_facts *facts)
+    nbody_i_top_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int levels, int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
@@ -477,7 +497,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
             int32_t begin[5];
             int turn = 0, count = 0;
             if (at < end && level > 0) nbody_i_find_beside(sim.cell, &sim.cell[at]);
-            if (at < end) count = nbody_i_quarters_by_table(sim, facts->starts, sim.cell[at], begin);
+            if (at < end) count = nbody_i_quarters_of(sim, order, sim.cell[at], begin);
             int const mine = nbody_i_sum_before(count, shared, &turn);
             bool const fits = next + turn <= room - 3;
             if (at < end && fits) nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
@@ -516,20 +536,20 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 }
 
 /* All cells. Levels whose number of cells is not known get blocks for as many as there can be. */
-nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const uint32_t *keys, cudaStream_t stream)
+nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-    int const divided = sim->desc.levels - 1, top = sim->desc.stage == NBODY_FAST && divided >= nbody_i_top ? nbody_i_top : 0;
+    int const divided = sim->desc.levels - 1, top = sim->desc.stage == NBODY_FAST && order.table_level >= nbody_i_top ? nbody_i_top : 0;
     nbody_result result = NBODY_OK;
     if (top > 0)
-        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads, nbody_i_top_kernel, gpu->device, top, room, facts);
+        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads, nbody_i_top_kernel, gpu->device, order, top, room, facts);
     for (int level = top; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
-        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_count_children_kernel, gpu->device, keys, level, facts);
+        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_count_children_kernel, gpu->device, order, level, facts);
         if (result != NBODY_OK || level == divided) break; /* the last level only needs to know who is beside */
-        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_divide_kernel, gpu->device, keys, level, room, facts);
+        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_divide_kernel, gpu->device, order, level, room, facts);
     }
     if (result != NBODY_OK) return result;
     return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel, gpu->device,
@@ -604,6 +624,7 @@ __device__ __forceinline__ void nbody_i_make_point(const nbody &sim, int32_t at,
     sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)point] = nbody_i_point_mass(&sim, &sim.cell[at], point % side, point / side);
 }
 
+/* NBODY_MANY_THREADS, and NBODY_SHARED_MEMORY where the leaves are done. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_points_kernel(__grid_constant__ const nbody_device device, int level, bool leaves)
 {
@@ -693,6 +714,7 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
     if (!sim->table || (kind > 0 && kind == sim->table_kind)) return NBODY_OK;
     int64_t const entries = (int64_t)nbody_i_table_level(sim) / NBODY_I_PARTS * levels;
     sim->table_kind = kind;
+    sim->table_step = kind > 0 ? 0 : nbody_i_table_level(sim);
     return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads, nbody_i_table_kernel, gpu->device, law, 0, levels);
 }
 
@@ -742,7 +764,7 @@ __device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law
         __syncthreads();
         if (!has_target) continue;
         for (int p = 0; p < NBODY_I_PARTS - !law.potential; p++) {
-            const nbody_real *row = nbody_i_table_rows(&sim, &law, level, offset, p) + a;
+            const nbody_real *row = nbody_i_table_rows(&sim, level, offset, p) + a;
             for (int32_t b = 0; b < sim.per_cell; b++) target->part[p] += nbody_i_times(row[b * nbody_i_row(&sim)], mass[b]);
         }
         target->terms += sim.per_cell;
@@ -874,7 +896,7 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
    NBODY_ONE_THREAD: the serial text, on the GPU
    ------------------------------------------------------------------------------------------------ */
 
-__global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device device, const uint32_t *keys, int32_t room, nbody_i_facts *facts)
+__global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     nbody_frame *frame = sim.frame;
@@ -884,7 +906,7 @@ __global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device de
             if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
         for (int32_t c = first; c < end; c++) {
             int32_t begin[5];
-            int const count = nbody_i_quarters_of(sim, keys, sim.cell[c], begin);
+            int const count = nbody_i_quarters_of(sim, order, sim.cell[c], begin);
             nbody_i_write_children(sim, c, next, room, begin, count, nullptr, facts);
             next += sim.cell[c].children;
         }
@@ -937,17 +959,17 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>fast: the force of many sources on 16 targets, by one warp
+   >>fast: the force of many sources on 64 targets, by one block
 
-   Lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from l / 8 on: so a leaf of few bodies wastes little, and
-   each source that is read from shared memory serves two targets. Sources come from a list of ranges in other cells (near ones, or all far
-   ones), laid end to end and cut into tiles of 32: cells with few sources cost no more than their share.
+   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from l / 8 on. So a leaf of few
+   bodies wastes little, and each source that is read from shared memory serves two targets. Sources come from a list of ranges in other
+   cells (near ones, or all far ones), laid end to end and cut into tiles of 128: cells with few sources cost no more than their share.
 
        ranges   |--- cell a ---|- b -|------- c -------|--- d ---|
-       tiles    |    0    |    1    |    2    |    3    |    4   .|      source i of a tile: lane i fetches it
+       tiles    |         0         |         1         |   2    .|      source t of a tile: thread t fetches it
    ------------------------------------------------------------------------------------------------ */
 
-constexpr int nbody_i_warps = 4; /* of a block: one chunk */
+constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps; /* of a block: one chunk */
 constexpr int nbody_i_targets = 16, nbody_i_phases = 4, nbody_i_of_lane = 2;
 
 /* By what a range acts. */
@@ -955,20 +977,22 @@ enum { NBODY_I_BY_BODIES, NBODY_I_BY_CENTRES, NBODY_I_BY_POINTS };
 
 struct __align__(16) nbody_i_mass_point { nbody_real x, y, m, unused; };
 
-/* Shared memory of one warp. */
+/* Shared memory: the tile, and the list of ranges, of which each warp keeps a copy of its own: that costs less than to wait for one. */
 template <bool Moments> struct nbody_i_stream {
-    nbody_i_mass_point source[32];
-    nbody_real xx[Moments ? 32 : 1], xy[Moments ? 32 : 1], yy[Moments ? 32 : 1];
-    int32_t place[32];
-    int32_t kind[32], first[32], cell[32];  /* the list */
-    int32_t before[33];                     /* sources of the ranges before, and of all */
+    nbody_i_mass_point source[nbody_i_fast_threads];
+    int32_t place[nbody_i_fast_threads];
+    nbody_real xx[Moments ? nbody_i_fast_threads : 1], xy[Moments ? nbody_i_fast_threads : 1], yy[Moments ? nbody_i_fast_threads : 1];
+    struct {
+        int32_t kind[32], first[32], cell[32];
+        int32_t before[33];                     /* sources of the ranges before, and of all; until they are summed, of each */
+    } list[nbody_i_warps];
 };
 
 template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
     nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
     int32_t place[nbody_i_of_lane];
     nbody_real part[NBODY_I_PARTS][nbody_i_of_lane], whole[NBODY_I_PARTS][nbody_i_of_lane], lost[NBODY_I_PARTS][nbody_i_of_lane];
-    int tiles;      /* since the last carry */
+    bool active;    /* has the warp any target? Else it only fetches */
     int ranges;     /* in the list */
 };
 
@@ -979,107 +1003,133 @@ __device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential
     for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
         for (int t = 0; t < nbody_i_of_lane; t++) nbody_i_carry(&pairs.part[p][t], &pairs.whole[p][t], &pairs.lost[p][t]);
-    pairs.tiles = 0;
 }
 
-__device__ __forceinline__ float nbody_i_fast_root(float u) { return rsqrtf(u); }
+/* 1 / sqrt(u), to the last bit or two. rsqrtf would look for denormal numbers, in 3 more instructions; u has a floor far above those. */
+__device__ __forceinline__ float nbody_i_fast_root(float u)
+{
+#ifdef __CUDA_ARCH__
+    float root;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(u));
+    return root;
+#else
+    return rsqrtf(u);
+#endif
+}
 __device__ __forceinline__ double nbody_i_fast_root(double u) { return rsqrt(u); }
 
-/* One source on one target, with the GPU's reciprocal root and fused sums: 11 instructions. */
+/* One source on one target, with the GPU's reciprocal root and fused sums: 10 instructions. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Moments> &pairs, int t, const nbody_i_law &law,
-                                             const nbody_i_stream<Moments> &stream, int s)
+                                             const nbody_i_stream<Moments> &stream, const nbody_i_mass_point &from, int s)
 {
-    nbody_i_mass_point const from = stream.source[s];
-    nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t], d2 = dx * dx + dy * dy;
-    nbody_real const root = nbody_i_fast_root(d2 + law.soften2);
-    nbody_real const g = Law == NBODY_INVERSE ? root * root : root * root * root, mg = from.m * g;
+    nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t], u = dx * dx + (dy * dy + law.soften2);
+    nbody_real const root = nbody_i_fast_root(u), square = root * root;
+    nbody_real const mg = Law == NBODY_INVERSE ? from.m * square : from.m * root * square;
     pairs.part[NBODY_I_X][t] += mg * dx;
     pairs.part[NBODY_I_Y][t] += mg * dy;
-    if (Potential && nbody_i_counts(&law, d2, stream.place[s] == pairs.place[t]))
-        pairs.part[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, d2 + law.soften2, root);
-    if (Moments) {
+    if (Potential && nbody_i_counts(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
+        pairs.part[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
+    if (Moments && stream.xx[s] + stream.yy[s] > 0) { /* bodies have none, and may be as near as they like */
         nbody_i_source const spread = {from.x, from.y, from.m, stream.xx[s], stream.xy[s], stream.yy[s], -1};
         nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
-        nbody_i_add_moments(&law, &spread, dx, dy, d2 + law.soften2, g, part);
+        nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square, part);
 #pragma unroll
         for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.part[p][t] += part[p];
     }
 }
 
-/* Source s of range r. */
-template <bool Moments>
-__device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<Moments> &stream, int r, int32_t s, int lane)
-{
-    nbody_i_mass_point point = {0, 0, 0, 0};
-    int32_t place = -2;
-    if (Moments) stream.xx[lane] = stream.xy[lane] = stream.yy[lane] = 0;
-    if (r >= 0 && stream.kind[r] == NBODY_I_BY_BODIES) {
-        place = stream.first[r] + s;
-        point = {sim.x[place], sim.y[place], sim.m[place], 0};
-    } else if (r >= 0 && stream.kind[r] == NBODY_I_BY_CENTRES) {
-        size_t const from = (size_t)stream.cell[r] * (size_t)sim.per_cell + (size_t)s;
-        point = {sim.vx[from], sim.vy[from], sim.vm[from], 0};
-        if (Moments) {
-            stream.xx[lane] = sim.vxx[from];
-            stream.xy[lane] = sim.vxy[from];
-            stream.yy[lane] = sim.vyy[from];
-        }
-    } else if (r >= 0) {
-        nbody_i_run const run = nbody_i_virtual(&sim, stream.cell[r]);
-        nbody_i_source const source = nbody_i_source_of(&sim, &run, s);
-        point = {source.x, source.y, source.m, 0};
-    }
-    stream.source[lane] = point; /* what is behind the last source has no mass */
-    stream.place[lane] = place;
-}
-
 /* The range of source number `at`: the last that begins at or before it. */
-template <bool Moments> __device__ __forceinline__ int nbody_i_range_of(const nbody_i_stream<Moments> &stream, int32_t at)
+__device__ __forceinline__ int nbody_i_range_of(const int32_t *before, int32_t at)
 {
     int r = 0;
 #pragma unroll
     for (int step = 16; step > 0; step /= 2)
-        if (stream.before[r + step] <= at) r += step;
+        if (before[r + step] <= at) r += step;
     return r;
 }
 
-/* All sources of the list on the warp's targets, and an empty list. All lanes come here. */
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                              nbody_i_stream<Moments> &stream)
+/* Fetches source number `at` of the list; behind the last (`all`) are sources without mass. */
+template <bool Moments> __device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<Moments> &stream, int32_t at, int32_t all)
 {
+    auto const &list = stream.list[threadIdx.x / 32];
+    int const r = at < all ? nbody_i_range_of(list.before, at) : 0, kind = at < all ? list.kind[r] : -1, to = (int)threadIdx.x;
+    int32_t const s = at - list.before[r];
+    nbody_i_mass_point point = {0, 0, 0, 0};
+    nbody_real xx = 0, xy = 0, yy = 0;
+    stream.place[to] = -2;
+    if (kind == NBODY_I_BY_BODIES) {
+        int32_t const place = list.first[r] + s;
+        point = {sim.x[place], sim.y[place], sim.m[place], 0};
+        stream.place[to] = place;
+    } else if (kind == NBODY_I_BY_CENTRES) {
+        size_t const from = (size_t)list.cell[r] * (size_t)sim.per_cell + (size_t)s;
+        point = {sim.vx[from], sim.vy[from], sim.vm[from], 0};
+        if (Moments) {
+            xx = sim.vxx[from];
+            xy = sim.vxy[from];
+            yy = sim.vyy[from];
+        }
+    } else if (kind == NBODY_I_BY_POINTS) {
+        nbody_i_run const run = nbody_i_virtual(&sim, list.cell[r]);
+        nbody_i_source const source = nbody_i_source_of(&sim, &run, s);
+        point = {source.x, source.y, source.m, 0};
+    }
+    stream.source[to] = point;
+    if (Moments) {
+        stream.xx[to] = xx;
+        stream.xy[to] = xy;
+        stream.yy[to] = yy;
+    }
+}
+
+/* Turns the counts of the list into what comes before each. Returns how many there are in all. */
+template <bool Moments> __device__ __forceinline__ int32_t nbody_i_close_list(nbody_i_stream<Moments> &stream, int ranges)
+{
+    auto &list = stream.list[threadIdx.x / 32];
     int const lane = (int)threadIdx.x % 32;
     __syncwarp();
-    int32_t const count = lane < pairs.ranges ? stream.before[lane] : 0; /* until here, the counts */
+    int32_t const count = lane < ranges ? list.before[lane] : 0;
     int32_t sum = count;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
         int32_t const below = __shfl_up_sync(nbody_i_all_lanes, sum, step);
         if (lane >= step) sum += below;
     }
-    int32_t const all = __shfl_sync(nbody_i_all_lanes, sum, 31);
     __syncwarp();
-    stream.before[lane] = sum - count;
-    if (lane == 31) stream.before[32] = all;
-    for (int32_t first = 0; first < all; first += 32) {
-        __syncwarp();
-        int32_t const at = first + lane;
-        int const r = at < all ? nbody_i_range_of(stream, at) : -1;
-        nbody_i_fetch(sim, stream, r, r >= 0 ? at - stream.before[r] : 0, lane);
-        __syncwarp();
+    list.before[lane] = sum - count;
+    if (lane == 31) list.before[32] = sum;
+    __syncwarp();
+    return __shfl_sync(nbody_i_all_lanes, sum, 31);
+}
+
+/* All sources of the list on the targets of the block, and an empty list. All threads of the block come here. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                              nbody_i_stream<Moments> &stream)
+{
+    int const phase = (int)threadIdx.x % 32 / 8;
+    int32_t const all = nbody_i_close_list(stream, pairs.ranges);
+    constexpr int turn = 4 * nbody_i_phases;
+    for (int32_t first = 0; first < all; first += nbody_i_fast_threads) {
+        nbody_i_fetch(sim, stream, first + (int32_t)threadIdx.x, all);
+        __syncthreads();
+        int const left = all - first, count = left < nbody_i_fast_threads ? left : nbody_i_fast_threads;
+        for (int s = 0; s < count && pairs.active; s += turn) {
 #pragma unroll
-        for (int s = 0; s < 32; s += nbody_i_phases) {
-            nbody_i_pair(pairs, 0, law, stream, s + lane / 8);
-            nbody_i_pair(pairs, 1, law, stream, s + lane / 8);
+            for (int k = 0; k < turn; k += nbody_i_phases) {
+                nbody_i_mass_point const from = stream.source[s + k + phase];
+                nbody_i_pair(pairs, 0, law, stream, from, s + k + phase);
+                nbody_i_pair(pairs, 1, law, stream, from, s + k + phase);
+            }
         }
-        if (++pairs.tiles == NBODY_CHUNK / (32 / nbody_i_phases)) nbody_i_carry_pairs(pairs);
+        nbody_i_carry_pairs(pairs);
+        __syncthreads();
     }
-    __syncwarp();
     pairs.ranges = 0;
 }
 
-/* Adds the ranges of those lanes that have one; every lane says whether it has. */
+/* Adds the ranges of those lanes that have one; every lane says whether it has. All warps of the block list the same. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
                                              nbody_i_stream<Moments> &stream, bool has, int32_t at, bool by_bodies)
@@ -1088,13 +1138,14 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
     int const lane = (int)threadIdx.x % 32, more = __popc(who);
     if (pairs.ranges + more > 32) nbody_i_flush(sim, law, pairs, stream);
     if (has) {
+        auto &list = stream.list[threadIdx.x / 32];
         const nbody_cell *cell = &sim.cell[at];
         int const to = pairs.ranges + __popc(who & ((1u << lane) - 1));
         bool const centres = sim.desc.sources == NBODY_MASS_CENTRES;
-        stream.kind[to] = by_bodies ? NBODY_I_BY_BODIES : centres ? NBODY_I_BY_CENTRES : NBODY_I_BY_POINTS;
-        stream.cell[to] = at;
-        stream.first[to] = cell->first;
-        stream.before[to] = by_bodies ? cell->count : centres ? sim.made[at] : sim.per_cell;
+        list.kind[to] = by_bodies ? NBODY_I_BY_BODIES : centres ? NBODY_I_BY_CENTRES : NBODY_I_BY_POINTS;
+        list.cell[to] = at;
+        list.first[to] = cell->first;
+        list.before[to] = by_bodies ? cell->count : centres ? sim.made[at] : sim.per_cell;
     }
     pairs.ranges += more;
 }
@@ -1141,6 +1192,19 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
         bool const by_bodies = walk.whole || nbody_i_acts_by_bodies(&sim, &sim.cell[walk.cell]);
         nbody_i_list(sim, law, pairs, stream, lane == 0, walk.cell, by_bodies);
     }
+}
+
+/* Lists all bodies: the direct sum. */
+template <int Law, bool Potential, bool Moments>
+__device__ __forceinline__ void nbody_i_list_all(const nbody &sim, nbody_i_pairs<Law, Potential, Moments> &pairs, nbody_i_stream<Moments> &stream)
+{
+    auto &list = stream.list[threadIdx.x / 32];
+    if (threadIdx.x % 32 == 0) {
+        list.kind[0] = NBODY_I_BY_BODIES;
+        list.first[0] = 0;
+        list.before[0] = sim.n;
+    }
+    pairs.ranges = 1;
 }
 
 /* Sums of the four lanes of each target, in all four. */
@@ -1193,39 +1257,32 @@ __device__ __forceinline__ void nbody_i_feel_rows(const nbody &sim, int32_t leaf
 
 /* Bodies: a block for each chunk, a warp for 16 of its bodies. */
 template <int Law, bool Potential, bool Moments>
-__global__ void __launch_bounds__(32 * nbody_i_warps)
+__global__ void __launch_bounds__(nbody_i_fast_threads)
     nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
-    __shared__ nbody_i_stream<Moments> streams[nbody_i_warps];
-    nbody_i_stream<Moments> &stream = streams[threadIdx.x / 32];
+    __shared__ nbody_i_stream<Moments> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8, from = (int)threadIdx.x / 32 * nbody_i_targets;
     int32_t const count = nbody_i_chunks_of(sim);
     for (int32_t c = (int32_t)blockIdx.x; c < count; c += (int32_t)gridDim.x) {
         nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, c);
         nbody_i_pairs<Law, Potential, Moments> pairs;
         int32_t place[nbody_i_of_lane];
-        if (from >= chunk.count) continue; /* the whole warp */
-        pairs.tiles = pairs.ranges = 0;
+        pairs.active = from < chunk.count;
+        pairs.ranges = 0;
 #pragma unroll
         for (int t = 0; t < nbody_i_of_lane; t++) {
             int32_t const k = from + t * 8 + lane % 8;
-            place[t] = chunk.first + (k < chunk.count ? k : from);
+            place[t] = chunk.first + (k < chunk.count ? k : 0);
             nbody_i_aim(pairs, t, sim.x[place[t]], sim.y[place[t]], place[t]);
-            if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) nbody_i_feel_rows(sim, chunk.leaf, pairs, t);
+            if (pairs.active && sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) nbody_i_feel_rows(sim, chunk.leaf, pairs, t);
         }
+        nbody_i_carry_pairs(pairs);
         if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
             for (int32_t cell = chunk.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent) nbody_i_list_far(sim, law, pairs, stream, cell);
         if (chunk.leaf >= 0) nbody_i_list_near(sim, law, pairs, stream, chunk.leaf);
-        else {
-            if (lane == 0) {
-                stream.kind[0] = NBODY_I_BY_BODIES;
-                stream.first[0] = 0;
-                stream.before[0] = sim.n;
-            }
-            pairs.ranges = 1;
-        }
+        else nbody_i_list_all(sim, pairs, stream);
         nbody_i_flush(sim, law, pairs, stream);
         nbody_i_join(pairs);
 #pragma unroll
@@ -1238,21 +1295,21 @@ __global__ void __launch_bounds__(32 * nbody_i_warps)
     }
 }
 
-/* Nodes, with MASS_CENTRES: all levels in one launch, a warp for 16 nodes of a cell. What parents felt is added later. */
+/* Nodes, with MASS_CENTRES: all levels in one launch, a block for 64 nodes of a cell. What parents felt is added later. */
 template <int Law, bool Potential>
-__global__ void __launch_bounds__(32 * nbody_i_warps) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
+__global__ void __launch_bounds__(nbody_i_fast_threads) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
-    __shared__ nbody_i_stream<false> streams[nbody_i_warps];
-    nbody_i_stream<false> &stream = streams[threadIdx.x / 32];
-    int const lane = (int)threadIdx.x % 32, phase = lane / 8, groups = (sim.nodes + nbody_i_targets - 1) / nbody_i_targets;
+    __shared__ nbody_i_stream<false> stream;
+    int const lane = (int)threadIdx.x % 32, phase = lane / 8, groups = (sim.nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
     int32_t const first = sim.frame->level_first[2];
     int64_t const pieces = (int64_t)(sim.frame->cells - first) * groups;
-    for (int64_t k = nbody_i_thread() / 32; k < pieces; k += nbody_i_threads() / 32) {
-        int32_t const at = first + (int32_t)(k / groups), from = (int32_t)(k % groups) * nbody_i_targets;
+    for (int64_t k = blockIdx.x; k < pieces; k += gridDim.x) {
+        int32_t const at = first + (int32_t)(k / groups), from = (int32_t)(k % groups) * NBODY_CHUNK + (int32_t)threadIdx.x / 32 * nbody_i_targets;
         nbody_i_pairs<Law, Potential, false> pairs;
-        pairs.tiles = pairs.ranges = 0;
+        pairs.active = from < sim.nodes;
+        pairs.ranges = 0;
 #pragma unroll
         for (int t = 0; t < nbody_i_of_lane; t++) {
             int32_t const a = from + t * 8 + lane % 8;
@@ -1340,6 +1397,22 @@ __device__ __forceinline__ const nbody_real *nbody_i_slot_of(const nbody_real *m
     return masses + (inside ? x + 6 * y : nbody_i_slots) * per_cell;
 }
 
+/* Four masses in one read of shared memory. */
+struct __align__(16) nbody_i_four { nbody_real m[4]; };
+
+__device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row, const nbody_real *const mass[4], int b, nbody_i_family &family)
+{
+    nbody_real entry[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) entry[k] = rows[k * row];
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(mass[c] + b);
+#pragma unroll
+        for (int k = 0; k < 4; k++) family.part[c] += entry[k] * four.m[k];
+    }
+}
+
 template <int Order>
 __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, const nbody_i_law &law, int level, int p, int32_t a, const nbody_real *masses,
                                                      nbody_i_family &family)
@@ -1348,12 +1421,16 @@ __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, const nbo
     int terms = 0;
     for (int offset = 0; offset < NBODY_I_OFFSETS; offset++) {
         if (!nbody_i_offset_is_far(offset)) continue;
-        const nbody_real *rows = nbody_i_table_rows(&sim, &law, level, offset, p) + a;
+        const nbody_real *rows = nbody_i_table_rows(&sim, level, offset, p) + a;
         const nbody_real *mass[4];
 #pragma unroll
         for (int c = 0; c < 4; c++) mass[c] = nbody_i_slot_of(masses, per_cell, c, offset % 7 - 3, offset / 7 - 3);
+        int b = 0;
+        if (per_cell % 4 == 0) {
 #pragma unroll 4
-        for (int b = 0; b < per_cell; b++) {
+            for (; b < per_cell; b += 4) nbody_i_add_four(rows + b * row, row, mass, b, family);
+        }
+        for (; b < per_cell; b++) {
             nbody_real const entry = rows[b * row];
 #pragma unroll
             for (int c = 0; c < 4; c++) family.part[c] += entry * mass[c][b];
@@ -1397,7 +1474,7 @@ __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kerne
 {
     const nbody &sim = device.sim;
     constexpr int families = nbody_i_family_threads / Group;
-    __shared__ nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order : nbody_i_family_masses];
+    __shared__ __align__(16) nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order : nbody_i_family_masses];
     __shared__ int32_t shared_slot[families][nbody_i_slots];
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
     int const group = (int)threadIdx.x / Group, k = (int)threadIdx.x % Group, per_cell = Order > 0 ? Order * Order : sim.per_cell;
@@ -1423,32 +1500,93 @@ __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kerne
     }
 }
 
-/* Adds what the parents felt, level by level: a thread for each node. */
+/* ------------------------------------------------------------------------------------------------
+   >>fast: between parents and children, level by level, a thread for each node
+   ------------------------------------------------------------------------------------------------ */
+
+/* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. Linear ones are 0 but for two. */
+struct nbody_i_bridge {
+    nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first` on] */
+    int32_t first[2][NBODY_MAX_ORDER];
+};
+
+__device__ void nbody_i_load_bridge(const nbody_rule &rule, nbody_i_bridge &bridge)
+{
+    int const t = (int)threadIdx.x, bit = t / NBODY_MAX_ORDER, a = t % NBODY_MAX_ORDER;
+    if (bit < 2 && a < rule.side) {
+        int first = 0;
+        while (first < rule.side - rule.stencil && !(rule.to_child[bit][a][first] > 0 || rule.to_child[bit][a][first] < 0)) first++;
+        bridge.first[bit][a] = first;
+        for (int i = 0; i < rule.stencil; i++) bridge.weight[bit][a][i] = rule.to_child[bit][a][first + i];
+    }
+    __syncthreads();
+}
+
+/* Four numbers in one read. */
+template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbody_real *weight, const nbody_real *value, int count)
+{
+    if constexpr (Order == 4) {
+        nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(value);
+        return weight[0] * four.m[0] + weight[1] * four.m[1] + weight[2] * four.m[2] + weight[3] * four.m[3];
+    } else {
+        nbody_real sum = 0;
+        for (int i = 0; i < count; i++) sum += weight[i] * value[i];
+        return sum;
+    }
+}
+
+/* CHEBYSHEV: the masses of cells that are no leaves, from their children's. The weights are read the other way: >>up. */
+template <int Order>
+__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(__grid_constant__ const nbody_device device, int level)
+{
+    const nbody &sim = device.sim;
+    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][parent's][child's] */
+    int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
+    for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
+        weight[w / points][w % side][w % points / side] = sim.rule.to_child[w / points][w % points / side][w % side];
+    __syncthreads();
+    int32_t const first = sim.frame->level_first[level];
+    int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * points;
+    for (int64_t k = nbody_i_thread(); k < all; k += nbody_i_threads()) {
+        int32_t const at = first + (int32_t)(k / points);
+        int const i = (int)(k % points) % side, j = (int)(k % points) / side, quarters = sim.cell[at].quarters;
+        nbody_real sum = 0;
+        if (quarters == 0) continue; /* a leaf */
+        const nbody_real *mass = sim.vm + (size_t)sim.cell[at].child * (size_t)points;
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            if (!(quarters >> q & 1)) continue;
+#pragma unroll
+            for (int b = 0; b < side; b++) sum += weight[q >> 1][j][b] * nbody_i_dot<Order>(weight[q & 1][i], mass + b * side, side);
+            mass += points;
+        }
+        sim.vm[(size_t)at * (size_t)points + (size_t)(k % points)] = sum;
+    }
+}
+
+/* Adds what the parents felt. */
+template <int Order>
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_hand_down_kernel(__grid_constant__ const nbody_device device, int parts, int level)
 {
     const nbody &sim = device.sim;
-    __shared__ nbody_real weight[2][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
-    int const side = sim.rule.side;
-    for (int w = (int)threadIdx.x; w < 2 * side * side; w += nbody_i_block_threads)
-        weight[w / (side * side)][w % (side * side)] = sim.rule.to_child[w / (side * side)][w % (side * side) / side][w % side];
-    __syncthreads();
+    __shared__ nbody_i_bridge bridge;
+    nbody_i_load_bridge(sim.rule, bridge);
+    int const side = Order > 0 ? Order : sim.rule.side, stencil = Order > 0 ? Order : sim.rule.stencil, nodes = side * side;
     int32_t const first = sim.frame->level_first[level];
-    int64_t const nodes = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.nodes;
-    for (int64_t k = nbody_i_thread(); k < nodes * parts; k += nbody_i_threads()) {
-        int const p = (int)(k / nodes);
-        int32_t const at = first + (int32_t)(k % nodes / sim.nodes), a = (int32_t)(k % nodes % sim.nodes);
+    int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * nodes;
+    for (int64_t k = nbody_i_thread(); k < all * parts; k += nbody_i_threads()) {
+        int const p = (int)(k / all), a = (int)(k % all % nodes);
+        int32_t const at = first + (int32_t)(k % all / nodes);
         const nbody_cell *cell = &sim.cell[at];
+        int const bx = cell->x & 1, by = cell->y & 1, i = a % side, j = a / side;
         nbody_real *value = nbody_i_part_of(sim, p);
-        const nbody_real *above = value + (size_t)cell->parent * (size_t)sim.nodes;
-        const nbody_real *wx = weight[cell->x & 1] + a % side * side, *wy = weight[cell->y & 1] + a / side * side;
+        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes + bridge.first[bx][i] + bridge.first[by][j] * side;
         nbody_real sum = 0;
-        for (int j = 0; j < side; j++) {
-            nbody_real along = 0;
-            for (int i = 0; i < side; i++) along += wx[i] * above[i + j * side];
-            sum += wy[j] * along;
-        }
-        value[(size_t)at * (size_t)sim.nodes + (size_t)a] += sum;
+#pragma unroll
+        for (int row = 0; row < stencil; row++)
+            sum += bridge.weight[by][j][row] * nbody_i_dot<Order>(bridge.weight[bx][i], above + row * side, stencil);
+        value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
     }
 }
 
@@ -1460,7 +1598,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
    few points, parts of the warp take bodies in turn. */
 constexpr int nbody_i_leaf_warps = 4;
 
-struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33], m[33]; };
+struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; }; /* x times mass */
 
 __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
 {
@@ -1471,13 +1609,11 @@ __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_
     for (int32_t first = 0; first < cell.count; first += 32) {
         int32_t const b = cell.first + first + lane;
         __syncwarp();
-        weights.m[lane] = 0;
         if (first + lane < cell.count) {
             nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
             nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
-            weights.m[lane] = sim.m[b];
             for (int i = 0; i < side; i++) {
-                weights.x[i][lane] = sx.weight[i];
+                weights.x[i][lane] = sim.m[b] * sx.weight[i];
                 weights.y[i][lane] = sy.weight[i];
             }
         }
@@ -1487,8 +1623,9 @@ __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_
         for (int turn = 0; turn < (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32; turn++) {
             int const p = (parts > 1 ? lane % step : lane) + 32 * turn;
             if (p >= points) continue;
-            for (int s = parts > 1 ? lane / step : 0; s < bodies; s += parts)
-                sum[turn] += (double)weights.m[s] * (double)(weights.x[p % side][s] * weights.y[p / side][s]);
+            nbody_real some = 0;
+            for (int s = parts > 1 ? lane / step : 0; s < bodies; s += parts) some += weights.x[p % side][s] * weights.y[p / side][s];
+            sum[turn] += (double)some;
         }
     }
     for (int across = step; across < 32 && parts > 1; across *= 2) sum[0] += __shfl_xor_sync(nbody_i_all_lanes, sum[0], across);
@@ -1590,8 +1727,11 @@ nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t
     if (stage == NBODY_SHARED_MEMORY)
         result = nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_leaves_kernel, gpu->device, level);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->per_cell), nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level,
-                          stage == NBODY_MANY_THREADS);
+    int64_t const points = nbody_i_at_most(cells * sim->per_cell);
+    if (stage == NBODY_FAST)
+        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_hand_up_kernel<4>, gpu->device, level)
+                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_hand_up_kernel<0>, gpu->device, level);
+    return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level, stage == NBODY_MANY_THREADS);
 }
 
 /* Sources, from the last level to level 2. */
@@ -1626,16 +1766,18 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda
 template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
-    int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n), pieces = (cells * sim->nodes + 63) / 64;
+    int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n), pieces = cells * ((sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK);
     nbody_result result =
         sim->desc.sources == NBODY_CHEBYSHEV
             ? nbody_i_cuda_families<Law, Potential>(gpu, stream)
-            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, 32 * nbody_i_warps), 32 * nbody_i_warps,
+            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads), nbody_i_fast_threads,
                              nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
     for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
         int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes * (NBODY_I_PARTS - !Potential);
-        result = nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel, gpu->device,
-                                NBODY_I_PARTS - !Potential, level);
+        result = sim->rule.side == 4 ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel<4>,
+                                                      gpu->device, NBODY_I_PARTS - !Potential, level)
+                                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel<0>,
+                                                      gpu->device, NBODY_I_PARTS - !Potential, level);
     }
     return result;
 }
@@ -1668,7 +1810,7 @@ bool nbody_i_is_large(int32_t n)
 template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
-    int const block = 32 * nbody_i_warps;
+    int const block = nbody_i_fast_threads;
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
     int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
     if (!sim->cell && nbody_i_is_large(sim->n))
@@ -1708,7 +1850,7 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
-    const uint32_t *keys = nullptr;
+    nbody_i_order order = {};
     if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream))) return NBODY_CUDA_ERROR;
     nbody_result result = nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads, nbody_i_bounds_kernel, input, sim->n,
                                          any_sign, facts);
@@ -1716,16 +1858,16 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
     if (result != NBODY_OK || sim->n == 0) return result;
     if (!sim->cell)
         return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input,
-                              static_cast<const uint32_t *>(nullptr), static_cast<const int32_t *>(nullptr), facts);
-    result = nbody_i_cuda_sort(gpu, input, &keys, stream);
+                              static_cast<const int32_t *>(nullptr));
+    result = nbody_i_cuda_sort(gpu, input, &order, stream);
     if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_ONE_THREAD) {
         int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, keys, room, facts);
+        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, order, room, facts);
         if (result == NBODY_OK)
             result = nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel, gpu->device,
                                     nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
-    } else result = nbody_i_cuda_cells(gpu, keys, stream);
+    } else result = nbody_i_cuda_cells(gpu, order, stream);
     return result == NBODY_OK ? nbody_i_cuda_sources(gpu, stream) : result;
 }
 
@@ -1932,7 +2074,7 @@ nbody_result nbody_i_cuda_evaluate_bodies(nbody_cuda *gpu, const nbody_desc *des
 NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt, nbody_integrator integrator,
                                        struct CUstream_st *stream)
 {
-    nbody_result result = nbody_i_check_bodies(bodies);
+    nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !gpu) result = NBODY_BAD_ARGUMENT;
     if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
@@ -1975,7 +2117,7 @@ __global__ void nbody_i_energies_kernel(const double *partial, int blocks, nbody
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential, nbody_energies *d_energies,
                                          struct CUstream_st *stream)
 {
-    nbody_result result = nbody_i_check_bodies(bodies);
+    nbody_result result = nbody_i_check_bodies(bodies, 0);
     if (result == NBODY_OK && (!gpu || !d_energies)) result = NBODY_BAD_ARGUMENT;
     if (result != NBODY_OK) return result;
     gpu->stream = stream;
@@ -2043,9 +2185,9 @@ NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, str
     if (nbody_i_failed(gpu, cudaMemcpyAsync(&found, sim->frame, sizeof found, cudaMemcpyDeviceToHost, stream))) return NBODY_CUDA_ERROR;
     if (nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return NBODY_CUDA_ERROR;
     if (frame) *frame = found;
-    sim->bad_id = found.bad_finite ? INT32_MAX - found.bad_finite : found.bad_mass ? INT32_MAX - found.bad_mass : -1;
-    if (found.bad_finite) return NBODY_NOT_FINITE;
-    if (found.bad_mass) return NBODY_BAD_MASS;
+    int32_t const first_bad = found.bad_finite > found.bad_mass ? found.bad_finite : found.bad_mass; /* INT32_MAX - its index */
+    sim->bad_id = first_bad ? INT32_MAX - first_bad : -1;
+    if (first_bad) return first_bad == found.bad_finite ? NBODY_NOT_FINITE : NBODY_BAD_MASS;
     if (facts.too_large) return NBODY_TOO_LARGE;
     return facts.undivided ? NBODY_CELLS_FULL : NBODY_OK;
 }
