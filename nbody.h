@@ -183,8 +183,17 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define NBODY_FN static __host__ __device__ __forceinline__
+#define NBODY_ALIGN_CELL __align__(16)
 #else
 #define NBODY_FN static inline
+#define NBODY_ALIGN_CELL
+#endif
+
+/* Loops over arrays that a GPU can only keep in registers when their indices are known. */
+#ifdef __CUDA_ARCH__
+#define NBODY_I_UNROLL _Pragma("unroll")
+#else
+#define NBODY_I_UNROLL
 #endif
 
 /* In a double build every function gets a second name, so that a program which mixes
@@ -339,7 +348,7 @@ typedef struct nbody_desc {
 
 /* A cell: 64 bytes. Cells are stored level by level, and in Morton order within a level, so that the children of one are neighbours
    in memory, and so are its bodies. No cell is empty. */
-typedef struct nbody_cell {
+typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1 */
     int32_t first, count;       /* its bodies: places first .. first + count - 1 */
     int32_t parent;             /* -1: the root */
@@ -946,21 +955,38 @@ NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
            little->y >= (large->y << s) - 1 && little->y <= (large->y + 1) << s;
 }
 
-/* Finds what is beside a cell: of the cells beside its parent, the leaves that touch it, and the children that touch it. */
+/* Finds what is beside a cell: of the cells beside its parent, the leaves that touch it, and the children that touch it. All nine are read
+   before anything is written, so that a GPU waits for memory once and not nine times. */
 NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 {
     const nbody_cell *parent = &cells[cell->parent];
+    int32_t const cx = cell->x, cy = cell->y, level = cell->level;
+    int32_t at[9], x[9], y[9], child[9];
+    uint8_t deep[9], quarters[9];
     int k, q, found = 0;
-    for (k = 0; k < parent->besides; k++) {
-        int32_t const at = parent->beside[k];
-        const nbody_cell *around = &cells[at];
-        int32_t child = around->child;
-        if (child < 0 && nbody_i_touch(around, cell)) cell->beside[found++] = at;
+    NBODY_I_UNROLL
+    for (k = 0; k < 9; k++) at[k] = k < parent->besides ? parent->beside[k] : -1;
+    NBODY_I_UNROLL
+    for (k = 0; k < 9; k++) {
+        const nbody_cell *around = &cells[at[k] < 0 ? 0 : at[k]];
+        x[k] = around->x;
+        y[k] = around->y;
+        child[k] = around->child;
+        deep[k] = around->level;
+        quarters[k] = around->quarters;
+    }
+    NBODY_I_UNROLL
+    for (k = 0; k < 9; k++) {
+        int const s = level - deep[k];
+        if (at[k] < 0) continue;
+        if (child[k] < 0 && cx >= (x[k] << s) - 1 && cx <= (x[k] + 1) << s && cy >= (y[k] << s) - 1 && cy <= (y[k] + 1) << s)
+            cell->beside[found++] = at[k];
+        NBODY_I_UNROLL
         for (q = 0; q < 4; q++) {
-            int32_t const dx = 2 * around->x + (q & 1) - cell->x, dy = 2 * around->y + (q >> 1) - cell->y;
-            if (!(around->quarters >> q & 1)) continue;
-            if (dx >= -1 && dx <= 1 && dy >= -1 && dy <= 1) cell->beside[found++] = child;
-            child++;
+            int32_t const dx = 2 * x[k] + (q & 1) - cx, dy = 2 * y[k] + (q >> 1) - cy;
+            if (!(quarters[k] >> q & 1)) continue;
+            if (dx >= -1 && dx <= 1 && dy >= -1 && dy <= 1) cell->beside[found++] = child[k];
+            child[k]++;
         }
     }
     cell->besides = (uint8_t)found;
@@ -1998,7 +2024,7 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
     if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
-    return desc->order <= 4 ? 48 : desc->order <= 6 ? 144 : 160;
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)

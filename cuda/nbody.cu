@@ -384,7 +384,9 @@ __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
     uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
     if (!nbody_i_divides(&sim.desc, &cell)) return 0;
     if (above < 0) nbody_i_quarters(order.keys, cell.first, cell.first + cell.count, 2 * (sim.desc.levels - 2 - cell.level), begin);
-    for (uint32_t q = 0; q < 5 && above >= 0; q++) begin[q] = order.starts[(code + q) << 2 * above];
+#pragma unroll
+    for (uint32_t q = 0; q < 5; q++)
+        if (above >= 0) begin[q] = order.starts[(code + q) << 2 * above];
     return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
 }
 
@@ -432,6 +434,7 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
 {
     nbody_cell *cell = &sim.cell[at];
     if (count == 0) return;
+    nbody_cell const parent = *cell;
     if (child > room - 4) {
         facts->undivided = 1;
         return;
@@ -439,9 +442,10 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
     cell->child = child;
     cell->children = (uint8_t)count;
     int quarters = 0;
+#pragma unroll
     for (int q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
-        sim.cell[child++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+        sim.cell[child++] = nbody_i_child(&parent, at, q, begin[q], begin[q + 1]);
         quarters |= 1 << q;
     }
     cell->quarters = (uint8_t)quarters;
@@ -970,6 +974,7 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
    ------------------------------------------------------------------------------------------------ */
 
 constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps; /* of a block: one chunk */
+constexpr int nbody_i_fast_blocks = 6; /* of a multiprocessor: 80 registers for a thread */
 constexpr int nbody_i_targets = 16, nbody_i_phases = 4, nbody_i_of_lane = 2;
 
 /* By what a range acts. */
@@ -1123,9 +1128,10 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
                 nbody_i_pair(pairs, 1, law, stream, from, s + k + phase);
             }
         }
-        nbody_i_carry_pairs(pairs);
+        if (first / nbody_i_fast_threads % 2 == 1) nbody_i_carry_pairs(pairs); /* a lane has added 64 terms in two tiles */
         __syncthreads();
     }
+    nbody_i_carry_pairs(pairs);
     pairs.ranges = 0;
 }
 
@@ -1234,30 +1240,68 @@ __device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moment
     for (int p = 0; p < NBODY_I_PARTS; p++) pairs.part[p][t] = pairs.whole[p][t] = pairs.lost[p][t] = 0;
 }
 
-/* What the leaf's nodes felt, at target t: the four lanes of a target take a row of nodes each in turn. */
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_feel_rows(const nbody &sim, int32_t leaf, nbody_i_pairs<Law, Potential, Moments> &pairs, int t)
+/* Where parts of the nodes' forces are kept. */
+__device__ __forceinline__ nbody_real *nbody_i_part_of(const nbody &sim, int p) { return p == NBODY_I_X ? sim.fx : p == NBODY_I_Y ? sim.fy : sim.fp; }
+
+/* Four numbers that are read at once. */
+struct __align__(16) nbody_i_four { nbody_real m[4]; };
+
+/* Sum of products; of order 4 in one read. */
+template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbody_real *weight, const nbody_real *value, int count)
 {
-    const nbody_cell *cell = &sim.cell[leaf];
-    int const phase = (int)threadIdx.x % 32 / 8, side = sim.rule.side;
-    nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell->level, 0, cell->x, pairs.x[t]));
-    nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell->level, 1, cell->y, pairs.y[t]));
-    for (int j = phase; j < sim.rule.stencil; j += nbody_i_phases) {
-        size_t const row = (size_t)leaf * (size_t)sim.nodes + (size_t)((sy.first + j) * side + sx.first);
-        nbody_real along[NBODY_I_PARTS] = {0, 0, 0};
-        for (int i = 0; i < sim.rule.stencil; i++) {
-            along[NBODY_I_X] += sx.weight[i] * sim.fx[row + (size_t)i];
-            along[NBODY_I_Y] += sx.weight[i] * sim.fy[row + (size_t)i];
-            if (Potential) along[NBODY_I_POTENTIAL] += sx.weight[i] * sim.fp[row + (size_t)i];
+    if constexpr (Order == 4) {
+        nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(value);
+        return weight[0] * four.m[0] + weight[1] * four.m[1] + weight[2] * four.m[2] + weight[3] * four.m[3];
+    } else {
+        nbody_real sum = 0;
+        for (int i = 0; i < count; i++) sum += weight[i] * value[i];
+        return sum;
+    }
+}
+
+/* As nbody_i_stencil_at; of a known order in registers. */
+template <int Order> __device__ __forceinline__ nbody_i_stencil nbody_i_fast_stencil(const nbody_rule &rule, nbody_real u)
+{
+    if constexpr (Order == 0) return nbody_i_stencil_at(&rule, u);
+    else {
+        nbody_i_stencil stencil;
+        nbody_real left = 1, right = 1;
+        stencil.first = 0;
+#pragma unroll
+        for (int i = 0; i < Order; i++) {
+            stencil.weight[i] = left * rule.scale[i];
+            left *= u - rule.t[i];
         }
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.part[p][t] += sy.weight[j] * along[p];
+        for (int i = Order - 1; i >= 0; i--) {
+            stencil.weight[i] *= right;
+            right *= u - rule.t[i];
+        }
+        return stencil;
+    }
+}
+
+/* What the leaf's nodes felt at a body. */
+template <bool Potential, int Order>
+__device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf, nbody_real x, nbody_real y, nbody_real felt[NBODY_I_PARTS])
+{
+    const nbody_cell *cell = &sim.cell[leaf];
+    int const side = Order > 0 ? Order : sim.rule.side, stencil = Order > 0 ? Order : sim.rule.stencil;
+    nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell->level, 0, cell->x, x));
+    nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell->level, 1, cell->y, y));
+    size_t const first = (size_t)leaf * (size_t)(side * side) + (size_t)(sy.first * side + sx.first);
+#pragma unroll
+    for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
+        const nbody_real *value = nbody_i_part_of(sim, p) + first;
+        felt[p] = 0;
+#pragma unroll
+        for (int j = 0; j < stencil; j++) felt[p] += sy.weight[j] * nbody_i_dot<Order>(sx.weight, value + j * side, stencil);
     }
 }
 
 /* Bodies: a block for each chunk, a warp for 16 of its bodies. */
-template <int Law, bool Potential, bool Moments>
-__global__ void __launch_bounds__(nbody_i_fast_threads)
+template <int Law, bool Potential, bool Moments, int Order>
+__global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
@@ -1276,28 +1320,41 @@ __global__ void __launch_bounds__(nbody_i_fast_threads)
             int32_t const k = from + t * 8 + lane % 8;
             place[t] = chunk.first + (k < chunk.count ? k : 0);
             nbody_i_aim(pairs, t, sim.x[place[t]], sim.y[place[t]], place[t]);
-            if (pairs.active && sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) nbody_i_feel_rows(sim, chunk.leaf, pairs, t);
         }
-        nbody_i_carry_pairs(pairs);
         if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
             for (int32_t cell = chunk.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent) nbody_i_list_far(sim, law, pairs, stream, cell);
         if (chunk.leaf >= 0) nbody_i_list_near(sim, law, pairs, stream, chunk.leaf);
         else nbody_i_list_all(sim, pairs, stream);
         nbody_i_flush(sim, law, pairs, stream);
         nbody_i_join(pairs);
+        nbody_real whole[NBODY_I_PARTS] = {0, 0, 0}, lost[NBODY_I_PARTS] = {0, 0, 0};
+        int32_t mine = 0;
+        bool has_body = false;
 #pragma unroll
         for (int t = 0; t < nbody_i_of_lane; t++) {
-            if (phase != t || from + t * 8 + lane % 8 >= chunk.count) continue;
-            nbody_real const whole[NBODY_I_PARTS] = {pairs.whole[0][t], pairs.whole[1][t], pairs.whole[2][t]};
-            nbody_real const lost[NBODY_I_PARTS] = {pairs.lost[0][t], pairs.lost[1][t], pairs.lost[2][t]};
-            nbody_i_store(&sim, &out, sim.id[place[t]], whole, lost);
+            if (phase != t) continue; /* lanes 0 .. 15 of a warp have a target each */
+            mine = place[t];
+            has_body = from + t * 8 + lane % 8 < chunk.count;
+#pragma unroll
+            for (int p = 0; p < NBODY_I_PARTS; p++) {
+                whole[p] = pairs.whole[p][t];
+                lost[p] = pairs.lost[p][t];
+            }
         }
+        if (!has_body) continue;
+        if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) {
+            nbody_real felt[NBODY_I_PARTS];
+            nbody_i_feel_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine], felt);
+#pragma unroll
+            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) nbody_i_carry(&felt[p], &whole[p], &lost[p]);
+        }
+        nbody_i_store(&sim, &out, sim.id[mine], whole, lost);
     }
 }
 
 /* Nodes, with MASS_CENTRES: all levels in one launch, a block for 64 nodes of a cell. What parents felt is added later. */
 template <int Law, bool Potential>
-__global__ void __launch_bounds__(nbody_i_fast_threads) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
+__global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
@@ -1397,9 +1454,6 @@ __device__ __forceinline__ const nbody_real *nbody_i_slot_of(const nbody_real *m
     return masses + (inside ? x + 6 * y : nbody_i_slots) * per_cell;
 }
 
-/* Four masses in one read of shared memory. */
-struct __align__(16) nbody_i_four { nbody_real m[4]; };
-
 __device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row, const nbody_real *const mass[4], int b, nbody_i_family &family)
 {
     nbody_real entry[4];
@@ -1442,9 +1496,6 @@ __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, const nbo
     }
     nbody_i_carry_family(family);
 }
-
-/* Where parts of the nodes' forces are kept. */
-__device__ __forceinline__ nbody_real *nbody_i_part_of(const nbody &sim, int p) { return p == NBODY_I_X ? sim.fx : p == NBODY_I_Y ? sim.fy : sim.fp; }
 
 /* One output of all children of a parent. */
 template <int Law, int Order>
@@ -1522,19 +1573,6 @@ __device__ void nbody_i_load_bridge(const nbody_rule &rule, nbody_i_bridge &brid
     __syncthreads();
 }
 
-/* Four numbers in one read. */
-template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbody_real *weight, const nbody_real *value, int count)
-{
-    if constexpr (Order == 4) {
-        nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(value);
-        return weight[0] * four.m[0] + weight[1] * four.m[1] + weight[2] * four.m[2] + weight[3] * four.m[3];
-    } else {
-        nbody_real sum = 0;
-        for (int i = 0; i < count; i++) sum += weight[i] * value[i];
-        return sum;
-    }
-}
-
 /* CHEBYSHEV: the masses of cells that are no leaves, from their children's. The weights are read the other way: >>up. */
 template <int Order>
 __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(__grid_constant__ const nbody_device device, int level)
@@ -1600,18 +1638,20 @@ constexpr int nbody_i_leaf_warps = 4;
 
 struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; }; /* x times mass */
 
-__device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
+template <int Order> __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
 {
-    const nbody_cell &cell = sim.cell[at];
-    int const lane = (int)threadIdx.x % 32, side = sim.rule.side, points = sim.per_cell;
+    nbody_cell const cell = sim.cell[at];
+    constexpr int turns = Order > 0 ? (Order * Order + 31) / 32 : (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32;
+    int const lane = (int)threadIdx.x % 32, side = Order > 0 ? Order : sim.rule.side, points = side * side;
     int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts; /* lanes of a part */
-    double sum[(NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32] = {};
+    double sum[turns] = {};
     for (int32_t first = 0; first < cell.count; first += 32) {
         int32_t const b = cell.first + first + lane;
         __syncwarp();
         if (first + lane < cell.count) {
-            nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
-            nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+            nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
+            nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+#pragma unroll
             for (int i = 0; i < side; i++) {
                 weights.x[i][lane] = sim.m[b] * sx.weight[i];
                 weights.y[i][lane] = sy.weight[i];
@@ -1620,7 +1660,7 @@ __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_
         __syncwarp();
         int const bodies = cell.count - first < 32 ? cell.count - first : 32;
 #pragma unroll
-        for (int turn = 0; turn < (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32; turn++) {
+        for (int turn = 0; turn < turns; turn++) {
             int const p = (parts > 1 ? lane % step : lane) + 32 * turn;
             if (p >= points) continue;
             nbody_real some = 0;
@@ -1630,26 +1670,27 @@ __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_
     }
     for (int across = step; across < 32 && parts > 1; across *= 2) sum[0] += __shfl_xor_sync(nbody_i_all_lanes, sum[0], across);
 #pragma unroll
-    for (int turn = 0; turn < (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32; turn++) {
+    for (int turn = 0; turn < turns; turn++) {
         int const p = lane + 32 * turn;
         if (p < points) sim.vm[(size_t)at * (size_t)points + (size_t)p] = (nbody_real)sum[turn];
     }
 }
 
+template <int Order>
 __global__ void __launch_bounds__(32 * nbody_i_leaf_warps) nbody_i_leaves_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_leaf_weights weights[nbody_i_leaf_warps];
     int32_t const end = sim.frame->cells;
     for (int64_t at = sim.frame->level_first[2] + nbody_i_thread() / 32; at < end; at += nbody_i_threads() / 32)
-        if (sim.cell[at].child < 0) nbody_i_leaf_by_warp(sim, (int32_t)at, weights[threadIdx.x / 32]);
+        if (sim.cell[at].child < 0) nbody_i_leaf_by_warp<Order>(sim, (int32_t)at, weights[threadIdx.x / 32]);
 }
 
 /* The direct sum of many bodies: 8 of them in the registers of each thread, others through shared memory. */
 constexpr int nbody_i_direct_threads = 256, nbody_i_direct_targets = 8;
 
 template <int Law, bool Potential>
-__global__ void __launch_bounds__(nbody_i_direct_threads) nbody_i_direct_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+__global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
 {
     constexpr int T = nbody_i_direct_targets;
     const nbody &sim = device.sim;
@@ -1743,7 +1784,8 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
     int last = sim->desc.levels - 1;
     if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST) {
         int64_t const leaves = nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1, 32 * nbody_i_leaf_warps);
-        result = nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel, gpu->device);
+        result = sim->desc.order == 4 ? nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel<4>, gpu->device)
+                                      : nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel<0>, gpu->device);
         last--; /* all leaves are done, and the last level has no others */
     }
     for (int level = last; level >= 2 && result == NBODY_OK; level--) result = nbody_i_cuda_level_sources(gpu, level, stream);
@@ -1818,8 +1860,10 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
                               nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
     nbody_result result = sim->cell && sim->nodes > 0 ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream) : NBODY_OK;
     if (result != NBODY_OK) return result;
-    return sim->vxx ? nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, true>, gpu->device, chunks, out)
-                    : nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false>, gpu->device, chunks, out);
+    if (sim->vxx) return nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device, chunks, out);
+    if (sim->rule.side == 4 && sim->nodes > 0)
+        return nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device, chunks, out);
+    return nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks, out);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
