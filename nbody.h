@@ -1921,6 +1921,7 @@ enum { NBODY_I_BODY = sizeof(int32_t) + 3 * sizeof(nbody_real) };
 /* Points the bodies' arrays into their block, reals first: they are the wider ones. */
 static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
 {
+    if (room == 0) return;
     sim->x = (nbody_real *)memory;
     sim->y = sim->x + room;
     sim->m = sim->y + room;
@@ -1952,6 +1953,7 @@ static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t c
 {
     size_t const step = cells * (size_t)sim->per_cell;
     int const arrays = nbody_i_source_arrays(&sim->desc);
+    if (step == 0) return; /* no cell has any */
     sim->vm = (nbody_real *)sources;
     sim->vx = arrays > 1 ? sim->vm + step : NULL;
     sim->vy = arrays > 1 ? sim->vm + 2 * step : NULL;
@@ -1976,9 +1978,10 @@ static nbody_result nbody_i_prepare_sources(nbody *sim)
 static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int potential)
 {
     size_t const step = cells * (size_t)sim->nodes;
-    sim->fx = sim->nodes > 0 ? (nbody_real *)memory : NULL;
-    sim->fy = sim->nodes > 0 ? sim->fx + step : NULL;
-    sim->fp = sim->nodes > 0 && potential ? sim->fx + 2 * step : NULL;
+    if (step == 0) return;
+    sim->fx = (nbody_real *)memory;
+    sim->fy = sim->fx + step;
+    sim->fp = potential ? sim->fx + 2 * step : NULL;
 }
 
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential)
@@ -2287,7 +2290,8 @@ static nbody_result nbody_i_make_room(nbody *sim, int32_t level_cells)
     size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
     size_t const wanted = ((size_t)sim->frame->cells + 4 * (size_t)level_cells) * sizeof(nbody_cell);
     nbody_result result = NBODY_OK;
-    if (wanted > sim->block[NBODY_I_CELLS].bytes) result = nbody_i_grow(sim, NBODY_I_CELLS, wanted + wanted / 4, have);
+    size_t const keep = have <= sim->block[NBODY_I_CELLS].bytes ? have : 0; /* nbody_reserve counts cells that are not there yet */
+    if (wanted > sim->block[NBODY_I_CELLS].bytes) result = nbody_i_grow(sim, NBODY_I_CELLS, wanted + wanted / 4, keep);
     sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
     return result;
 }
@@ -2985,36 +2989,41 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     return NBODY_OK;
 }
 
-/* Memory for n bodies, one in each cell of an even lattice at worst of all that desc allows. */
+/* Cells of a tree over n evenly spread bodies, level by level: where chance puts more than `leaf` bodies into some, these have children, so
+   one level more is counted, a quarter filled. */
+static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
+{
+    int64_t cells = 0, level_cells = 1;
+    int level, spare = 0;
+    memset(frame, 0, sizeof *frame);
+    for (level = 0; level < desc->levels && spare < 2; level++) {
+        frame->level_first[level] = (int32_t)cells;
+        frame->levels = level + 1;
+        cells += spare ? level_cells / 4 + 64 : level_cells;
+        if (level_cells * desc->leaf >= n) spare++;
+        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
+    }
+    frame->cells = (int32_t)cells;
+    if (spare) frame->level_first[frame->levels - 1] = frame->cells; /* any of them may turn out to have sources */
+}
+
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
 {
     nbody_frame frame;
     nbody_result result;
-    int64_t cells = 0, level_cells = 1;
-    int level;
     if (!sim) return NBODY_BAD_ARGUMENT;
     nbody_i_make_empty(sim);
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     result = nbody_i_begin(sim, desc, n);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n);
-    if (result != NBODY_OK || n == 0 || sim->desc.method == NBODY_DIRECT) {
-        nbody_i_make_empty(sim);
-        return result;
+    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
+        nbody_i_even_frame(&sim->desc, n, &frame);
+        sim->frame = &frame;
+        result = nbody_i_make_room(sim, frame.cells);
+        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
+        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1);
     }
-    memset(&frame, 0, sizeof frame);
-    for (level = 0; level < sim->desc.levels; level++) {
-        frame.level_first[level] = (int32_t)cells;
-        cells += level_cells;
-        frame.levels = level + 1;
-        if (level_cells * sim->desc.leaf >= n) break; /* evenly spread, nothing is divided any more */
-        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
-    }
-    frame.cells = (int32_t)cells;
-    sim->frame = &frame;
-    result = nbody_i_grow_array(sim, NBODY_I_CELLS, (size_t)cells + 4 * (size_t)level_cells, sizeof(nbody_cell));
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
-    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1);
     nbody_i_make_empty(sim);
     return result;
 }

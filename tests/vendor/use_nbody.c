@@ -1,0 +1,72 @@
+/* A small user of nbody.h, built in every way by run.sh. USE: the name of the function, so that two
+   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. */
+#ifdef WITH_STB_DS
+#include <stb_ds.h>
+#endif
+#include "nbody.h"
+
+#ifdef __cplusplus
+#define EMPTY {}    /* C++ compilers warn about {0}, C99 does not know {} */
+#else
+#define EMPTY {0}
+#endif
+
+int USE(void);
+
+static int close_to(double value, double want) { return value - want < 1e-5 && want - value < 1e-5; }
+
+int USE(void)
+{
+    /* Two bodies, 2 apart: each is drawn by 1 / 4 of the other's mass. */
+    const nbody_real pos[4] = {-1, 0, 1, 0}, mass[2] = {1, 3};
+    nbody_real acc[4], potential[2], at[2], some_pos[200], some_acc[200];
+    nbody_real moving[4] = {-1, 0, 1, 0}, vel[4] = {0, (nbody_real)-0.5, 0, (nbody_real)0.5};
+    nbody sim = EMPTY;
+    nbody_desc desc = EMPTY;
+    nbody_bodies bodies = EMPTY;
+    nbody_energies energies;
+    nbody_error error;
+    nbody_counts counts;
+    nbody_far away;
+    nbody_near nearby;
+    int32_t i, cell, met = 0;
+    int right = 1;
+    if (nbody_fields(&sim, &desc, pos, 0, mass, 2, acc, potential) != NBODY_OK) return 0;
+    right = right && close_to((double)acc[0], 0.75) && close_to((double)acc[2], -0.25);
+    right = right && close_to((double)potential[0], -1.5) && close_to((double)potential[1], -0.5);
+    at[0] = 0;
+    at[1] = 1;
+    right = right && nbody_fields_at(&sim, at, 0, 1, acc, NULL, NULL) == NBODY_OK;
+    right = right && close_to((double)acc[0], 0.70710678) && close_to((double)acc[1], -1.41421356);
+
+    /* On a circle: a step later they are still 1 from the middle, and their energy is what it was. */
+    bodies.pos = moving;
+    bodies.vel = vel;
+    bodies.acc = acc;
+    bodies.n = 2;
+    right = right && nbody_step(&sim, &desc, &bodies, (nbody_real)0.01, NBODY_LEAPFROG) == NBODY_OK;
+    right = right && close_to((double)(moving[2] * moving[2] + moving[3] * moving[3]), 1);
+    right = right && nbody_energy(&bodies, NULL, &energies) == NBODY_OK && close_to(energies.kinetic, 0.25);
+
+    /* A tree over a lattice: from the first leaf, every body is met once. */
+    for (i = 0; i < 100; i++) {
+        some_pos[2 * i] = (nbody_real)(i % 10);
+        some_pos[2 * i + 1] = (nbody_real)(i / 10);
+    }
+    desc.method = NBODY_VIRTUAL_PARTICLES;
+    desc.levels = 4;
+    right = right && nbody_accelerations(&sim, &desc, some_pos, 0, NULL, 100, some_acc) == NBODY_OK;
+    cell = sim.frame->level_first[3];
+    nearby = nbody_near_of(&sim, cell);
+    while (nbody_next_near(&nearby)) met += sim.cell[nearby.cell].count;
+    for (; cell > 0; cell = sim.cell[cell].parent) {
+        away = nbody_far_of(&sim, cell);
+        while (nbody_next_far(&away)) met += sim.cell[away.cell].count;
+    }
+    right = right && met == 100;
+    right = right && nbody_estimate(&sim, some_acc, 100, 0, &error) == NBODY_OK && error.samples == 100 && error.share < 0.001;
+    right = right && nbody_count(&sim, &counts) == NBODY_OK && counts.levels == 4 && counts.far_terms > 0;
+    right = right && nbody_validate(&sim) == NBODY_OK && nbody_bytes(&sim) > 0 && nbody_result_text(NBODY_OK)[0] == 'a';
+    nbody_free(&sim);
+    return right;
+}
