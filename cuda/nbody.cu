@@ -323,12 +323,12 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
-/* The deepest level whose starts fit the room of n of them, and make the search shorter by enough. */
+/* The deepest level whose starts fit into the room of n of them, 10 at most; -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
-    int level = -1;
+    int level = 0;
     while (level < 10 && level < desc->levels - 1 && ((int64_t)1 << 2 * (level + 1)) < n) level++;
-    return level;
+    return level > 0 ? level : -1;
 }
 
 /* Bodies in the order of their keys. The room of the keys that the sort left behind holds the starts. */
