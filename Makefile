@@ -3,7 +3,7 @@
 # Everything is built under build/; `make clean` removes it. What is missing is installed by
 # tests/deps.sh through apt-get where that is possible, else one sentence says what to install.
 # Variables you may set: CC CFLAGS CXX NVCC CUDA_ARCH JOBS CI STB_CFLAGS STB_LIBS CMOCKA_CFLAGS CMOCKA_LIBS
-#                        ASSIMP_CFLAGS ASSIMP_LIBS
+#                        ASSIMP_CFLAGS ASSIMP_LIBS SDL_CFLAGS SDL_LIBS (both empty: no window)
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -19,6 +19,9 @@ STB_CFLAGS = $$(pkg-config --cflags stb)
 STB_LIBS = $$(pkg-config --libs stb)
 ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
 ASSIMP_LIBS = $$(pkg-config --libs assimp)
+# Optional: empty where pkg-config knows no sdl2.
+SDL_CFLAGS = $$(pkg-config --exists sdl2 && echo -DGALAXY_WINDOW $$(pkg-config --cflags sdl2))
+SDL_LIBS = $$(pkg-config --exists sdl2 && pkg-config --libs sdl2)
 CMOCKA_CFLAGS = $$(pkg-config --cflags cmocka)
 CMOCKA_LIBS = $$(pkg-config --libs cmocka)
 # Every program is rebuilt when any header changes.
@@ -54,13 +57,17 @@ EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
 # --as-needed: only the examples that draw are tied to libstb.
 $(EXAMPLES): build/%: examples/%.c $(SOURCES) | deps-demo
 	@mkdir -p build
-	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $(READER_CFLAGS) $< -o $@ \
-	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) $(READER_LIBS) -lm
+	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $(OWN_CFLAGS) $< -o $@ \
+	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) $(OWN_LIBS) -lm
 
 # The one that reads meshes needs assimp, and only that one.
-build/pick: READER_CFLAGS = $(ASSIMP_CFLAGS)
-build/pick: READER_LIBS = $(ASSIMP_LIBS)
+build/pick: OWN_CFLAGS = $(ASSIMP_CFLAGS)
+build/pick: OWN_LIBS = $(ASSIMP_LIBS)
 build/pick: | deps-pick
+
+# The one that can show a window.
+build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
+build/galaxy: OWN_LIBS = $(SDL_LIBS)
 
 demo: build/dam_break
 	@mkdir -p build/demo
@@ -76,12 +83,13 @@ test: deps-test
 # Each tests/test_NAME.c four times: plain, with the sanitizers, with doubles, with both.
 SERIAL := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 SERIAL_PROGRAMS := $(foreach t,$(SERIAL),$(addprefix build/tests/$t,.plain .sanitized .double .double-sanitized))
-SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+# -g1: lines and functions, which is what reports show. It compiles in two thirds of the time of -g.
+SANITIZE := -Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 DOUBLE := -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double
 
-build/tests/%.plain: VARIANT := -O2 -g
+build/tests/%.plain: VARIANT := -O2 -g1
 build/tests/%.sanitized: VARIANT := $(SANITIZE)
-build/tests/%.double: VARIANT := -O2 -g $(DOUBLE)
+build/tests/%.double: VARIANT := -O2 -g1 $(DOUBLE)
 build/tests/%.double-sanitized: VARIANT := $(SANITIZE) $(DOUBLE)
 
 define SERIAL_RULE
@@ -150,9 +158,12 @@ CUDA_PROGRAMS := $(foreach s,$(CUDA_SOURCES),$(CUDA_DIR)/$(basename $(notdir $s)
 
 define CUDA_RULE
 $(CUDA_DIR)/$(basename $(notdir $1)): $1 $(SOURCES) $(CUDA_DIR)/arch | deps-test
-	$$(NVCC_ALL) $$< -o $$@ $$(NVCC_LIBS)
+	$$(NVCC_ALL) $$(OWN_CFLAGS) $$< -o $$@ $$(NVCC_LIBS) $$(OWN_LIBS)
 endef
 $(foreach s,$(CUDA_SOURCES),$(eval $(call CUDA_RULE,$s)))
+# A window only where there is a GPU to run it: else the folder is carried to a machine that may not have SDL2.
+$(CUDA_DIR)/galaxy: OWN_CFLAGS = $(if $(GPU),$(SDL_CFLAGS))
+$(CUDA_DIR)/galaxy: OWN_LIBS = $(if $(GPU),$(SDL_LIBS))
 
 # Changes only when the architecture or the flags do, and then everything is rebuilt.
 $(CUDA_DIR)/arch: always
@@ -176,9 +187,12 @@ test-cuda: cuda
 	for example in $(basename $(notdir $(wildcard examples/*.cu))); do \
 	    echo "$(CUDA_DIR)/$$example"; tests/test_$$example.sh $(CUDA_DIR)/$$example || status=1; done; exit $$status
 else
-# Without a GPU: does it all compile? One architecture is enough for that, the oldest. The benchmarks become programs; of tests and
-# examples the emulator has compiled what runs on the host, so that PTX of the kernels is enough, in half the time.
+# Without a GPU: does it all compile? One architecture is enough for that, the oldest, as PTX and not optimized (-G), in half the time
+# (all headers become machine code in `make consumers`). The benchmarks become programs; of tests and examples the emulator has
+# compiled what runs on the host, so that the kernels are enough. In full: make test-cuda CHECK_FLAGS='-O3 -lineinfo' CHECK_ARCH=sm_75
 CHECK_DIR := build/cuda-check
+CHECK_FLAGS ?= -G
+CHECK_ARCH ?= $(shell $(NVCC) --list-gpu-arch | head -n 1)
 CHECK_PROGRAMS := $(patsubst tests/bench/%.cu,$(CHECK_DIR)/%,$(wildcard tests/bench/bench_*.cu))
 CHECK_PTX := $(patsubst %.cu,$(CHECK_DIR)/%.ptx,$(filter-out tests/bench/%,$(CUDA_SOURCES)))
 $(CHECK_PTX): $(CHECK_DIR)/%.ptx: %.cu $(SOURCES) | deps-test
@@ -189,7 +203,7 @@ cuda-check: $(CHECK_PROGRAMS) $(CHECK_PTX)
 	@cp tests/cuda/run.sh $(CHECK_DIR)/
 	@tests/cuda/carry_libraries.sh $(CHECK_DIR) $(CHECK_PROGRAMS)
 test-cuda: deps-test
-	@$(MAKE) --no-print-directory cuda-check CUDA_DIR=$(CHECK_DIR) CUDA_ARCH=$$($(NVCC) --list-gpu-code | head -n 1)
+	@$(MAKE) --no-print-directory cuda-check CUDA_DIR=$(CHECK_DIR) CUDA_ARCH='$(CHECK_ARCH)' NVCCFLAGS='$(CHECK_FLAGS)'
 	@echo 'skipped  running the CUDA programs: no GPU here (they compile; make cuda and tests/cuda/run.sh run them elsewhere)'
 	@echo '$(words $(CUDA_SOURCES)) passed, 0 failed, 1 skipped'
 endif

@@ -115,8 +115,9 @@
    >>limits
 
    n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the square's side. Bodies that crowd into one
-   such cell are summed pair by pair. Pairs nearer than 5e-13 (float; 5e-103 double) of the largest coordinate are softened to that; bodies
-   at one and the same point do not act on each other. NaN and infinite numbers are refused with the index of the first, so are negative
+   such cell are summed pair by pair. Points of
+   nbody_fields_at farther away than 1e18 units count as at that distance (and a float force of 1/d^2 is 0 from 1e12 on). Pairs nearer than 5e-13 (float; 5e-103 double) of the largest of coordinates, square and softening are softened to that;
+   bodies at one and the same point do not act on each other. NaN and infinite numbers are refused with the index of the first, so are negative
    masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
 
    >>not here
@@ -392,7 +393,7 @@ enum { NBODY_BLOCKS = 8 };
 
 typedef struct nbody {
     int32_t n;                  /* bodies */
-    nbody_desc desc;            /* as resolved: nothing in it is 0 for "default" any more, but levels and sizes that are 0 by right */
+    nbody_desc desc;            /* as resolved: nothing in it is 0 for "default" any more */
     nbody_frame *frame;         /* NULL: nothing was built */
 
     int32_t *id;                /* [n] your number of the body at a place: by cell, in Morton order; DIRECT: as they came */
@@ -454,7 +455,7 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential);
 
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square or not: acc[2 m], potential[m]. After
-   nbody_build, or any of the two above. n log n terms at most: through the sources of cells that do not touch the point's own. A body
+   nbody_build, or any of the two above. A point takes some hundreds of terms per level, through the sources of cells that do not touch its own. A body
    exactly at a point does not draw it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
                                        nbody_real *potential, int32_t *bad_id);
@@ -495,7 +496,8 @@ typedef struct nbody_bodies {
 } nbody_bodies;
 
 /* One time step: moves vel and pos by dt, and leaves acc as the integrator left it. LEAPFROG evaluates forces once per step (twice in the
-   first), EULER once. Refusals as nbody_build, before anything moved (LEAPFROG: what is refused for its new positions has drifted). */
+   first), EULER once. Refusals as nbody_build, before anything moved; but LEAPFROG may run out of memory, or into numbers that are not
+   finite, after half a kick and the drift. */
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
                                   nbody_integrator integrator);
 
@@ -513,7 +515,7 @@ NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real
 
 /* NBODY_OK, or NBODY_INVALID when the structure is damaged: cells and their bodies nested, Morton order, ids each once, `beside` exactly
    the cells that touch, sources with the mass of their cells, and every pair of leaves counted exactly once. For tests and students. Allocates
-   n bytes. O(n + cells log cells). */
+   n bytes. O(n levels). */
 NBODY_API nbody_result nbody_validate(const nbody *sim);
 
 /* Bytes of memory that it holds. */
@@ -544,7 +546,7 @@ typedef struct nbody_cuda {
 } nbody_cuda;
 
 /* Takes all memory that evaluations over up to n bodies need (with potentials too): after it, they allocate nothing, so that a step can be captured
-   in a CUDA graph. A graph keeps n, desc and addresses: a later call that needs more memory, or another n, makes it stale. */
+   in a CUDA graph. A graph keeps n, desc and addresses: a later call that needs more memory, or another n or desc, makes it stale. */
 NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream);
 
 /* As the serial ones. Bodies that are not finite are not refused here: forces then mean nothing, and nbody_cuda_check tells. To capture a
@@ -561,7 +563,7 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
 NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
                                        nbody_integrator integrator, struct CUstream_st *stream);
 
-/* As nbody_estimate and nbody_energy; d_error and d_energies: one each. */
+/* As nbody_estimate and nbody_energy; d_error and d_energies: one each. Both need a nbody_cuda that was reserved for or evaluated (NBODY_NOT_BUILT). */
 NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
                                            struct CUstream_st *stream);
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
@@ -740,26 +742,26 @@ NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbod
 /* Does a source at distance^2 d2 count in the potential? Not a body in its own, and nothing that sits on the target unsoftened. */
 NBODY_FN int nbody_i_counts(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
 
-/* One source and its second moments of mass around itself: what the next term of the Taylor series of the force sees.
+/* One source and its second moments Q = (xx xy, xy yy) of mass around itself: what the next term of the Taylor series of the force sees. With g
+   as a function of u, and g' = c g / u, g'' = c (c - 1) g / u^2 (c = -3/2 for 1/d^2, -1 for 1/d):
 
-       force of m at d + its spread   m g d + g' (2 Q d + trace(Q) d) + 2 g'' (d Q d) d        g as a function of u; Q = (xx xy, xy yy)
-       potential                      m phi + g trace(Q) / 2 + g' (d Q d)                                                              */
+       force of m at d + its spread   m g d + g' (2 Q d + trace(Q) d) + 2 g'' (d Q d) d
+       potential                      m phi + g trace(Q) / 2 + g' (d Q d)
+
+   Q is divided by u first: the powers of 1 / u alone would overflow for sources that are near. */
 typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
 
 NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx, nbody_real dy, nbody_real u,
                                   nbody_real g, nbody_real part[NBODY_I_PARTS])
 {
-    int const plane = law->law == NBODY_INVERSE;
-    nbody_real const over = 1 / u;
-    nbody_real const g1 = nbody_i_times(plane ? (nbody_real)-1 : (nbody_real)-1.5, nbody_i_times(g, over));
-    nbody_real const g2 = nbody_i_times(plane ? (nbody_real)-2 : (nbody_real)-2.5, nbody_i_times(g1, over));
-    nbody_real const qx = nbody_i_times(s->xx, dx) + nbody_i_times(s->xy, dy);
-    nbody_real const qy = nbody_i_times(s->xy, dx) + nbody_i_times(s->yy, dy);
-    nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy), trace = s->xx + s->yy;
-    nbody_real const along = nbody_i_times(g1, trace) + nbody_i_times(2 * g2, spread);
-    part[NBODY_I_X] += nbody_i_times(2 * g1, qx) + nbody_i_times(along, dx);
-    part[NBODY_I_Y] += nbody_i_times(2 * g1, qy) + nbody_i_times(along, dy);
-    part[NBODY_I_POTENTIAL] += nbody_i_times(g, trace / 2) + nbody_i_times(g1, spread);
+    nbody_real const c = law->law == NBODY_INVERSE ? (nbody_real)-1 : (nbody_real)-1.5, over = 1 / u, cg = nbody_i_times(c, g);
+    nbody_real const xx = nbody_i_times(s->xx, over), xy = nbody_i_times(s->xy, over), yy = nbody_i_times(s->yy, over);
+    nbody_real const qx = nbody_i_times(xx, dx) + nbody_i_times(xy, dy), qy = nbody_i_times(xy, dx) + nbody_i_times(yy, dy);
+    nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy);
+    nbody_real const along = nbody_i_times(cg, xx + yy + nbody_i_times(2 * (c - 1), nbody_i_times(spread, over)));
+    part[NBODY_I_X] += nbody_i_times(2 * cg, qx) + nbody_i_times(along, dx);
+    part[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
+    part[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
 /* Adds one term. */
@@ -839,8 +841,11 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
         largest = least[a] < -largest ? -least[a] : largest;
         largest = most[a] > largest ? most[a] : largest;
     }
-    if (!(frame->size > 0)) frame->size = largest > 0 ? nbody_i_unit(largest) : 1;
     if (frame->size > largest) largest = frame->size;
+    if ((double)desc->softening > largest) largest = (double)desc->softening;
+    if (!(largest > 0)) largest = 0.75; /* all bodies at the origin */
+    if (frame->size < largest * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300)) /* else powers of a cell's side would overflow */
+        frame->size = nbody_i_unit(largest) * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300);
     frame->length = nbody_i_unit(largest);
     frame->mass = nbody_i_unit(heaviest);
     for (a = 0; a < 2; a++) frame->origin[a] = frame->min[a] / frame->length;
@@ -1151,9 +1156,9 @@ typedef struct nbody_i_run {
 NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t count)
 {
     nbody_i_run run;
-    run.x = sim->x + first;
-    run.y = sim->y + first;
-    run.m = sim->m + first;
+    run.x = first > 0 ? sim->x + first : sim->x; /* without bodies they are NULL */
+    run.y = first > 0 ? sim->y + first : sim->y;
+    run.m = first > 0 ? sim->m + first : sim->m;
     run.xx = run.xy = run.yy = NULL;
     run.corner[0] = run.corner[1] = run.edge = 0;
     run.count = count;
@@ -1653,6 +1658,13 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
     return t;
 }
 
+/* A coordinate of a point, in the units of the arrays; so far away that d^2 would overflow, it stays where it does not. */
+NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
+{
+    double const most = NBODY_I_REAL_KIND == 1 ? 1e18 : 1e150, at = value / unit;
+    return (nbody_real)(at > most ? most : at < -most ? -most : at);
+}
+
 /* A point that is no body. */
 NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x, nbody_real y)
 {
@@ -1674,14 +1686,13 @@ typedef struct nbody_i_outcome {
 
 NBODY_FN double nbody_i_force_unit(const nbody *sim)
 {
-    double const f = (double)sim->desc.gravity * sim->frame->mass / sim->frame->length;
-    return sim->desc.law == NBODY_INVERSE ? f : f / sim->frame->length;
+    double const unit = sim->frame->mass / sim->frame->length;
+    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? unit : unit / sim->frame->length);
 }
 
 NBODY_FN double nbody_i_potential_unit(const nbody *sim)
 {
-    double const p = (double)sim->desc.gravity * sim->frame->mass;
-    return sim->desc.law == NBODY_INVERSE ? p : p / sim->frame->length;
+    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? sim->frame->mass : sim->frame->mass / sim->frame->length);
 }
 
 NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i, const nbody_real whole[NBODY_I_PARTS],
@@ -2284,14 +2295,14 @@ static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
    >>cells: level by level, from the root down (Kalms section 5.3)
    ------------------------------------------------------------------------------------------------ */
 
-/* Room for 4 children of each cell of a level. */
-static nbody_result nbody_i_make_room(nbody *sim, int32_t level_cells)
+/* Room for `more` cells. */
+static nbody_result nbody_i_make_room(nbody *sim, int64_t more)
 {
-    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
-    size_t const wanted = ((size_t)sim->frame->cells + 4 * (size_t)level_cells) * sizeof(nbody_cell);
+    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell), wanted = have + (size_t)more * sizeof(nbody_cell);
     nbody_result result = NBODY_OK;
+    if (sim->frame->cells + more > INT32_MAX) return NBODY_OUT_OF_MEMORY;
     size_t const keep = have <= sim->block[NBODY_I_CELLS].bytes ? have : 0; /* nbody_reserve counts cells that are not there yet */
-    if (wanted > sim->block[NBODY_I_CELLS].bytes) result = nbody_i_grow(sim, NBODY_I_CELLS, wanted + wanted / 4, keep);
+    if (wanted > sim->block[NBODY_I_CELLS].bytes) result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep);
     sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
     return result;
 }
@@ -2322,7 +2333,9 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
     frame->cells = frame->levels = 1;
     frame->level_first[1] = 1;
     while (result == NBODY_OK && end > first) {
-        result = nbody_i_make_room(sim, end - first);
+        int64_t divided = 0;
+        for (c = first; c < end; c++) divided += nbody_i_divides(&sim->desc, &sim->cell[c]);
+        result = nbody_i_make_room(sim, 4 * divided);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++) if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
         first = end;
@@ -2656,7 +2669,7 @@ static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 }
 
 /* Cells of a level whose nodes are made together, so that the table of one offset is read once for all of them: at order 8 one offset has
-   32 KB, all have 1.3 MB. On the stack: 60 KB, 115 KB for double. */
+   32 KB, all have 1.3 MB. On the stack: 56 KB, 108 KB for double. */
 enum { NBODY_I_BATCH = 8, NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES };
 
 typedef struct nbody_i_batch {
@@ -2982,8 +2995,8 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     law = nbody_i_law_of(sim, potential != NULL);
     for (i = 0; i < m; i++) {
         const nbody_real *p = nbody_i_at(points, step, i);
-        nbody_i_target const t = nbody_i_point(sim, &law, nbody_i_scaled((double)p[0], sim->frame->length),
-                                               nbody_i_scaled((double)p[1], sim->frame->length));
+        nbody_i_target const t = nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
+                                               nbody_i_point_at((double)p[1], sim->frame->length));
         nbody_i_store(sim, &out, i, t.whole, t.lost);
     }
     return NBODY_OK;
@@ -3000,6 +3013,7 @@ static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *f
         frame->level_first[level] = (int32_t)cells;
         frame->levels = level + 1;
         cells += spare ? level_cells / 4 + 64 : level_cells;
+        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* and building says so */
         if (level_cells * desc->leaf >= n) spare++;
         level_cells = 4 * level_cells < n ? 4 * level_cells : n;
     }
@@ -3020,7 +3034,7 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
         nbody_i_even_frame(&sim->desc, n, &frame);
         sim->frame = &frame;
-        result = nbody_i_make_room(sim, frame.cells);
+        result = nbody_i_make_room(sim, 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256);
         if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
         if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1);
     }
@@ -3136,10 +3150,12 @@ static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_b
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
                                   nbody_integrator integrator)
 {
+    nbody_desc resolved;
     nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
     if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
+    if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n); /* a bad desc is refused before anything moves */
     if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
     if (result != NBODY_OK) return result;
     if (integrator == NBODY_EULER) {

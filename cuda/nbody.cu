@@ -151,12 +151,10 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, cu
     nbody *sim = &gpu->device.sim;
     size_t bytes[NBODY_BLOCKS], scratch[NBODY_CUDA_SCRATCH];
     int32_t const cells = nbody_i_cell_room(&sim->desc, n);
-    void *const had_table = gpu->block[NBODY_I_TABLE].memory;
     nbody_result result = nbody_i_cuda_sizes(sim, n, cells, potential, bytes, scratch);
     for (int b = 0; b < NBODY_BLOCKS && result == NBODY_OK; b++) result = nbody_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
     for (int b = 0; b < NBODY_CUDA_SCRATCH && result == NBODY_OK; b++)
         result = nbody_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
-    if (had_table != gpu->block[NBODY_I_TABLE].memory) sim->table_kind = 0;
     if (result != NBODY_OK) return result;
     sim->frame = static_cast<nbody_frame *>(gpu->block[NBODY_I_FRAME].memory);
     nbody_i_bind_bodies(sim, gpu->block[NBODY_I_BODIES].memory, n);
@@ -205,7 +203,7 @@ nbody_result nbody_i_launch(nbody_cuda *gpu, cudaStream_t stream, int64_t thread
 }
 
 /* The same for threads that take as many turns as it needs. */
-int64_t nbody_i_at_most(int64_t threads) 
+int64_t nbody_i_at_most(int64_t threads)
 {
     int64_t const most = nbody_i_many_blocks * nbody_i_block_threads;
     return threads < most ? threads : most;
@@ -390,10 +388,10 @@ __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
     return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
 }
 
-/* Sum of v over the threads of the block before this one; *all: over all. One use per __syncthreads of `shared` [warps]. */
-__device__ int nbody_i_sum_before(int v, int *shared, int *all)
+/* Sum of v over the threads of a block of so many warps before this one; *all: over all. */
+template <int warps> __device__ int nbody_i_sum_before(int v, int (&shared)[warps], int *all)
 {
-    int const lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+    int const lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int sum = v, before = 0, total = 0;
     for (int step = 1; step < 32; step *= 2) {
         int const below = __shfl_up_sync(nbody_i_all_lanes, sum, step);
@@ -402,6 +400,7 @@ __device__ int nbody_i_sum_before(int v, int *shared, int *all)
     __syncthreads();
     if (lane == 31) shared[warp] = sum;
     __syncthreads();
+#pragma unroll
     for (int w = 0; w < warps; w++) {
         before += w < warp ? shared[w] : 0;
         total += shared[w];
@@ -436,7 +435,7 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
     if (count == 0) return;
     nbody_cell const parent = *cell;
     if (child > room - 4) {
-        facts->undivided = 1;
+        atomicMax(&facts->undivided, 1);
         return;
     }
     cell->child = child;
@@ -453,7 +452,7 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
 }
 
 /* The counts of all stretches before this block's, and of all. */
-__device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int *shared, int *before, int *all)
+__device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
 {
     int ahead = 0, any = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
@@ -505,7 +504,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
             int const mine = nbody_i_sum_before(count, shared, &turn);
             bool const fits = next + turn <= room - 3;
             if (at < end && fits) nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
-            if (!fits) facts->undivided = 1;
+            if (!fits && threadIdx.x == 0) facts->undivided = 1;
+            if (!fits) room = 0; /* those behind stay leaves too */
             next += fits ? turn : 0;
         }
         first = end;
@@ -590,7 +590,8 @@ __device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve
 }
 
 /* A virtual particle for each sub-cell with mass, in their order: each thread counts those before its own. */
-__device__ void nbody_i_store_heaps(const nbody &sim, int32_t at, const nbody_i_sieve &sieve, const nbody_i_heap &heap, int *shared)
+__device__ void nbody_i_store_heaps(const nbody &sim, int32_t at, const nbody_i_sieve &sieve, const nbody_i_heap &heap,
+                                    int (&shared)[NBODY_CHUNK / 32])
 {
     bool const any = (int)threadIdx.x < sim.per_cell && heap.m > 0;
     int all = 0;
@@ -694,19 +695,21 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_leaves_kernel(__grid_cons
    >>table
    ------------------------------------------------------------------------------------------------ */
 
-/* A thread for each entry; levels first .. end - 1. */
+/* A thread for each entry of so many levels. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_table_kernel(__grid_constant__ const nbody_device device, nbody_i_law law, int first, int end)
+    nbody_i_table_kernel(__grid_constant__ const nbody_device device, nbody_i_law law, int levels)
 {
     const nbody &sim = device.sim;
     law = nbody_i_law_of(&sim, law.potential);
     int64_t const row = nbody_i_row(&sim), offsets = sim.per_cell * row, entries = NBODY_I_OFFSETS * offsets;
-    for (int64_t k = nbody_i_thread(); k < entries * (end - first); k += nbody_i_threads()) {
+    for (int64_t k = nbody_i_thread(); k < entries * levels; k += nbody_i_threads()) {
         int64_t const e = k % entries;
-        nbody_i_fill_entry(&sim, &law, first + (int)(k / entries), (int)(e / offsets), (int32_t)(e % offsets / row), (int32_t)(e % row));
+        if (k / entries >= sim.frame->levels) break; /* no cells there */
+        nbody_i_fill_entry(&sim, &law, (int)(k / entries), (int)(e / offsets), (int32_t)(e % offsets / row), (int32_t)(e % row));
     }
 }
 
+/* Filled in every evaluation, in a few microseconds: a graph that relied on an earlier one could find another's. */
 nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -714,12 +717,11 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
     law.law = sim->desc.law;
     law.softened = sim->desc.softening > 0;
     law.potential = potential;
-    int const kind = nbody_i_kind_of_table(&law), levels = kind > 0 ? 1 : sim->desc.levels;
-    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return NBODY_OK;
+    int const levels = nbody_i_scale_free(&law) ? 1 : sim->desc.levels;
+    if (!sim->table) return NBODY_OK;
     int64_t const entries = (int64_t)nbody_i_table_level(sim) / NBODY_I_PARTS * levels;
-    sim->table_kind = kind;
-    sim->table_step = kind > 0 ? 0 : nbody_i_table_level(sim);
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads, nbody_i_table_kernel, gpu->device, law, 0, levels);
+    sim->table_step = levels == 1 ? 0 : nbody_i_table_level(sim);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads, nbody_i_table_kernel, gpu->device, law, levels);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -825,8 +827,8 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__gri
 
 __device__ nbody_i_chunk nbody_i_chunk_at(const nbody &sim, const nbody_i_chunk *chunks, int32_t c)
 {
-    int32_t const left = sim.n - c * NBODY_CHUNK;
     if (sim.cell) return chunks[c];
+    int32_t const left = sim.n - c * NBODY_CHUNK;
     return {-1, c * NBODY_CHUNK, left < NBODY_CHUNK ? left : NBODY_CHUNK};
 }
 
@@ -874,8 +876,8 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     __shared__ nbody_i_tile tile;
     int32_t const count = nbody_i_chunks_of(sim);
-    for (int32_t c = (int32_t)blockIdx.x; c < count; c += (int32_t)gridDim.x) {
-        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, c);
+    for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
+        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, (int32_t)c);
         bool const has_body = (int32_t)threadIdx.x < chunk.count;
         int32_t const place = chunk.first + (has_body ? (int32_t)threadIdx.x : 0);
         nbody_i_target t = nbody_i_target_at(sim.x[place], sim.y[place], place);
@@ -1309,8 +1311,8 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     __shared__ nbody_i_stream<Moments> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8, from = (int)threadIdx.x / 32 * nbody_i_targets;
     int32_t const count = nbody_i_chunks_of(sim);
-    for (int32_t c = (int32_t)blockIdx.x; c < count; c += (int32_t)gridDim.x) {
-        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, c);
+    for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
+        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, (int32_t)c);
         nbody_i_pairs<Law, Potential, Moments> pairs;
         int32_t place[nbody_i_of_lane];
         pairs.active = from < chunk.count;
@@ -1423,7 +1425,6 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
 }
 
 /* Bodies of larger leaves beside the parent that do not touch the child, on one node: part p. */
-template <int Law>
 __device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent, int32_t child, int32_t a, int p)
 {
     nbody_i_target t = nbody_i_node(&sim, child, a);
@@ -1468,7 +1469,7 @@ __device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row
 }
 
 template <int Order>
-__device__ __forceinline__ void nbody_i_add_families(const nbody &sim, const nbody_i_law &law, int level, int p, int32_t a, const nbody_real *masses,
+__device__ __forceinline__ void nbody_i_add_families(const nbody &sim, int level, int p, int32_t a, const nbody_real *masses,
                                                      nbody_i_family &family)
 {
     int const per_cell = Order > 0 ? Order * Order : sim.per_cell, row = Order == 4 ? NBODY_I_LANES : nbody_i_row(&sim);
@@ -1498,14 +1499,14 @@ __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, const nbo
 }
 
 /* One output of all children of a parent. */
-template <int Law, int Order>
+template <int Order>
 __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbody_i_law &law, int32_t parent_at, int p, int32_t a, const int32_t *slot,
                                                     const nbody_real *masses)
 {
     const nbody_cell &parent = sim.cell[parent_at];
     nbody_i_family family = {};
     nbody_real scale[NBODY_I_PARTS];
-    nbody_i_add_families<Order>(sim, law, parent.level + 1, p, a, masses, family);
+    nbody_i_add_families<Order>(sim, parent.level + 1, p, a, masses, family);
     nbody_i_table_scale(&sim, &law, parent.level + 1, scale);
     bool leaves = false;
     for (int k = 0; k < parent.besides; k++) leaves |= sim.cell[parent.beside[k]].child < 0;
@@ -1514,13 +1515,13 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
         int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];
         if (child < 0) continue;
         nbody_real sum = (family.whole[c] + family.lost[c]) * scale[p];
-        if (leaves) sum += nbody_i_feel_leaves<Law>(sim, law, parent, child, a, p);
+        if (leaves) sum += nbody_i_feel_leaves(sim, law, parent, child, a, p);
         nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] = sum;
     }
 }
 
 /* A block takes 128 / Group families; a group's thread takes outputs k, k + Group, .. */
-template <int Law, bool Potential, int Order, int Group>
+template <bool Potential, int Order, int Group>
 __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
@@ -1547,7 +1548,7 @@ __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kerne
         }
         __syncthreads();
         for (int o = k; any && o < outputs; o += Group)
-            if (o % row < sim.nodes) nbody_i_make_output<Law, Order>(sim, law, at, o / row, o % row, slot, masses);
+            if (o % row < sim.nodes) nbody_i_make_output<Order>(sim, law, at, o / row, o % row, slot, masses);
     }
 }
 
@@ -1793,15 +1794,15 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
 }
 
 /* NBODY_FAST, CHEBYSHEV: what far cells do to the nodes of all levels. */
-template <int Law, bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
+template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     int const order = sim->desc.order, one = nbody_i_family_threads;
     int64_t const parents = nbody_i_cell_room(&sim->desc, sim->n);
     int64_t const several = nbody_i_blocks_for(parents / 4 + 1, one), single = nbody_i_blocks_for(parents, one);
-    if (order == 4 && !Potential)
-        return nbody_i_launch(gpu, stream, several, one, nbody_i_families_kernel<Law, Potential, 4, 32>, gpu->device);
-    return nbody_i_launch(gpu, stream, single, one, nbody_i_families_kernel<Law, Potential, 0, 128>, gpu->device);
+    if constexpr (!Potential)
+        if (order == 4) return nbody_i_launch(gpu, stream, several, one, nbody_i_families_kernel<Potential, 4, 32>, gpu->device);
+    return nbody_i_launch(gpu, stream, single, one, nbody_i_families_kernel<Potential, 0, 128>, gpu->device);
 }
 
 /* NBODY_FAST: the nodes; the table or the pairs for all levels at once, then what parents felt. */
@@ -1811,7 +1812,7 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cu
     int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n), pieces = cells * ((sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK);
     nbody_result result =
         sim->desc.sources == NBODY_CHEBYSHEV
-            ? nbody_i_cuda_families<Law, Potential>(gpu, stream)
+            ? nbody_i_cuda_families<Potential>(gpu, stream)
             : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads), nbody_i_fast_threads,
                              nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
     for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
@@ -1953,7 +1954,9 @@ NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
                                         const nbody_real *d_mass, int32_t n, struct CUstream_st *stream)
 {
     if (!gpu) return NBODY_BAD_ARGUMENT;
-    return nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
+    nbody_result const result = nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
+    gpu->device.sim.fx = gpu->device.sim.fy = nullptr; /* no far cell has acted yet */
+    return result;
 }
 
 NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
@@ -1993,11 +1996,11 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int64_t const i = nbody_i_thread();
     if (i >= m) return;
     const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
-    nbody_real const x = nbody_i_scaled((double)p[0], sim.frame->length), y = nbody_i_scaled((double)p[1], sim.frame->length);
-    bool const finite = nbody_i_finite((double)x) && nbody_i_finite((double)y);
+    nbody_real const x = nbody_i_point_at((double)p[0], sim.frame->length), y = nbody_i_point_at((double)p[1], sim.frame->length);
+    bool const finite = nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
     nbody_i_target t = nbody_i_target_at(x, y, -1);
     if (finite) t = nbody_i_point(&sim, &law, x, y);
-    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.whole[k] = (x - x) + (y - y);
+    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.whole[k] = (p[0] - p[0]) + (p[1] - p[1]);
     nbody_i_store(&sim, &out, (int32_t)i, t.whole, t.lost);
 }
 
@@ -2118,10 +2121,12 @@ nbody_result nbody_i_cuda_evaluate_bodies(nbody_cuda *gpu, const nbody_desc *des
 NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt, nbody_integrator integrator,
                                        struct CUstream_st *stream)
 {
+    nbody_desc resolved;
     nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !gpu) result = NBODY_BAD_ARGUMENT;
     if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
+    if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n);
     if (result == NBODY_OK && !bodies->fresh) result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;
     gpu->stream = stream;
@@ -2164,10 +2169,8 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
     nbody_result result = nbody_i_check_bodies(bodies, 0);
     if (result == NBODY_OK && (!gpu || !d_energies)) result = NBODY_BAD_ARGUMENT;
     if (result != NBODY_OK) return result;
+    if (!gpu->scratch[NBODY_I_PARTIAL].memory) return NBODY_NOT_BUILT;
     gpu->stream = stream;
-    size_t const bytes = (size_t)nbody_i_many_blocks * NBODY_I_SUMS * sizeof(double);
-    result = nbody_i_cuda_grow(gpu, &gpu->scratch[NBODY_I_PARTIAL], bytes, stream);
-    if (result != NBODY_OK) return result;
     double *partial = nbody_i_scratch<double>(gpu, NBODY_I_PARTIAL);
     int64_t const wanted = ((int64_t)bodies->n + nbody_i_block_threads - 1) / nbody_i_block_threads;
     int const blocks = (int)(wanted < 264 ? wanted : 264);
@@ -2265,6 +2268,8 @@ nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream
     const nbody_real *const of[9] = {from->vm, from->vx, from->vy, from->vxx, from->vxy, from->vyy, from->fx, from->fy, from->fp};
     for (int k = 0; k < 9 && result == NBODY_OK; k++)
         if (to[k]) result = nbody_i_fetch_array(gpu, to[k], of[k], k < 6 ? sources : nodes, stream);
+    if (!from->fx) sim->fx = sim->fy = sim->fp = nullptr;
+    sim->table = nullptr; /* stays on the device */
     return result;
 }
 

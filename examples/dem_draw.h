@@ -1,4 +1,4 @@
-/* dem_draw.h - what rebound.c and pyramid.c draw with: pixels, lines, discs, text, a PNG file.
+/* dem_draw.h - what rebound.c, pyramid.c and nbody_levels.c draw with: pixels, lines, discs, text, a PNG file.
    SPDX-License-Identifier: MIT OR Unlicense
 
    Drawn at twice the size, and then halved: that smooths the edges. stb_image_write makes the PNG, stb_easy_font the letters

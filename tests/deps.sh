@@ -8,7 +8,7 @@
 #   tests/deps.sh all     all of it
 #
 # Missing and not installable: for what is needed one sentence and exit status 1; what is optional
-# (further compilers) is left out, and its tests say "skipped".
+# (further compilers, SDL2) is left out, and its tests say "skipped".
 set -u
 log=build/deps.log
 
@@ -29,6 +29,8 @@ optional() {
     have tcc || echo tcc
     have x86_64-w64-mingw32-gcc || echo gcc-mingw-w64-x86-64
     have cmake || echo cmake
+    module sdl2 || echo libsdl2-dev             # examples/galaxy.c: a window, and
+    have Xvfb || echo xvfb                      # a screen for its test
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
     links_32_bit || echo gcc-multilib g++-multilib
 }

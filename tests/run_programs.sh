@@ -4,7 +4,7 @@
 # A program may do less work when the variable TEST_SMALL is set. One that then ends within three seconds is
 # also run under valgrind (NAME.plain only: sanitizers and valgrind do not go together).
 #
-# NAME.plain runs every case. What is left to the other three is rounding and memory: of the big products they run a part.
+# Of the big products each of the four runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
 set -u
 . "$(dirname "$0")/units.sh"
 
@@ -35,20 +35,21 @@ under_valgrind() {
     run "$name.valgrind" valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
 }
 
-# share PROGRAM: one k-th of test_ugrid's big products. NAME.plain: all.
-share() {
+# part PROGRAM: of test_ugrid's big products one k-th, and which: a half of the cases, a half of the others, and so on.
+part() {
     case $1 in
-    *.double-sanitized) echo 24 ;;
-    *.sanitized) echo 6 ;;
-    *.double) echo 4 ;;
-    *) echo 1 ;;
+    *.double-sanitized) echo UGRID_TEST_SHARE=48 UGRID_TEST_LOT=7 ;;
+    *.sanitized) echo UGRID_TEST_SHARE=16 UGRID_TEST_LOT=3 ;;
+    *.double) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=1 ;;
+    *) echo UGRID_TEST_SHARE=2 UGRID_TEST_LOT=0 ;;
     esac
 }
 
 export UBSAN_OPTIONS=print_stacktrace=1
 for program; do
     name=$(basename "$program")
-    unit run "$name" env UGRID_TEST_SHARE="${UGRID_TEST_SHARE:-$(share "$name")}" "$program"
+    # shellcheck disable=SC2046
+    unit run "$name" env $([ "${UGRID_TEST_SHARE:-}" ] || part "$name") "$program"
     case $name in *.plain) unit under_valgrind "$name" "$program" ;; esac
 done
 all_units

@@ -3,7 +3,7 @@
 #
 #   sh run.sh             the tests
 #   sh run.sh sanitize    the tests under compute-sanitizer: memcheck, racecheck, initcheck, synccheck
-#   sh run.sh bench       the benchmarks (further words go to each of them)
+#   sh run.sh bench       the benchmarks (further words go to each of them; with --only, those that have such groups)
 #   sh run.sh demo        the examples, each with --demo
 #
 # The tests may do less work when TEST_SMALL is set, as it is under the sanitizer.
@@ -53,12 +53,59 @@ run_sanitized() {
     done
 }
 
+# The groups of a benchmark, as it prints them when it is asked for what it does not know.
+groups_of() { "$1" --help 2>/dev/null | sed -n 's/^groups: *//p' | tr , ' '; }
+
+has() { wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1; }
+
+# The value of --only among the words; the last, as in the benchmarks.
+only_of() {
+    value=
+    while [ $# -gt 0 ]; do
+        if [ "$1" = --only ] && [ $# -gt 1 ]; then value=$2; shift; fi
+        shift
+    done
+    echo "$value" | tr , ' '
+}
+
+# Those of the groups (first word: a list) that a benchmark has, with commas.
+common() {
+    list='' groups=$(groups_of "$2")
+    # shellcheck disable=SC2086
+    for group in $1; do if has "$group" $groups; then list=$list,$group; fi; done
+    echo "${list#,}"
+}
+
+# A group that no benchmark has would measure nothing.
+check_groups() {
+    for group in $1; do
+        found=
+        for b in ./bench_*; do if [ -x "$b" ] && [ "$(common "$group" "$b")" ]; then found=1; fi; done
+        if [ ! "$found" ]; then
+            echo "no benchmark has a group '$group'. There are:"
+            for b in ./bench_*; do if [ -x "$b" ]; then echo "  ${b#./}: $(groups_of "$b")"; fi; done
+            exit 2
+        fi
+    done
+}
+
+run_benches() {
+    only=$(only_of "$@")
+    check_groups "$only"
+    for b in ./bench_*; do
+        [ -x "$b" ] || continue
+        if [ ! "$only" ]; then echo; "$b" "$@" || exit; continue; fi
+        groups=$(common "$only" "$b")
+        if [ "$groups" ]; then echo; "$b" "$@" --only "$groups" || exit; fi
+    done
+}
+
 have nvidia-smi && nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 mode=${1:-tests}; [ $# -gt 0 ] && shift
 case $mode in
 tests)    run_tests ;;
 sanitize) run_sanitized ;;
-bench)    for b in ./bench_*; do if [ -x "$b" ]; then echo; "$b" "$@" || exit; fi; done; exit 0 ;;
+bench)    run_benches "$@"; exit 0 ;;
 demo)
     for e in ./*; do
         case $e in ./test_*|./bench_*|*.sh|*.log|*.so*) continue ;; esac

@@ -494,7 +494,7 @@ const Planted planted[] = {
     {"missing_barrier_in_loop", missing_barrier_in_loop, "tsan", "data race.*add_rounds"},
     {"divergent_barrier", divergent_barrier, "any", "32 threads wait in __syncthreads at bugs.cu"},
     {"exit_before_barrier", exit_before_barrier, "any", "14 threads have returned from the kernel"},
-    {"cub_storage_reused", cub_storage_reused, "tsan", "data race.*BlockReduce"},
+    {"cub_storage_reused", cub_storage_reused, "tsan", "data race.*(BlockReduce|Reduce<cub)"},
     {"missing_syncwarp", missing_syncwarp, "tsan", "data race.*swap_in_warp"},
     {"shuffle_from_absent_lane", shuffle_from_absent_lane, "any", "reads lane 20, which takes no part"},
     {"mask_names_absent_lanes", mask_names_absent_lanes, "any", "16 threads wait in __ballot_sync"},

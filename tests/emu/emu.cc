@@ -199,14 +199,31 @@ namespace {
 
 /* ---- >>elf: the kernels and the shared memory of this program, from its own symbol table ------- */
 
+/* A part of the shared memory: bytes first .. end - 1 of the section. */
+struct Part {
+    size_t first, end;
+};
+
+typedef std::vector<char> Name; /* with its final 0; MemorySanitizer does not see what std::string does */
+
+Name name_of(const char *text) { return Name(text, text + strlen(text) + 1); }
+
 struct Kernel {
     const void *address;
+    Name symbol;
     char name[120];
     long launches;
     int dynamic_limit; /* bytes of dynamic shared memory; more only after cudaFuncSetAttribute */
+    std::vector<Part> parts; /* of the shared memory, all that is not another kernel's alone */
+};
+
+struct SharedVariable {
+    Name symbol;
+    Part part;
 };
 
 std::deque<Kernel> kernels EMU_FIRST;
+std::vector<SharedVariable> shared_variables EMU_FIRST; /* by place */
 char *shared_begin = nullptr; /* the linker section of all __shared__ variables */
 size_t shared_size = 0;
 
@@ -229,7 +246,7 @@ void add_kernel(const void *address, const char *symbol) {
     int status = 0;
     char *text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
     if (text && msan()) __msan_unpoison_string(text); /* libstdc++ wrote it, unseen */
-    kernels.push_back(Kernel{address, "", 0, 48 << 10});
+    kernels.push_back(Kernel{address, name_of(symbol), "", 0, 48 << 10, {}});
     shorten(text ? text : symbol, kernels.back().name, sizeof kernels.back().name);
     free(text);
 }
@@ -254,19 +271,60 @@ void add_kernels(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr 
     }
 }
 
+void add_shared_variables(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr &table, int section) {
+    const Elf64_Sym *symbols = (const Elf64_Sym *)(file + table.sh_offset);
+    const char *names = file + sections[table.sh_link].sh_offset;
+    for (size_t i = 0; i < table.sh_size / sizeof *symbols; ++i) {
+        const Elf64_Sym &s = symbols[i];
+        if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || s.st_shndx != section || s.st_size == 0) continue;
+        size_t const first = s.st_value - sections[section].sh_addr;
+        shared_variables.push_back(SharedVariable{name_of(names + s.st_name), {first, first + s.st_size}});
+    }
+    std::sort(shared_variables.begin(), shared_variables.end(),
+              [](const SharedVariable &a, const SharedVariable &b) { return a.part.first < b.part.first; });
+}
+
+/* Is it a variable of this function itself? _Z + the function's name without its _Z, enclosed in Z .. E, is how the name begins. */
+bool is_variable_of(const SharedVariable &variable, const Kernel &kernel) {
+    const char *function = kernel.symbol.data(), *name = variable.symbol.data();
+    size_t const length = strlen(function);
+    return !strncmp(function, "_Z", 2) && !strncmp(name, "_ZZ", 3) && !strncmp(name + 3, function + 2, length - 2) &&
+           name[length + 1] == 'E';
+}
+
+/* A program has the shared memory of all its kernels side by side; a kernel is at home in a small part of it. What is not for certain
+   another kernel's alone is taken as its own. */
+void find_parts(Kernel &kernel) {
+    size_t at = 0;
+    for (const SharedVariable &variable : shared_variables) {
+        bool const others = !is_variable_of(variable, kernel) &&
+                            std::any_of(kernels.begin(), kernels.end(), [&](const Kernel &k) { return is_variable_of(variable, k); });
+        if (!others) continue;
+        if (variable.part.first > at) kernel.parts.push_back({at, variable.part.first});
+        at = std::max(at, variable.part.end);
+    }
+    if (shared_size > at) kernel.parts.push_back({at, shared_size});
+}
+
 void read_elf_file(const char *file, const void *wanted) {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)file;
     const Elf64_Shdr *sections = (const Elf64_Shdr *)(file + header->e_shoff);
     const char *names = file + sections[header->e_shstrndx].sh_offset;
     const uintptr_t base = load_address();
-    int kernel_section = -1;
+    int kernel_section = -1, shared_section = -1;
     for (int i = 0; i < header->e_shnum; ++i) {
         const char *name = names + sections[i].sh_name;
         if (!strcmp(name, ".emu_kernels")) kernel_section = i;
-        if (!strcmp(name, ".emu_shared")) shared_begin = (char *)(base + sections[i].sh_addr), shared_size = sections[i].sh_size;
+        if (strcmp(name, ".emu_shared") != 0) continue;
+        shared_section = i;
+        shared_begin = (char *)(base + sections[i].sh_addr);
+        shared_size = sections[i].sh_size;
     }
-    for (int i = 0; i < header->e_shnum; ++i)
-        if (sections[i].sh_type == SHT_SYMTAB) add_kernels(file, sections, sections[i], kernel_section, base, wanted);
+    for (int i = 0; i < header->e_shnum; ++i) {
+        if (sections[i].sh_type != SHT_SYMTAB) continue;
+        add_kernels(file, sections, sections[i], kernel_section, base, wanted);
+        if (!wanted && shared_section >= 0) add_shared_variables(file, sections, sections[i], shared_section);
+    }
 }
 
 void read_own_elf(const void *wanted) {
@@ -617,24 +675,25 @@ void copy_shared(void *to, const void *from, size_t size) {
 }
 
 void save_shared(Block &block) {
-    copy_shared(block.shared.data(), shared_begin, shared_size);
+    for (Part part : launch_now->kernel->parts)
+        copy_shared(block.shared.data() + part.first, shared_begin + part.first, part.end - part.first);
     copy_shared(block.shared.data() + shared_size, dynamic_shared, launch_now->dynamic_bytes);
 }
 void load_shared(Block &block) {
-    copy_shared(shared_begin, block.shared.data(), shared_size);
+    for (Part part : launch_now->kernel->parts)
+        copy_shared(shared_begin + part.first, block.shared.data() + part.first, part.end - part.first);
     copy_shared(dynamic_shared, block.shared.data() + shared_size, launch_now->dynamic_bytes);
 }
 
 /* A new block finds rubbish, never the results of the last one. */
+void scribble(char *first, size_t size) {
+    raw_fill(first, 0xff, size);
+    if (msan()) __msan_poison(first, size);
+    tsan_forget(first, size);
+}
 void scribble_shared() {
-    raw_fill(shared_begin, 0xff, shared_size);
-    raw_fill(dynamic_shared, 0xff, launch_now->dynamic_bytes);
-    if (msan()) {
-        __msan_poison(shared_begin, shared_size);
-        __msan_poison(dynamic_shared, launch_now->dynamic_bytes);
-    }
-    tsan_forget(shared_begin, shared_size);
-    tsan_forget(dynamic_shared, launch_now->dynamic_bytes);
+    for (Part part : launch_now->kernel->parts) scribble(shared_begin + part.first, part.end - part.first);
+    scribble(dynamic_shared, launch_now->dynamic_bytes);
 }
 
 void enter_block(Block &block) {
@@ -1194,6 +1253,7 @@ void run_blocks(const std::vector<size_t> &order, size_t in_flight) {
 
 void run_grid(Launch &launch) {
     launch_now = &launch;
+    if (launch.kernel->parts.empty()) find_parts(*launch.kernel);
     size_t all = (size_t)launch.grid.x * launch.grid.y * launch.grid.z;
     size_t in_flight = blocks_in_flight(all);
     prepare_grid(in_flight);

@@ -23,7 +23,7 @@ EMU_GXX := $(shell command -v g++ 2>/dev/null)
 EMU_CXX := $(if $(EMU_TSAN_LIBRARY),$(EMU_CLANG),$(EMU_GXX))
 EMU_MODES := $(if $(EMU_TSAN_LIBRARY),asan tsan msan,$(if $(EMU_GXX),asan))
 
-EMU_FLAGS := -std=c++17 -g -Wall -Wextra -fno-omit-frame-pointer -I$(EMU)/include -I$(EMU) -I.
+EMU_FLAGS := -std=c++17 -g1 -Wall -Wextra -fno-omit-frame-pointer -I$(EMU)/include -I$(EMU) -I.
 # As nvcc: the macro, and the header before everything else. A product is not rounded twice on the way.
 EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off -fno-sanitize-recover=all
 # Nobody may turn the emulator's own loops into memset: that is a function of the sanitizers.

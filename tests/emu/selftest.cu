@@ -331,6 +331,28 @@ void test_block_algorithms() {
     CHECK(all_are(out, [](int) { return 1; }));
 }
 
+__global__ void indices_into(int *x) { x[blockIdx.x * blockDim.x + threadIdx.x] = (int)(blockIdx.x * blockDim.x + threadIdx.x); }
+
+/* Shared memory of a function that a kernel calls, with several blocks in flight. */
+__device__ int *of_function() {
+    __shared__ int tile[64];
+    return tile;
+}
+
+__global__ void turn(int *x) {
+    int *tile = of_function();
+    tile[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    __syncthreads();
+    x[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+void test_shared_of_function() {
+    Device<int> x(20 * 64, 0);
+    must(launch(nullptr, 20, 64, 0, indices_into, x.get()));
+    must(launch(nullptr, 20, 64, 0, turn, x.get()));
+    CHECK(all_are(x, [](int i) { return i / 64 * 64 + 63 - i % 64; }));
+}
+
 /* ---- streams, events, graphs, memory ------------------------------------------------------------- */
 
 __global__ void add(int *x, int n, int d) {
@@ -486,6 +508,7 @@ int main() {
     test_double_buffer();
     test_scan_and_reduce();
     test_block_algorithms();
+    test_shared_of_function();
     test_streams();
     test_graph();
     test_errors();

@@ -248,11 +248,12 @@ declares_cuda() {
 ours() { grep -Ev "^(${header}|${HEADER}${feeders:+|$feeders})(_|\$)|^CUstream_st\$"; }
 
 # The <headers> that ours include, as a file of their own: what they bring is not our doing.
-# `-H` lists the included files with one dot per level; cuda/*.cu are read by nvcc alone.
+# `-H` lists the included files with one dot per level: two are what our header includes itself (C++'s <math.h> reads the <stdlib.h>
+# of C, which is another file than its own). cuda/*.cu are read by nvcc alone.
 write_base() {
     local cc=$1 file=$2; shift 2
     # shellcheck disable=SC2086
-    $cc "$@" -H -E -I"$headers_dir" "$file" 2>&1 >/dev/null | grep '^\.\.* ' >"$OUT/included"
+    $cc "$@" -H -E -I"$headers_dir" "$file" 2>&1 >/dev/null | grep '^\.\. ' >"$OUT/included"
     sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p' "$headers_dir/$header.h" | sort -u |
     while read -r name; do
         if grep -q "/$name\$" "$OUT/included"; then echo "#include <$name>"; fi
@@ -333,8 +334,10 @@ names() {
         write_base "$cc" "$src/$file.c"
         # shellcheck disable=SC2086
         { compile "$cc" with.o "$src/$file.c" $keep && compile "$cc" base.o "$OUT/base.c" $keep; } || return 1
-        # What the file only calls (memset) is somebody else's.
-        declared_names "$OUT/with.o" | grep -vxF "$(nm -u "$OUT/with.o" | sed 's/^ *U //')" >"$OUT/with.names"
+        # What the file only calls (memset) is somebody else's, and so are reserved names of the system's headers (_mm_add_ps).
+        $cc -E "$OUT/base.c" | grep -oE '\b_[A-Za-z0-9_]*' | sort -u >"$OUT/reserved"
+        { nm -u "$OUT/with.o" | sed 's/^ *U //'; cat "$OUT/reserved"; } >"$OUT/others"
+        declared_names "$OUT/with.o" | grep -vxFf "$OUT/others" >"$OUT/with.names"
         declared_names "$OUT/base.o" >"$OUT/base.names"
         grep -q "^${header}_" "$OUT/with.names" || { echo "no name found: the check is broken"; return 1; }
         comm -13 "$OUT/base.names" "$OUT/with.names" | ours >"$OUT/foreign"
@@ -481,14 +484,15 @@ find_nvcc() {
 }
 
 # The GPU code is compiled to PTX for the oldest architecture that this nvcc knows: the matrix looks for
-# warnings and for symbols, `make cuda` compiles for real. No -Wpedantic: nvcc's own output breaks it.
+# warnings and for symbols, `make cuda` compiles for real; so not optimized (-G), which takes two thirds of the time.
+# No -Wpedantic: nvcc's own output breaks it.
 # CUDA's headers become system headers (-isystem): their warnings are not ours.
 nvcc_command() {
     local nvcc=$1 std=$2 oldest include host
     oldest=$("$nvcc" --list-gpu-arch | head -n 1)
     include=$(cd "$(dirname "$nvcc")/.." && pwd)/include
     host=$(echo "$warn" | sed 's/ -Wpedantic//; s/ -Werror//; s/ /,/g')
-    echo "$nvcc -std=$std -arch=$oldest -isystem $include -Xcompiler $host -Werror all-warnings"
+    echo "$nvcc -std=$std -arch=$oldest -G -isystem $include -Xcompiler $host -Werror all-warnings"
 }
 
 # A .cu with the CUDA part, a plain C file that only sees declarations, and one that does not care.
@@ -532,10 +536,11 @@ cuda_symbols() {
     no_foreign "symbols"
 }
 
-# Macros of the CUDA part, against the <headers> that the two files name.
+# Macros of the CUDA part, against the <headers> that the two files name, as far as they are here (arm_neon.h).
 cuda_macros() {
     local nvcc=$1
-    sed -n 's/^ *# *include *<.*/&/p' "$headers_dir/$header.h" "$headers_dir/cuda/$header.cu" | sort -u >"$OUT/base.cu"
+    sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p' "$headers_dir/$header.h" "$headers_dir/cuda/$header.cu" | sort -u |
+        sed 's/.*/#if __has_include(<&>)\n#include <&>\n#endif/' >"$OUT/base.cu"
     # shellcheck disable=SC2086
     {
         $nvcc -E -Xcompiler -dM "$OUT/base.cu" | sort >"$OUT/base.macros" &&

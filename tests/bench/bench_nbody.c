@@ -1,0 +1,768 @@
+/* bench_nbody.c - how fast and how exact is nbody.h on one core of this machine? README.md in this folder explains the tables.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench                                              all of it, about three minutes
+       build/bench/bench_nbody --only methods --n 1000000
+       build/bench/bench_nbody --only leaf,pareto              a group that is named does more
+       groups: pairs methods depth direction length pareto leaf clumps memory
+
+   Compiled with -DNBODY_REAL=double, all of it is in doubles. */
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
+
+#define NBODY_IMPLEMENTATION
+#include "nbody.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/nbody_bench.h"
+
+static void must(nbody_result result)
+{
+    if (result == NBODY_OK) return;
+    printf("%s\n", nbody_result_text(result));
+    exit(1);
+}
+
+/* What is named by --only may take longer. */
+static int named(const char *group) { return bench.only && bench_wants(group); }
+
+/* ---- timing ---- */
+
+enum { BUDGET_MS = 700, SEARCH_MS = 200 }; /* of one figure; of one that only looks for the best of many */
+
+/* Median of --runs runs, of fewer where they would take longer than the budget, after one that warms up. What takes twice the
+   budget is run once. */
+static double measure(void (*work)(void *), void *job, int budget_ms)
+{
+    double samples[BENCH_SAMPLES];
+    double const once = bench_sample_ms(NULL, work, job);
+    int runs = once < 1 ? 4 * bench.runs : bench.runs, k;
+    if (once > 2 * budget_ms) return once;
+    if (runs * once > budget_ms) runs = (int)(budget_ms / once);
+    if (runs < 1) runs = 1;
+    if (runs > BENCH_SAMPLES) runs = BENCH_SAMPLES;
+    for (k = 0; k < runs; k++) samples[k] = bench_sample_ms(NULL, work, job);
+    return bench_median(samples, runs);
+}
+
+/* ---- jobs ---- */
+
+typedef struct job {
+    const bodies *b;
+    nbody sim;
+    nbody_desc desc;
+    nbody_real *acc, *potential;    /* potential NULL: not asked for */
+    nbody_real *points;             /* work_points: of these, */
+    int32_t count;                  /* so many */
+} job;
+
+static job new_job(const bodies *b, nbody_desc desc)
+{
+    job j;
+    memset(&j, 0, sizeof j);
+    j.b = b;
+    j.desc = desc;
+    j.acc = (nbody_real *)bench_alloc(2 * (size_t)b->n * sizeof *j.acc);
+    return j;
+}
+
+static void free_job(job *j)
+{
+    nbody_free(&j->sim);
+    free(j->acc);
+    free(j->potential);
+    free(j->points);
+}
+
+static void work_forces(void *user)
+{
+    job *j = (job *)user;
+    must(nbody_fields(&j->sim, &j->desc, j->b->pos, 0, NULL, j->b->n, j->acc, j->potential));
+}
+
+static void work_points(void *user)
+{
+    job *j = (job *)user;
+    must(nbody_fields_at(&j->sim, j->points, 0, j->count, j->acc, NULL, NULL));
+}
+
+/* Where a sample of the bodies is: there, bodies do not act on themselves, so that it is the force on them. */
+static job new_points(const bodies *b, int32_t count)
+{
+    job j = new_job(b, direct_desc(b));
+    int32_t k;
+    j.count = count;
+    j.points = (nbody_real *)bench_alloc(2 * (size_t)count * sizeof *j.points);
+    for (k = 0; k < count; k++) memcpy(j.points + 2 * k, b->pos + 2 * (size_t)sample_of(k, count, b->n), 2 * sizeof *j.points);
+    must(nbody_build(&j.sim, &j.desc, b->pos, 0, NULL, b->n));
+    return j;
+}
+
+/* ---- the direct sum ---- */
+
+enum { WHOLE = 10000 };
+
+/* Above WHOLE bodies: of the first WHOLE of them, scaled to all pairs. A pair takes as long there: sources pass by in order. */
+static double direct_ms(const bodies *b)
+{
+    bodies part = *b;
+    double ms;
+    job j;
+    if (part.n > WHOLE) part.n = WHOLE;
+    j = new_job(&part, direct_desc(&part));
+    ms = measure(work_forces, &j, BUDGET_MS);
+    free_job(&j);
+    return ms * ((double)b->n / part.n) * ((double)b->n / part.n);
+}
+
+/* The loop that one would write first. */
+static void work_plain(void *user)
+{
+    job *j = (job *)user;
+    nbody_real const soft2 = j->desc.softening * j->desc.softening;
+    const nbody_real *pos = j->b->pos;
+    size_t const n = (size_t)j->b->n;
+    size_t i, k;
+    for (i = 0; i < n; i++) {
+        nbody_real x = 0, y = 0;
+        for (k = 0; k < n; k++) {
+            nbody_real const dx = pos[2 * k] - pos[2 * i], dy = pos[2 * k + 1] - pos[2 * i + 1], d2 = dx * dx + dy * dy + soft2;
+            nbody_real const root = sizeof d2 == sizeof(float) ? (nbody_real)sqrtf((float)d2) : (nbody_real)sqrt((double)d2);
+            nbody_real const g = k == i || d2 <= 0 ? 0 : 1 / (d2 * root);
+            x += g * dx;
+            y += g * dy;
+        }
+        j->acc[2 * i] = x;
+        j->acc[2 * i + 1] = y;
+    }
+}
+
+static void pairs_line(const bodies *b, const char *method, double ms, double plain_ms, double theirs_ns)
+{
+    double const ns = ms * 1e6 / b->n / b->n;
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    row.group = "pairs";
+    row.workload = b->name;
+    row.method = method;
+    row.n = b->n;
+    row.ms = ms;
+    printf("%-17s %-36s", b->name, method);
+    bench_number(ms, 9);
+    bench_number(ns, 9);
+    bench_number(1 / ns, 10);
+    bench_number(plain_ms / ms, 12);
+    bench_number(theirs_ns, 10);
+    printf("\n");
+    fflush(stdout);
+    bench_csv(&row);
+}
+
+#ifdef __AVX2__
+enum { NATIVE = 1 };
+#else
+enum { NATIVE = 0 };
+#endif
+enum { KIND = (sizeof(nbody_real) == sizeof(float) ? 2 : 0) + NATIVE }; /* double v2, double native, float v2, float native */
+
+static void check_direct(const job *j)
+{
+    double const most = sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-14; /* section 2 allows a float sum in order 1e-5 */
+    nbody_error error;
+    must(nbody_estimate(&j->sim, j->acc, 200, 1, &error));
+    bench_check(error.share <= most, "DIRECT: more than rounding");
+}
+
+static void pairs_rows(int32_t n, double softening)
+{
+    static const double theirs[] = {1.96, 0.89, 0.69, 0.30}; /* nbody.md section 3: terms in runs of 64, by KIND */
+    bodies b = square_bodies(n, softening);
+    job j = new_job(&b, direct_desc(&b));
+    double const plain = measure(work_plain, &j, BUDGET_MS);
+    pairs_line(&b, "plain loop", plain, plain, 0);
+    pairs_line(&b, "DIRECT, 1/d^2", measure(work_forces, &j, BUDGET_MS), plain, theirs[KIND]);
+    check_direct(&j);
+    j.desc.law = NBODY_INVERSE;
+    pairs_line(&b, "DIRECT, 1/d", measure(work_forces, &j, BUDGET_MS), plain, 0);
+    check_direct(&j);
+    j.desc.law = NBODY_INVERSE_SQUARE;
+    j.potential = (nbody_real *)bench_alloc((size_t)n * sizeof *j.potential);
+    pairs_line(&b, "DIRECT, 1/d^2, with potentials", measure(work_forces, &j, BUDGET_MS), plain, 0);
+    free_job(&j);
+    free_bodies(&b);
+}
+
+static void bench_pairs(int32_t n)
+{
+    printf("\npairs: the direct sum\n%-17s %-36s %9s %9s %10s %12s %10s\n", "workload", "method", "ms", "ns/pair", "G pairs/s",
+           "x plain loop", "nbody.md");
+    pairs_rows(n, 0);
+    pairs_rows(n, SOFT);
+}
+
+/* ---- one evaluation as a line of a table ---- */
+
+#define ERROR_TERMS 6e7 /* of the direct sums that an error is found by */
+
+static nbody_error error_of(const job *j, double terms)
+{
+    nbody_error errors[ESTIMATES];
+    uint32_t k;
+    for (k = 0; k < ESTIMATES; k++) must(nbody_estimate(&j->sim, j->acc, samples_for(j->b->n, terms), k + 1, &errors[k]));
+    return median_error(errors);
+}
+
+/* Times it, counts what the tree cost, and compares a sample with the direct sum. */
+static measured evaluate(job *j, const char *group, const char *method, int budget_ms)
+{
+    nbody_counts counts;
+    measured r;
+    memset(&r, 0, sizeof r);
+    r.group = group;
+    r.of = j->b;
+    snprintf(r.method, sizeof r.method, "%s", method);
+    r.ms = measure(work_forces, j, budget_ms);
+    must(nbody_count(&j->sim, &counts));
+    r.error = error_of(j, ERROR_TERMS);
+    set_counts(&r, &counts);
+    return r;
+}
+
+static measured evaluate_once(const bodies *b, nbody_desc desc, const char *group, const char *method, int budget_ms)
+{
+    job j = new_job(b, desc);
+    measured const r = evaluate(&j, group, method, budget_ms);
+    free_job(&j);
+    return r;
+}
+
+/* ---- methods: time against n ---- */
+
+/* nbody.md section 6, in seconds: by KIND, and 10k, 100k, 1M. */
+static const double direct_s[4][3] = {{0.196, 19.6, 2027}, {0.089, 8.84, 928}, {0.070, 6.97, 725}, {0.030, 3.00, 319}};
+static const double method_s[SETTINGS][4][3] = {
+    {{0.060, 1.11, 16.5}, {0.028, 0.508, 7.51}, {0.022, 0.398, 5.93}, {0.010, 0.176, 2.63}},
+    {{0.046, 0.550, 5.73}, {0.021, 0.254, 2.65}, {0.017, 0.199, 2.08}, {0.0078, 0.090, 0.953}},
+    {{0.018, 0.208, 2.45}, {0.0089, 0.104, 1.19}, {0.0068, 0.080, 0.920}, {0.0034, 0.042, 0.458}},
+    {{0.013, 0.149, 1.68}, {0.0067, 0.080, 0.855}, {0.0051, 0.062, 0.663}, {0.0029, 0.036, 0.366}},
+    {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}},
+    {{0.040, 0.499, 5.96}, {0.021, 0.257, 2.94}, {0.016, 0.197, 2.27}, {0.0088, 0.112, 1.19}}
+};
+
+/* How many times the direct sum: what the prototype of nbody.md reached; VP and FN8 may take 1.25 times as long (section 7). */
+static void set_bars(measured *r, int s)
+{
+    int const k = size_index(r->of->n) - 1;
+    r->goal = error_goal(s, r->of->n);
+    if (k < 0 || method_s[s][KIND][k] <= 0) return;
+    r->bar_ms = (s <= FN8 ? 1.25 : 1) * 1e3 * method_s[s][KIND][k];
+    r->bar_x = 1e3 * direct_s[KIND][k] / r->bar_ms;
+}
+
+static measured method_row(const bodies *b, int s, const char *name, nbody_desc desc)
+{
+    job j = new_job(b, desc);
+    measured r = evaluate(&j, "methods", name, BUDGET_MS);
+    if (b->softening <= 0) {
+        set_bars(&r, s);
+        if (r.goal > 0 && r.error.mean > 0.7 * r.goal && b->n > 100000) r.error = error_of(&j, 1e9); /* too few to decide */
+        check_error(s, b, &r.error, name);
+    }
+    print_result(&r);
+    free_job(&j);
+    return r;
+}
+
+/* The tree of the source, and one as deep as each place needs. The faster of the two. */
+static measured method_rows(const bodies *b, int s)
+{
+    char name[40];
+    measured const even = method_row(b, s, settings[s].name, even_desc_of(&settings[s], b));
+    measured automatic;
+    snprintf(name, sizeof name, "%s, automatic depth", settings[s].name);
+    automatic = method_row(b, s, name, desc_of(&settings[s], b));
+    return automatic.ms < even.ms ? automatic : even;
+}
+
+static void goal_line(const char *text, double got, double wanted, double error, double error_wanted)
+{
+    printf("  goal: %s: %.2f times (wanted %.2f) %s, mean error %.1e (wanted %.1e) %s\n", text, got, wanted, verdict(got <= wanted),
+           error, error_wanted, verdict(error <= error_wanted));
+}
+
+/* nbody.md section 7, (a) and (d): eighth order in the time of the source's force nodes, or in less. */
+static void show_goals(const bodies *b, const measured *best)
+{
+    int const doubles = sizeof(nbody_real) == sizeof(double);
+    double const ratio = best[C8].ms / best[FN8].ms;
+    if (b->n != 100000 || b->softening > 0) return;
+    goal_line("(a) C8 in FN8's time", ratio, 1, best[C8].error.mean, doubles ? 2e-7 : 1e-6);
+    if (doubles) goal_line("(d) 4e-7, 1.6 times faster than FN8", ratio, 1 / 1.6, best[C8].error.mean, 4e-7);
+}
+
+static void direct_row(bodies *b)
+{
+    measured r;
+    memset(&r, 0, sizeof r);
+    r.group = "methods";
+    r.of = b;
+    snprintf(r.method, sizeof r.method, b->n <= WHOLE ? "DIRECT" : "DIRECT (10k, scaled)");
+    r.levels = 1;
+    r.terms = b->n;
+    r.ms = b->direct_ms = direct_ms(b);
+    print_result(&r);
+}
+
+static void methods_of(int32_t n, double softening)
+{
+    bodies b = square_bodies(n, softening);
+    measured best[SETTINGS];
+    int s;
+    direct_row(&b);
+    for (s = 0; s < SETTINGS; s++) best[s] = method_rows(&b, s);
+    show_goals(&b, best);
+    free_bodies(&b);
+}
+
+static void bench_methods(int sizes, const int32_t *n)
+{
+    int k;
+    table_title("methods: one evaluation against n (source: Figure 16). bar x: what nbody.md section 6 reached, times the direct "
+                "sum; VP and FN8 may take 1.25 times as long", NULL);
+    for (k = 0; k < sizes; k++) methods_of(n[k], 0);
+    methods_of(n[sizes > 1], SOFT);
+}
+
+/* ---- depth: the best number of levels for each n ---- */
+
+enum { SHALLOWEST = 3, DEEPEST = 11, BELOW = 2, ABOVE = 2 };
+
+static double depth_cell(job *j, int32_t levels)
+{
+    bench_row_s row;
+    char name[48];
+    memset(&row, 0, sizeof row);
+    j->desc.levels = levels;
+    snprintf(name, sizeof name, "levels %d", (int)levels);
+    row.group = "depth";
+    row.workload = j->b->name;
+    row.method = name;
+    row.n = j->b->n;
+    row.ms = measure(work_forces, j, SEARCH_MS);
+    bench_cell(&row, row.ms);
+    return row.ms;
+}
+
+static void depth_line(const bodies *b, int s)
+{
+    job j = new_job(b, desc_of(&settings[s], b));
+    int32_t const ours = nbody_levels_for(&j.desc, b->n);
+    int32_t levels, best = 0;
+    double best_ms = 0, ours_ms = 0;
+    nbody_error error;
+    bench_line(settings[s].name);
+    for (levels = SHALLOWEST; levels <= DEEPEST; levels++) {
+        double const ms = levels < ours - BELOW || levels > ours + ABOVE ? 0 : depth_cell(&j, levels);
+        if (ms <= 0) { bench_number(0, 9); continue; }
+        if (levels == ours) ours_ms = ms;
+        if (best == 0 || ms < best_ms) { best = levels; best_ms = ms; }
+    }
+    j.desc.levels = 0;
+    printf(" %6d %10d", (int)best, (int)ours);
+    bench_number(best_ms > 0 ? ours_ms / best_ms : 0, 7);
+    bench_number(measure(work_forces, &j, SEARCH_MS), 10);
+    error = error_of(&j, ERROR_TERMS);
+    check_error(s, b, &error, "depth");
+    free_job(&j);
+}
+
+static void bench_depth(int sizes, const int32_t *n)
+{
+    int k, s;
+    int32_t levels;
+    for (k = 0; k < sizes; k++) {
+        bodies b = square_bodies(n[k], 0);
+        char title[160];
+        if (n[k] > 100000 && !named("depth")) { free_bodies(&b); continue; }
+        snprintf(title, sizeof title, "depth: ms by levels, %s; `for`: nbody_levels_for, x: its time over the best; `auto`: ms at "
+                 "automatic depth", b.name);
+        bench_matrix(title, "levels");
+        for (levels = SHALLOWEST; levels <= DEEPEST; levels++) printf(" %9d", (int)levels);
+        printf(" %6s %10s %7s %10s", "best", "for", "x", "auto");
+        for (s = 0; s < SETTINGS; s++) depth_line(&b, s);
+        printf("\n");
+        free_bodies(&b);
+    }
+    print_source_depth();
+}
+
+/* ---- direction, length: the source's Figures 17 and 18 ---- */
+
+static references reference_of(const bodies *b, int32_t i)
+{
+    const nbody_real *pos = b->pos, *own = pos + 2 * (size_t)i;
+    double const soft2 = b->softening * b->softening;
+    float x = 0, y = 0;
+    references r;
+    int32_t k;
+    r.exact[0] = r.exact[1] = 0;
+    for (k = 0; k < b->n; k++) {
+        double const dx = (double)pos[2 * (size_t)k] - (double)own[0], dy = (double)pos[2 * (size_t)k + 1] - (double)own[1];
+        double const d2 = dx * dx + dy * dy + soft2, g = k == i || d2 <= 0 ? 0 : 1 / (d2 * sqrt(d2));
+        float const ex = (float)pos[2 * (size_t)k] - (float)own[0], ey = (float)pos[2 * (size_t)k + 1] - (float)own[1];
+        float const e2 = ex * ex + ey * ey + (float)soft2, h = k == i || e2 <= 0 ? 0 : 1 / (e2 * sqrtf(e2));
+        r.exact[0] += g * dx;
+        r.exact[1] += g * dy;
+        x += h * ex;
+        y += h * ey;
+    }
+    r.plain[0] = (double)x;
+    r.plain[1] = (double)y;
+    return r;
+}
+
+/* acc: of the sample, or of all bodies. */
+static void add_all(deviations *all, int line, int size, const nbody_real *acc, int of_all, const references *r, int32_t samples,
+                    int32_t n)
+{
+    int32_t k;
+    for (k = 0; k < samples; k++) {
+        const nbody_real *from = acc + 2 * (size_t)(of_all ? sample_of(k, samples, n) : k);
+        double const a[2] = {(double)from[0], (double)from[1]};
+        add_sample(all, line, size, a, &r[k], samples);
+    }
+}
+
+/* Where all bodies are the sample, nbody_estimate must find the same. */
+static void check_estimate(const job *j, const deviations *all, int line, int size)
+{
+    deviation const d = all->exact[line][size];
+    nbody_error e;
+    must(nbody_estimate(&j->sim, j->acc, j->b->n, 1, &e));
+    bench_check_total(e.samples, j->b->n, "nbody_estimate: not all bodies");
+    bench_check(fabs(e.length - d.length) <= 1e-3 * d.length, "nbody_estimate: another error in length");
+    bench_check(fabs(e.direction * DEGREES - d.degrees) <= 1e-3 * d.degrees, "nbody_estimate: another error in direction");
+}
+
+static void deviations_of(deviations *all, int size, int32_t n)
+{
+    bodies b = square_bodies(n, 0);
+    int32_t const samples = n <= 2000 ? n : ESTIMATES * samples_for(n, ERROR_TERMS);
+    references *r = (references *)bench_alloc((size_t)samples * sizeof *r);
+    job direct = new_points(&b, samples);
+    int32_t k;
+    int s;
+    for (k = 0; k < samples; k++) r[k] = reference_of(&b, sample_of(k, samples, n));
+    for (k = 0; k < samples; k++) add_sample(all, LINE_PLAIN, size, r[k].plain, &r[k], samples);
+    work_points(&direct);
+    add_all(all, LINE_DIRECT, size, direct.acc, 0, r, samples, n);
+    free_job(&direct);
+    for (s = 0; s < SETTINGS; s++) {
+        job j = new_job(&b, even_desc_of(&settings[s], &b));
+        work_forces(&j);
+        add_all(all, LINE_METHODS + s, size, j.acc, 1, r, samples, n);
+        if (samples == n) check_estimate(&j, all, LINE_METHODS + s, size);
+        free_job(&j);
+    }
+    free(r);
+    free_bodies(&b);
+}
+
+static void bench_deviations(int sizes, const int32_t *n)
+{
+    deviations *all = (deviations *)bench_alloc(sizeof *all);
+    int k;
+    memset(all, 0, sizeof *all);
+    for (k = 0; k < sizes; k++) deviations_of(all, k, n[k]);
+    if (bench_wants("direction")) show_deviations("direction", all, sizes, n);
+    if (bench_wants("length")) show_deviations("length", all, sizes, n);
+    check_growth(all, sizes);
+    free(all);
+}
+
+/* ---- pareto: error against time ---- */
+
+enum { MOST_RESULTS = 160 };
+
+typedef struct collection { measured all[MOST_RESULTS]; int count; } collection;
+
+/* One setting, with leaves of the default size times num / den. */
+static void collect(collection *c, const bodies *b, nbody_desc desc, const char *name, int num, int den)
+{
+    char text[64];
+    int32_t const leaf = default_leaf(&desc, b->n);
+    desc.leaf = leaf * num / den > 0 ? leaf * num / den : 1;
+    snprintf(text, sizeof text, "%s, leaf %d", name, (int)desc.leaf);
+    if (c->count < MOST_RESULTS) c->all[c->count++] = evaluate_once(b, desc, "pareto", text, SEARCH_MS);
+}
+
+static void collect_virtual(collection *c, const bodies *b, int num, int den)
+{
+    char name[40];
+    int32_t order, subcells;
+    for (order = 1; order <= 2; order++)
+        for (subcells = 2; subcells <= 8; subcells *= 2) {
+            nbody_desc desc = desc_of(&settings[VP], b);
+            desc.order = order;
+            desc.subcells = subcells;
+            snprintf(name, sizeof name, "VP order %d, %d^2", (int)order, (int)subcells);
+            collect(c, b, desc, name, num, den);
+        }
+}
+
+static void collect_centres(collection *c, const bodies *b, int num, int den)
+{
+    static const int32_t orders[] = {1, 4, 6};
+    char name[40];
+    int32_t subcells;
+    int k;
+    for (k = 0; k < 3; k++)
+        for (subcells = k ? 4 : 2; subcells <= 8; subcells *= 2) {
+            nbody_desc desc = desc_of(&settings[FN8], b);
+            desc.order = orders[k];
+            desc.subcells = subcells;
+            snprintf(name, sizeof name, "FN order %d, centres %d^2", (int)orders[k], (int)subcells);
+            collect(c, b, desc, name, num, den);
+        }
+}
+
+static void collect_chebyshev(collection *c, const bodies *b, int num, int den)
+{
+    char name[40];
+    int32_t order;
+    for (order = 2; order <= NBODY_MAX_ORDER; order++) {
+        nbody_desc desc = desc_of(&settings[C4], b);
+        desc.order = order;
+        snprintf(name, sizeof name, "C%d", (int)order);
+        collect(c, b, desc, name, num, den);
+    }
+}
+
+static void bench_pareto(int32_t n)
+{
+    static const int shares[3][2] = {{1, 1}, {1, 2}, {2, 1}};
+    collection *c = (collection *)bench_alloc(sizeof *c);
+    bodies b = square_bodies(n, 0);
+    int k;
+    c->count = 0;
+    b.direct_ms = pair_ms * n * n;
+    for (k = 0; k < (named("pareto") ? 3 : 1); k++) {
+        collect_virtual(c, &b, shares[k][0], shares[k][1]);
+        collect_centres(c, &b, shares[k][0], shares[k][1]);
+        collect_chebyshev(c, &b, shares[k][0], shares[k][1]);
+    }
+    table_title("pareto: error against time at automatic depth; < : faster than all that are more exact", NULL);
+    print_pareto(c->all, c->count);
+    free(c);
+    free_bodies(&b);
+}
+
+/* ---- leaf: at how many bodies should a cell be divided? ---- */
+
+enum { LEAVES = 11 };
+static const int32_t leaf_list[LEAVES] = {8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+
+/* ns per body: the geometric mean over LEAF_SIZES numbers of bodies. leaf 0: the default. */
+static double leaf_ns(const bodies *all, nbody_desc desc, int32_t leaf)
+{
+    double product = 1;
+    int k;
+    desc.leaf = leaf;
+    for (k = 0; k < LEAF_SIZES; k++) {
+        job j = new_job(&all[k], desc);
+        product *= 1e6 * measure(work_forces, &j, SEARCH_MS / LEAF_SIZES) / all[k].n;
+        if (leaf == 0 && k == 0) bench_check(error_of(&j, ERROR_TERMS).mean_share <= 5e-3, "leaf");
+        free_job(&j);
+    }
+    return pow(product, 1.0 / LEAF_SIZES);
+}
+
+static void leaf_line(const bodies *all, const char *name, nbody_desc desc, int step)
+{
+    double best_ns = 0, ours_ns;
+    int32_t best = 0;
+    int k;
+    bench_line(name);
+    for (k = 0; k < LEAVES; k++) {
+        double ns;
+        if (k % step) { bench_number(0, 9); continue; }
+        ns = leaf_ns(all, desc, leaf_list[k]);
+        leaf_cell(all, name, leaf_list[k], ns);
+        if (best == 0 || ns < best_ns) { best = leaf_list[k]; best_ns = ns; }
+    }
+    ours_ns = leaf_ns(all, desc, 0);
+    printf(" %6d %8d", (int)best, (int)default_leaf(&desc, all[0].n));
+    bench_number(ours_ns, 9);
+    bench_number(ours_ns / best_ns, 7);
+}
+
+static void bench_leaf(int32_t n)
+{
+    int const more = named("leaf"), step = more ? 1 : 2;
+    bodies all[LEAF_SIZES];
+    nbody_desc desc;
+    char name[24];
+    int32_t order;
+    int k;
+    leaf_bodies(all, n);
+    leaf_title(n);
+    for (k = 0; k < LEAVES; k++) printf(" %9d", (int)leaf_list[k]);
+    printf(" %6s %8s %9s %7s", "best", "default", "ns", "x");
+    desc = desc_of(&settings[VP], all);
+    leaf_line(all, "VP order 1", desc, step);
+    desc.order = 2;
+    if (more) leaf_line(all, "VP order 2", desc, step);
+    leaf_line(all, "FN order 1", desc_of(&settings[FN8], all), step);
+    if (more) leaf_line(all, "FN order 4, MASS_CENTRES", desc_of(&settings[FN4C], all), step);
+    for (order = 2; order <= NBODY_MAX_ORDER; order++) {
+        if (!more && order != 4 && order != 6 && order != 8) continue;
+        desc = desc_of(&settings[C4], all);
+        desc.order = order;
+        snprintf(name, sizeof name, "FN order %d", (int)order);
+        leaf_line(all, name, desc, step);
+    }
+    printf("\n");
+    for (k = 0; k < LEAF_SIZES; k++) free_bodies(&all[k]);
+}
+
+/* ---- clumps: where bodies crowd ---- */
+
+/* The tree of the source at the depth that is best here: deeper, until it takes longer. */
+static nbody_desc best_even(const bodies *b, int s)
+{
+    nbody_desc desc = even_desc_of(&settings[s], b), best = desc;
+    job j = new_job(b, desc);
+    double best_ms = 0;
+    for (; j.desc.levels <= 13; j.desc.levels++) {
+        double const ms = bench_sample_ms(NULL, work_forces, &j);
+        if (best_ms > 0 && ms > 1.2 * best_ms) break;
+        if (best_ms <= 0 || ms < best_ms) { best_ms = ms; best = j.desc; }
+    }
+    free_job(&j);
+    return best;
+}
+
+static void clump_row(const bodies *b, int s, const char *how, nbody_desc desc, double *uniform)
+{
+    char name[40];
+    measured r;
+    snprintf(name, sizeof name, "%s, %s", settings[s].name, how);
+    r = evaluate_once(b, desc, "clumps", name, SEARCH_MS);
+    if (*uniform <= 0) *uniform = r.ms;
+    r.base_ms = *uniform;
+    print_result(&r);
+    check_error(s, b, &r.error, name);
+}
+
+static void bench_clumps(int32_t n)
+{
+    bodies inputs[3];
+    double uniform[SETTINGS] = {0};
+    int k, s;
+    inputs[0] = square_bodies(n, 0);
+    inputs[1] = clump_bodies(n);
+    inputs[2] = galaxy_bodies(n);
+    table_title("clumps: the tree that adapts, and the source's tree at its best depth, on crowded input; goal of nbody.md "
+                "(section 7, c): adaptive no slower than uniform", "uniform");
+    for (k = 0; k < 3; k++) {
+        const bodies *b = &inputs[k];
+        inputs[k].direct_ms = pair_ms * n * n;
+        for (s = 0; s < SETTINGS; s++) {
+            if (s == FN4C) continue;
+            clump_row(b, s, "automatic depth", desc_of(&settings[s], b), &uniform[s]);
+            if (k == 0 || (s != FN8 && s != C4)) continue; /* of the others the search takes long */
+            clump_row(b, s, "one depth", best_even(b, s), &uniform[s]);
+        }
+        free_bodies(&inputs[k]);
+    }
+}
+
+/* ---- memory ---- */
+
+/* After nbody_reserve, an evaluation takes no more. */
+static double reserved_bytes(const bodies *b, nbody_desc desc)
+{
+    job j = new_job(b, desc);
+    int64_t bytes;
+    must(nbody_reserve(&j.sim, &desc, b->n));
+    bytes = nbody_bytes(&j.sim);
+    work_forces(&j);
+    bench_check(nbody_bytes(&j.sim) <= bytes, "nbody_reserve: too little");
+    free_job(&j);
+    return (double)bytes;
+}
+
+static double used_bytes(const bodies *b, nbody_desc desc, nbody_counts *counts)
+{
+    job j = new_job(b, desc);
+    double bytes;
+    work_forces(&j);
+    must(nbody_count(&j.sim, counts));
+    bytes = (double)nbody_bytes(&j.sim);
+    free_job(&j);
+    return bytes;
+}
+
+static void memory_line(const bodies *b, int s)
+{
+    nbody_desc const desc = desc_of(&settings[s], b);
+    nbody_counts counts, even;
+    double const automatic = used_bytes(b, desc, &counts), one_depth = used_bytes(b, even_desc_of(&settings[s], b), &even);
+    double const reserved = reserved_bytes(b, desc);
+    printf("%-17s %-8s %9d", b->name, settings[s].name, (int)counts.cells);
+    bench_number(automatic / b->n, 12);
+    bench_number(one_depth / b->n, 12);
+    bench_number(reserved / b->n, 12);
+    printf("\n");
+}
+
+static void bench_memory(int32_t n)
+{
+    int k, s;
+    printf("\nmemory: bytes per body\n%-17s %-8s %9s %12s %12s %12s\n", "workload", "method", "cells", "automatic", "one depth",
+           "reserved");
+    for (k = 0; k < 2; k++) {
+        bodies b = square_bodies(k ? n : n / 10, 0);
+        for (s = 0; s < SETTINGS; s++) memory_line(&b, s);
+        free_bodies(&b);
+    }
+}
+
+/* ---- all of it ---- */
+
+/* Milliseconds of one term of the direct sum, at WHOLE bodies. */
+static double measure_pair(void)
+{
+    bodies b = square_bodies(bench.small ? 2000 : WHOLE, 0);
+    double const ms = direct_ms(&b);
+    double const pair = ms / b.n / b.n;
+    free_bodies(&b);
+    return pair;
+}
+
+int main(int argc, char **argv)
+{
+    int sizes = SIZES;
+    const int32_t *n = size_list;
+    int32_t large;
+    bench_start(argc, argv, "bench_nbody", "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory");
+    if (bench.quick) sizes = SIZES - 1;
+    if (bench.n) { n = &bench.n; sizes = 1; }
+    large = bench.n ? bench.n : 100000;
+    pair_ms = measure_pair();
+    printf("nbody.h %d, %s, on one CPU core: thread-CPU time, median of %d runs (fewer of what takes long) after warm-up; compiler "
+           "%s; ", nbody_version(), sizeof(nbody_real) == sizeof(float) ? "float" : "double", bench.runs, __VERSION__);
+    bench_print_date();
+    bench_print_cpu();
+    printf("all-pairs rate of this run: %.3f G terms/s, %.3f ns per pair\n", 1e-6 / pair_ms, 1e6 * pair_ms);
+    if (bench_wants("pairs")) bench_pairs(bench.n ? bench.n : WHOLE);
+    if (bench_wants("methods")) bench_methods(sizes, n);
+    if (bench_wants("depth")) bench_depth(sizes, n);
+    if (bench_wants("direction") || bench_wants("length")) bench_deviations(sizes, n);
+    if (bench_wants("pareto")) bench_pareto(large);
+    if (bench_wants("leaf")) bench_leaf(bench.n ? bench.n : named("leaf") && !bench.quick ? 100000 : 10000);
+    if (bench_wants("clumps")) bench_clumps(large);
+    if (bench_wants("memory")) bench_memory(large);
+    return bench_end();
+}

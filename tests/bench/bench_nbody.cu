@@ -1,0 +1,704 @@
+/* bench_nbody.cu - how fast and how exact is cuda/nbody.cu on this GPU? README.md in this folder explains the tables.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench-cuda                                       all of it, about a minute on an H200
+       build/cuda/bench_nbody --only methods,step --csv nbody.csv
+       build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
+       build/cuda/bench_nbody --small                        does it work at all? (on the emulator, too)
+       groups: pairs methods stages depth direction length pareto leaf clumps step
+
+   The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not printed in its text, but for two:
+   at 100k bodies the methods were about 5 times faster than all pairs on the GPU, and 10 steps/s were wanted. */
+
+#define NBODY_IMPLEMENTATION
+#define NBODY_CUDA
+#include "nbody.h"
+#include "tests/bench/bench_gpu.h"
+#include "tests/bench/nbody_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+namespace {
+
+void must(nbody_result result)
+{
+    if (result == NBODY_OK) return;
+    std::printf("%s\n", nbody_result_text(result));
+    std::exit(1);
+}
+
+/* What is named by --only may take longer. */
+bool named(const char *group) { return bench.only && bench_wants(group); }
+
+/* ---- bodies and evaluations on the device ---------------------------------------------------------------- */
+
+struct device_bodies {
+    bodies b;
+    device_array<nbody_real> pos, acc;
+
+    explicit device_bodies(const bodies &from) : b(from), pos(2 * std::size_t(from.n)), acc(2 * std::size_t(from.n))
+    {
+        pos.upload(b.pos);
+    }
+    ~device_bodies() { free_bodies(&b); }
+};
+
+struct evaluator {
+    device_bodies &on;
+    nbody_desc desc;
+    nbody_cuda gpu = {};
+    nbody_real *potential = nullptr;
+
+    evaluator(device_bodies &bodies_, const nbody_desc &how) : on(bodies_), desc(how)
+    {
+        must(nbody_cuda_reserve(&gpu, &desc, on.b.n, stream));
+    }
+    evaluator(const evaluator &) = delete;
+    evaluator &operator=(const evaluator &) = delete;
+    ~evaluator() { nbody_cuda_free(&gpu); }
+
+    void run() { must(nbody_cuda_fields(&gpu, &desc, on.pos.data, 0, nullptr, on.b.n, on.acc.data, potential, stream)); }
+
+    nbody_error error_of(int32_t samples, uint32_t seed)
+    {
+        device_array<nbody_error> to(1);
+        must(nbody_cuda_estimate(&gpu, on.acc.data, samples, seed, to.data, stream));
+        return to.download()[0];
+    }
+    nbody_error error()
+    {
+        nbody_error errors[ESTIMATES];
+        for (uint32_t k = 0; k < ESTIMATES; k++) errors[k] = error_of(samples_for(on.b.n, 1e9), k + 1);
+        return median_error(errors);
+    }
+    nbody_counts counts()
+    {
+        nbody host = {};
+        nbody_counts found = {};
+        must(nbody_cuda_download(&host, &gpu, stream));
+        must(nbody_count(&host, &found));
+        nbody_free(&host);
+        return found;
+    }
+};
+
+/* Work of the stream, recorded once. */
+struct recorded {
+    cudaGraphExec_t exec = nullptr;
+
+    template <class Work>
+    explicit recorded(Work work)
+    {
+        cudaGraph_t graph;
+        must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        work();
+        must(cudaStreamEndCapture(stream, &graph));
+        must(cudaGraphInstantiate(&exec, graph, 0));
+        must(cudaGraphDestroy(graph));
+    }
+    recorded(const recorded &) = delete;
+    recorded &operator=(const recorded &) = delete;
+    ~recorded() { must(cudaGraphExecDestroy(exec)); }
+    void launch() { must(cudaGraphLaunch(exec, stream)); }
+};
+
+constexpr int all_runs = BENCH_SAMPLES, search_runs = 3; /* search: of what only looks for the best of many */
+
+/* As gpu_ms, with at most `most` runs, and 2 of what takes longer than 50 ms; --small: 1. */
+template <class Work>
+double timed(Work work, int most = all_runs)
+{
+    int const runs = bench.runs;
+    work();
+    double const once = sample_ms(work, 0);
+    if (bench.small) return once;
+    bench.runs = std::min(runs, once > 50 ? 2 : most);
+    double const ms = gpu_ms(work);
+    bench.runs = runs;
+    return ms;
+}
+
+/* ---- the direct sum ------------------------------------------------------------------------------------------ */
+
+constexpr int32_t whole = 1000000; /* larger ones are scaled */
+
+double direct_ms(device_bodies &on)
+{
+    if (on.b.n > whole) return pair_ms * on.b.n * on.b.n;
+    evaluator e(on, direct_desc(&on.b));
+    return timed([&] { e.run(); });
+}
+
+void check_direct(evaluator &e)
+{
+    e.run();
+    must(nbody_cuda_check(&e.gpu, nullptr, stream));
+    bench_check(e.error_of(200, 1).share <= (sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-14), "DIRECT: more than rounding");
+}
+
+/* Bars and peers (targets): T terms/s. */
+void pairs_line(const device_bodies &on, const char *method, double ms, double bar, double peer)
+{
+    double const rate = 1e-9 * on.b.n * on.b.n / ms;
+    bench_row_s row = {};
+    row.group = "pairs";
+    row.workload = on.b.name;
+    row.method = method;
+    row.n = on.b.n;
+    row.ms = ms;
+    std::printf("%-17s %-36s", on.b.name, method);
+    bench_number(ms, 9);
+    bench_number(rate, 12);
+    bench_number(bar, 6);
+    std::printf(" %-6s", bar > 0 ? verdict(rate >= bar) : "");
+    bench_number(peer, 8);
+    std::printf("\n");
+    std::fflush(stdout);
+    bench_csv(&row);
+}
+
+void pairs_rows(int32_t n, double softening)
+{
+    device_bodies on(square_bodies(n, softening));
+    bool const given = n >= 100000 && sizeof(nbody_real) == sizeof(float);
+    evaluator e(on, direct_desc(&on.b));
+    pairs_line(on, "DIRECT, 1/d^2", timed([&] { e.run(); }), given ? 2.8 : 0, given ? 2.76 : 0);
+    check_direct(e);
+    e.desc.law = NBODY_INVERSE;
+    pairs_line(on, "DIRECT, 1/d", timed([&] { e.run(); }), given ? 2.8 : 0, given ? 3.23 : 0);
+    check_direct(e);
+    if (n > 100000) return;
+    device_array<nbody_real> potential(static_cast<std::size_t>(n));
+    e.desc.law = NBODY_INVERSE_SQUARE;
+    e.potential = potential.data;
+    pairs_line(on, "DIRECT, 1/d^2, with potentials", timed([&] { e.run(); }), 0, 0);
+}
+
+void bench_pairs(const std::vector<int32_t> &sizes)
+{
+    std::printf("\npairs: the direct sum\n%-17s %-36s %9s %12s %6s %-6s %8s\n", "workload", "method", "ms", "T terms/s", "bar", "",
+                "targets");
+    for (int32_t n : sizes) pairs_rows(n, 0);
+    pairs_rows(sizes.front(), SOFT);
+}
+
+/* ---- one evaluation as a line of a table -------------------------------------------------------------------- */
+
+measured line_of(const char *group, const device_bodies &on, const std::string &method, double ms)
+{
+    measured r = {};
+    r.group = group;
+    r.of = &on.b;
+    std::snprintf(r.method, sizeof r.method, "%s", method.c_str());
+    r.ms = ms;
+    return r;
+}
+
+/* Times it, counts what the tree cost, and compares a sample with the direct sum. */
+measured evaluate(evaluator &e, const char *group, const std::string &method, int most = all_runs)
+{
+    measured r = line_of(group, e.on, method, timed([&] { e.run(); }, most));
+    must(nbody_cuda_check(&e.gpu, nullptr, stream));
+    nbody_counts const counts = e.counts();
+    set_counts(&r, &counts);
+    r.error = e.error();
+    return r;
+}
+
+measured evaluate_once(device_bodies &on, const nbody_desc &desc, const char *group, const std::string &method,
+                       int most = all_runs)
+{
+    evaluator e(on, desc);
+    return evaluate(e, group, method, most);
+}
+
+/* ---- methods: time against n --------------------------------------------------------------------------------- */
+
+/* The bars are for 2.76 T terms/s (nbody.md section 9); on other GPUs they go with the all-pairs rate. */
+double gpu_scale = 1;
+
+void find_scale()
+{
+    cudaDeviceProp properties;
+    int device;
+    must(cudaGetDevice(&device));
+    must(cudaGetDeviceProperties(&properties, device));
+    if (!std::strstr(properties.name, "H200")) gpu_scale = pair_ms * 2.76e9;
+}
+
+void set_bars(measured &r, int s)
+{
+    static const double at_1m[SETTINGS] = {4.5, 2, 0, 0.8, 0, 2.5};
+    r.goal = error_goal(s, r.of->n);
+    if (sizeof(nbody_real) != sizeof(float)) return;
+    if (r.of->n == 1000000) r.bar_ms = gpu_scale * at_1m[s];
+    if (r.of->n == 10000000 && s == C4) r.bar_ms = gpu_scale * 6;
+}
+
+/* The tree of the source, and one as deep as each place needs; that also recorded in a graph. */
+void method_rows(device_bodies &on, int s)
+{
+    std::string const name = settings[s].name;
+    bool const bars = on.b.softening <= 0;
+    measured even = evaluate_once(on, even_desc_of(&settings[s], &on.b), "methods", name);
+    evaluator e(on, desc_of(&settings[s], &on.b));
+    measured automatic = evaluate(e, "methods", name + ", automatic depth");
+    recorded graph([&] { e.run(); });
+    measured captured = automatic;
+    captured.ms = timed([&] { graph.launch(); });
+    must(nbody_cuda_check(&e.gpu, nullptr, stream));
+    captured.error = e.error();
+    std::snprintf(captured.method, sizeof captured.method, "%s, automatic, graph", name.c_str());
+    for (measured *r : {&even, &automatic, &captured}) {
+        if (bars) set_bars(*r, s);
+        if (bars) check_error(s, &on.b, &r->error, r->method);
+        print_result(r);
+    }
+}
+
+void direct_row(device_bodies &on)
+{
+    on.b.direct_ms = direct_ms(on);
+    measured r = line_of("methods", on, on.b.n <= whole ? "DIRECT" : "DIRECT (scaled)", on.b.direct_ms);
+    r.levels = 1;
+    r.terms = on.b.n;
+    print_result(&r);
+}
+
+void bench_methods(const std::vector<int32_t> &sizes)
+{
+    table_title("methods: one evaluation against n, sort included (source: Figure 16; at 100k about 5 times the direct sum)",
+                nullptr);
+    for (int32_t n : sizes) {
+        device_bodies on(square_bodies(n, 0));
+        direct_row(on);
+        for (int s = 0; s < SETTINGS; s++) method_rows(on, s);
+    }
+    device_bodies soft(square_bodies(sizes[sizes.size() / 2], SOFT));
+    direct_row(soft);
+    for (int s = 0; s < SETTINGS; s++) method_rows(soft, s);
+}
+
+/* ---- stages: section 6.3 of the source ------------------------------------------------------------------------ */
+
+struct stage { const char *name; nbody_stage stage; };
+const stage stages[] = {
+    {"FAST", NBODY_FAST}, {"SHARED_MEMORY", NBODY_SHARED_MEMORY}, {"MANY_THREADS", NBODY_MANY_THREADS},
+    {"ONE_THREAD", NBODY_ONE_THREAD}
+};
+
+/* The three plain stages have the bits of the serial code; FAST rounds otherwise. */
+void check_stage(const device_bodies &on, const nbody_desc &desc, nbody_stage stage, std::vector<nbody_real> &first)
+{
+    std::vector<nbody_real> const got = on.acc.download();
+    if (stage == NBODY_FAST) return;
+    if (first.empty() && on.b.n <= 10000) {
+        nbody serial = {};
+        first.resize(got.size());
+        must(nbody_accelerations(&serial, &desc, on.b.pos, 0, nullptr, on.b.n, first.data()));
+        nbody_free(&serial);
+    }
+    if (first.empty()) first = got;
+    else bench_check(std::memcmp(first.data(), got.data(), got.size() * sizeof got[0]) == 0, "stages: other bits");
+}
+
+void stage_rows(device_bodies &on, const char *name, nbody_desc desc)
+{
+    std::vector<nbody_real> first;
+    double fast = 0;
+    for (const stage &s : stages) {
+        if (s.stage == NBODY_ONE_THREAD && on.b.n > 1000) continue;
+        desc.stage = s.stage;
+        evaluator e(on, desc);
+        int const most = s.stage == NBODY_ONE_THREAD ? search_runs : all_runs;
+        measured r = evaluate(e, "stages", std::string(name) + ", " + s.name, most);
+        if (s.stage == NBODY_FAST) fast = r.ms;
+        r.base_ms = fast;
+        print_result(&r);
+        e.run();
+        check_stage(on, desc, s.stage, first);
+    }
+}
+
+void bench_stages(const std::vector<int32_t> &sizes)
+{
+    table_title("stages: the same sums, from the plainest kernels to the fastest (source: section 6.3); trees of one depth",
+                "FAST");
+    for (int32_t n : sizes) {
+        device_bodies on(square_bodies(n, 0));
+        on.b.direct_ms = pair_ms * n * n;
+        stage_rows(on, "DIRECT", direct_desc(&on.b));
+        for (int s : {VP, FN8, C4}) stage_rows(on, settings[s].name, even_desc_of(&settings[s], &on.b));
+    }
+}
+
+/* ---- depth: the best number of levels for each n -------------------------------------------------------------- */
+
+constexpr int32_t shallowest = 3, deepest = 12;
+
+double cell_of(evaluator &e, const char *group, const std::string &method)
+{
+    bench_row_s row = {};
+    row.group = group;
+    row.workload = e.on.b.name;
+    row.method = method.c_str();
+    row.n = e.on.b.n;
+    row.ms = timed([&] { e.run(); }, search_runs);
+    bench_cell(&row, row.ms);
+    return row.ms;
+}
+
+void depth_line(device_bodies &on, int s)
+{
+    nbody_desc desc = desc_of(&settings[s], &on.b);
+    int32_t const ours = nbody_levels_for(&desc, on.b.n);
+    int32_t best = 0;
+    double best_ms = 0, ours_ms = 0;
+    bench_line(settings[s].name);
+    for (int32_t levels = shallowest; levels <= deepest; levels++) {
+        if (levels < ours - 2 || levels > ours + 2) { bench_number(0, 9); continue; }
+        desc.levels = levels;
+        evaluator e(on, desc);
+        double const ms = cell_of(e, "depth", std::string(settings[s].name) + ", levels " + std::to_string(levels));
+        if (levels == ours) ours_ms = ms;
+        if (best == 0 || ms < best_ms) { best = levels; best_ms = ms; }
+    }
+    desc.levels = 0;
+    evaluator e(on, desc);
+    std::printf(" %6d %10d", static_cast<int>(best), static_cast<int>(ours));
+    bench_number(best_ms > 0 ? ours_ms / best_ms : 0, 7);
+    bench_number(timed([&] { e.run(); }, search_runs), 10);
+    nbody_error const error = e.error();
+    check_error(s, &on.b, &error, "depth");
+}
+
+void bench_depth(const std::vector<int32_t> &sizes)
+{
+    for (int32_t n : sizes) {
+        device_bodies on(square_bodies(n, 0));
+        std::string const title = std::string("depth: ms by levels, ") + on.b.name
+                                  + "; `for`: nbody_levels_for, x: its time over the best; `auto`: ms at automatic depth";
+        bench_matrix(title.c_str(), "levels");
+        for (int32_t levels = shallowest; levels <= deepest; levels++) std::printf(" %9d", static_cast<int>(levels));
+        std::printf(" %6s %10s %7s %10s", "best", "for", "x", "auto");
+        for (int s = 0; s < SETTINGS; s++) depth_line(on, s);
+        std::printf("\n");
+    }
+    print_source_depth();
+}
+
+/* ---- direction, length: the source's Figures 17 and 18 --------------------------------------------------------- */
+
+/* A thread for each body of the sample: its force in double, and as a plain sum of floats in order. */
+__global__ void reference_kernel(const nbody_real *pos, int32_t n, int32_t samples, double soft2, references *to)
+{
+    int64_t const k = thread_index();
+    if (k >= samples) return;
+    int64_t const i = k * n / samples;
+    double exact_x = 0, exact_y = 0;
+    float x = 0, y = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double const dx = static_cast<double>(pos[2 * j]) - static_cast<double>(pos[2 * i]);
+        double const dy = static_cast<double>(pos[2 * j + 1]) - static_cast<double>(pos[2 * i + 1]);
+        double const d2 = dx * dx + dy * dy + soft2, g = j == i || d2 <= 0 ? 0 : 1 / (d2 * sqrt(d2));
+        float const ex = static_cast<float>(pos[2 * j]) - static_cast<float>(pos[2 * i]);
+        float const ey = static_cast<float>(pos[2 * j + 1]) - static_cast<float>(pos[2 * i + 1]);
+        float const e2 = ex * ex + ey * ey + static_cast<float>(soft2), h = j == i || e2 <= 0 ? 0 : 1 / (e2 * sqrtf(e2));
+        exact_x += g * dx;
+        exact_y += g * dy;
+        x += h * ex;
+        y += h * ey;
+    }
+    to[k] = {{exact_x, exact_y}, {static_cast<double>(x), static_cast<double>(y)}};
+}
+
+void add_all(deviations &all, int line, int size, const device_bodies &on, const std::vector<references> &r)
+{
+    std::vector<nbody_real> const acc = on.acc.download();
+    int32_t const samples = static_cast<int32_t>(r.size());
+    for (int32_t k = 0; k < samples; k++) {
+        const nbody_real *from = acc.data() + 2 * static_cast<std::size_t>(sample_of(k, samples, on.b.n));
+        double const a[2] = {static_cast<double>(from[0]), static_cast<double>(from[1])};
+        add_sample(&all, line, size, a, &r[static_cast<std::size_t>(k)], samples);
+    }
+}
+
+/* Where all bodies are the sample, nbody_cuda_estimate must find the same. */
+void check_estimate(evaluator &e, const deviations &all, int line, int size)
+{
+    deviation const d = all.exact[line][size];
+    nbody_error const found = e.error_of(e.on.b.n, 1);
+    bench_check_total(found.samples, e.on.b.n, "nbody_cuda_estimate: not all bodies");
+    bench_check(std::fabs(found.length - d.length) <= 1e-3 * d.length, "nbody_cuda_estimate: another error in length");
+    bench_check(std::fabs(found.direction * DEGREES - d.degrees) <= 1e-3 * d.degrees,
+                "nbody_cuda_estimate: another error in direction");
+}
+
+void deviations_of(deviations &all, int size, int32_t n)
+{
+    device_bodies on(square_bodies(n, 0));
+    int32_t const samples = n <= 2000 ? n : ESTIMATES * samples_for(n, 1e8);
+    device_array<references> d_references(static_cast<std::size_t>(samples));
+    launch(samples, reference_kernel, on.pos.data, n, samples, 0.0, d_references.data);
+    std::vector<references> const r = d_references.download();
+    for (const references &one : r) add_sample(&all, LINE_PLAIN, size, one.plain, &one, samples);
+    evaluator direct(on, direct_desc(&on.b));
+    direct.run();
+    add_all(all, LINE_DIRECT, size, on, r);
+    for (int s = 0; s < SETTINGS; s++) {
+        evaluator e(on, even_desc_of(&settings[s], &on.b));
+        e.run();
+        must(nbody_cuda_check(&e.gpu, nullptr, stream));
+        add_all(all, LINE_METHODS + s, size, on, r);
+        if (samples == n) check_estimate(e, all, LINE_METHODS + s, size);
+    }
+}
+
+void bench_deviations(std::vector<int32_t> sizes)
+{
+    deviations all = {};
+    if (sizes.size() > SIZES) sizes.resize(SIZES);
+    int const count = static_cast<int>(sizes.size());
+    for (int k = 0; k < count; k++) deviations_of(all, k, sizes[static_cast<std::size_t>(k)]);
+    if (bench_wants("direction")) show_deviations("direction", &all, count, sizes.data());
+    if (bench_wants("length")) show_deviations("length", &all, count, sizes.data());
+    check_growth(&all, count);
+}
+
+/* ---- pareto: error against time -------------------------------------------------------------------------------- */
+
+void collect(std::vector<measured> &all, device_bodies &on, nbody_desc desc, const std::string &name, double share)
+{
+    desc.leaf = std::max(1, static_cast<int>(share * default_leaf(&desc, on.b.n)));
+    all.push_back(evaluate_once(on, desc, "pareto", name + ", leaf " + std::to_string(desc.leaf), search_runs));
+}
+
+/* Every setting, with leaves of the default size times `share`. */
+void collect_settings(std::vector<measured> &all, device_bodies &on, double share)
+{
+    for (int32_t order : {1, 2})
+        for (int32_t subcells : {2, 4, 8}) {
+            nbody_desc desc = desc_of(&settings[VP], &on.b);
+            desc.order = order;
+            desc.subcells = subcells;
+            collect(all, on, desc, "VP order " + std::to_string(order) + ", " + std::to_string(subcells) + "^2", share);
+        }
+    for (int32_t order : {1, 4, 6})
+        for (int32_t subcells : {2, 4, 8}) {
+            nbody_desc desc = desc_of(&settings[FN8], &on.b);
+            if (order > 1 && subcells == 2) continue;
+            desc.order = order;
+            desc.subcells = subcells;
+            collect(all, on, desc, "FN order " + std::to_string(order) + ", centres " + std::to_string(subcells) + "^2", share);
+        }
+    for (int32_t order = 2; order <= NBODY_MAX_ORDER; order++) {
+        nbody_desc desc = desc_of(&settings[C4], &on.b);
+        desc.order = order;
+        collect(all, on, desc, "C" + std::to_string(order), share);
+    }
+}
+
+void bench_pareto(int32_t n)
+{
+    std::vector<measured> all;
+    device_bodies on(square_bodies(n, 0));
+    on.b.direct_ms = pair_ms * n * n;
+    collect_settings(all, on, 1);
+    if (named("pareto"))
+        for (double share : {0.5, 2.0}) collect_settings(all, on, share);
+    table_title("pareto: error against time at automatic depth; < : faster than all that are more exact", nullptr);
+    print_pareto(all.data(), static_cast<int>(all.size()));
+}
+
+/* ---- leaf: at how many bodies should a cell be divided? ---------------------------------------------------------- */
+
+const int32_t leaves[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384};
+
+/* ns per body: the geometric mean over numbers of bodies. leaf 0: the default. */
+double leaf_ns(const std::vector<std::unique_ptr<device_bodies>> &all, nbody_desc desc, int32_t leaf)
+{
+    double product = 1;
+    desc.leaf = leaf;
+    for (const auto &on : all) {
+        evaluator e(*on, desc);
+        product *= 1e6 * timed([&] { e.run(); }, search_runs) / on->b.n;
+        if (leaf == 0) bench_check(e.error_of(100, 1).mean_share <= 5e-3, "leaf");
+    }
+    return std::pow(product, 1.0 / static_cast<double>(all.size()));
+}
+
+void leaf_line(const std::vector<std::unique_ptr<device_bodies>> &all, const std::string &name, const nbody_desc &desc)
+{
+    int32_t best = 0;
+    double best_ns = 0;
+    bench_line(name.c_str());
+    for (int32_t leaf : leaves) {
+        double const ns = leaf_ns(all, desc, leaf);
+        leaf_cell(&all[0]->b, name.c_str(), leaf, ns);
+        if (best == 0 || ns < best_ns) { best = leaf; best_ns = ns; }
+    }
+    double const ns = leaf_ns(all, desc, 0);
+    std::printf(" %6d %8d", static_cast<int>(best), static_cast<int>(default_leaf(&desc, all[0]->b.n)));
+    bench_number(ns, 9);
+    bench_number(ns / best_ns, 7);
+}
+
+void bench_leaf(const std::vector<int32_t> &sizes)
+{
+    for (int32_t n : sizes) {
+        if (!named("leaf") && n != sizes.back()) continue;
+        bodies made[LEAF_SIZES];
+        std::vector<std::unique_ptr<device_bodies>> all;
+        leaf_bodies(made, n);
+        for (const bodies &b : made) all.emplace_back(new device_bodies(b));
+        leaf_title(n);
+        for (int32_t leaf : leaves) std::printf(" %9d", static_cast<int>(leaf));
+        std::printf(" %6s %8s %9s %7s", "best", "default", "ns", "x");
+        for (int s : {VP, FN8, FN4C}) leaf_line(all, settings[s].name, desc_of(&settings[s], made));
+        for (int32_t order = 2; order <= NBODY_MAX_ORDER; order++) {
+            nbody_desc desc = desc_of(&settings[C4], made);
+            if (!named("leaf") && order != 4 && order != 6 && order != 8) continue;
+            desc.order = order;
+            leaf_line(all, "C" + std::to_string(order), desc);
+        }
+        std::printf("\n");
+    }
+}
+
+/* ---- clumps: where bodies crowd ------------------------------------------------------------------------------------ */
+
+/* The tree of the source at the depth that is best here: deeper, until it takes longer. */
+nbody_desc best_even(device_bodies &on, int s)
+{
+    nbody_desc desc = even_desc_of(&settings[s], &on.b), best = desc;
+    double best_ms = 0;
+    for (; desc.levels <= 14; desc.levels++) {
+        evaluator e(on, desc);
+        double const ms = timed([&] { e.run(); }, 1);
+        if (best_ms > 0 && ms > 1.2 * best_ms) break;
+        if (best_ms <= 0 || ms < best_ms) { best_ms = ms; best = desc; }
+    }
+    return best;
+}
+
+void clump_row(device_bodies &on, int s, const std::string &name, const nbody_desc &desc, double *uniform)
+{
+    measured r = evaluate_once(on, desc, "clumps", name, search_runs);
+    if (*uniform <= 0) *uniform = r.ms;
+    r.base_ms = *uniform;
+    print_result(&r);
+    check_error(s, &on.b, &r.error, name.c_str());
+}
+
+void bench_clumps(int32_t n)
+{
+    bodies (*const make[])(int32_t) = {[](int32_t count) { return square_bodies(count, 0); }, clump_bodies, galaxy_bodies};
+    double uniform[SETTINGS] = {};
+    table_title("clumps: the tree that adapts, and the source's tree at its best depth, on crowded input; goal of nbody.md "
+                "(section 7, c): adaptive no slower than uniform", "uniform");
+    for (int k = 0; k < 3; k++) {
+        device_bodies on(make[k](n));
+        on.b.direct_ms = pair_ms * n * n;
+        for (int s : {VP, FN8, C4, C6, C8}) {
+            std::string const name = settings[s].name;
+            clump_row(on, s, name + ", automatic depth", desc_of(&settings[s], &on.b), &uniform[s]);
+            if (k > 0) clump_row(on, s, name + ", one depth", best_even(on, s), &uniform[s]);
+        }
+    }
+}
+
+/* ---- step: whole time steps in a graph --------------------------------------------------------------------------------- */
+
+/* All bodies together stay at rest: |sum of v| over the sum of all |v|. */
+void check_momentum(const device_array<nbody_real> &vel)
+{
+    std::vector<nbody_real> const v = vel.download();
+    double x = 0, y = 0, all = 0;
+    for (std::size_t k = 0; k < v.size(); k += 2) {
+        x += static_cast<double>(v[k]);
+        y += static_cast<double>(v[k + 1]);
+        all += std::hypot(static_cast<double>(v[k]), static_cast<double>(v[k + 1]));
+    }
+    bench_check(all > 0 && std::hypot(x, y) <= 1e-3 * all, "step: momentum, or nobody moves");
+}
+
+void step_row(int32_t n, int s)
+{
+    device_bodies on(square_bodies(n, SOFT));
+    device_array<nbody_real> vel(on.pos.count);
+    nbody_desc const desc = s < 0 ? direct_desc(&on.b) : desc_of(&settings[s], &on.b);
+    nbody_bodies all = {};
+    nbody_cuda gpu = {};
+    char note[48];
+    all.pos = on.pos.data;
+    all.vel = vel.data;
+    all.acc = on.acc.data;
+    all.n = n;
+    must(cudaMemsetAsync(vel.data, 0, vel.count * sizeof(nbody_real), stream));
+    must(nbody_cuda_reserve(&gpu, &desc, n, stream));
+    auto const step = [&] { must(nbody_cuda_step(&gpu, &desc, &all, static_cast<nbody_real>(1e-6 / n), NBODY_LEAPFROG, stream)); };
+    step(); /* the first also finds the forces to start with */
+    recorded graph(step);
+    measured r = line_of("step", on, s < 0 ? "DIRECT" : settings[s].name, timed([&] { graph.launch(); }));
+    must(nbody_cuda_check(&gpu, nullptr, stream));
+    nbody_cuda_free(&gpu);
+    if (n == 100000) r.bar_ms = 100; /* the source's wish: 10 steps/s */
+    std::snprintf(note, sizeof note, "%.4g steps/s", 1000 / r.ms);
+    r.note = note;
+    print_result(&r);
+    check_momentum(vel);
+}
+
+void bench_step(const std::vector<int32_t> &sizes)
+{
+    table_title("step: leapfrog at automatic depth, one step as a graph (the source wanted 10 steps/s at 100k)", nullptr);
+    for (int32_t n : sizes)
+        for (int s = n > 100000 ? 0 : -1; s < SETTINGS; s++) step_row(n, s);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+
+/* Those of a list that the run has time for; --n: that one. */
+std::vector<int32_t> sizes_of(std::initializer_list<int32_t> list)
+{
+    std::vector<int32_t> sizes;
+    if (bench.n) return {bench.n};
+    for (int32_t n : list)
+        if (!bench.quick || n <= 100000) sizes.push_back(n);
+    return sizes;
+}
+
+void measure_pair()
+{
+    device_bodies on(square_bodies(bench.small ? bench.n : bench.quick ? 100000 : 1000000, 0));
+    pair_ms = direct_ms(on) / on.b.n / on.b.n;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    bench_start(argc, argv, "bench_nbody_cuda", "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step");
+    double const begin = wall_ms();
+    start_gpu();
+    print_gpu("nbody.h", nbody_version());
+    measure_pair();
+    find_scale();
+    std::printf("%s; all-pairs rate of this run: %.3f T terms/s (targets: 2.76)\n",
+                sizeof(nbody_real) == sizeof(float) ? "float" : "double", 1e-9 / pair_ms);
+    if (bench_wants("pairs")) bench_pairs(sizes_of({100000, 1000000}));
+    if (bench_wants("methods")) bench_methods(sizes_of({1000, 10000, 100000, 1000000, 10000000}));
+    if (bench_wants("stages")) bench_stages(sizes_of({1000, 10000, 100000}));
+    if (bench_wants("depth")) bench_depth(sizes_of({10000, 100000, 1000000}));
+    if (bench_wants("direction") || bench_wants("length")) bench_deviations(sizes_of({1000, 10000, 100000, 1000000}));
+    if (bench_wants("pareto")) bench_pareto(sizes_of({100000, 1000000}).back());
+    if (bench_wants("leaf")) bench_leaf(sizes_of({100000, 1000000}));
+    if (bench_wants("clumps")) bench_clumps(sizes_of({100000, 1000000}).back());
+    if (bench_wants("step")) bench_step(sizes_of({100000, 1000000}));
+    stop_gpu();
+    std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
+    return bench_end();
+}
