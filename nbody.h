@@ -99,11 +99,11 @@
    Which setting: mean error of the force and interactions (terms) per body, 100,000 bodies, evenly spread. `make bench` prints more.
 
        method, order                   mean error   terms       (G m d / d^3 for one pair: one term; an entry of a table: 1/10)
-       VIRTUAL_PARTICLES               3e-4         5200        the source; order 2, with second moments: 1.4e-6
-       FORCE_NODES order 1             9e-4         2700        the source
-       FORCE_NODES order 4             3e-4         220 + 35    the default
-       FORCE_NODES order 6             6e-6         840 + 42
-       FORCE_NODES order 8             1.4e-7       840 + 130   (double; float stays near 1e-6)
+       VIRTUAL_PARTICLES               3e-4         6400        the source; order 2, with second moments: 1.2e-6
+       FORCE_NODES order 1             1e-3         2700        the source
+       FORCE_NODES order 4             3e-4         240, and 330 by table: the default
+       FORCE_NODES order 6             6e-6         840, and 410
+       FORCE_NODES order 8             4e-7         840, and 1300 (double: 1.6e-7)
 
    Sources  Kalms:  M. Kalms, High-performance particle simulation using CUDA, master's thesis, Linkoeping University, 2015.
             Barnes, Hut: A hierarchical O(N log N) force-calculation algorithm, Nature 324, 1986.

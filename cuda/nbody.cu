@@ -1856,15 +1856,16 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
     int const block = nbody_i_fast_threads;
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
     int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096, blocks = pieces < usual ? pieces : usual; /* more would find nothing to do */
     if (!sim->cell && nbody_i_is_large(sim->n))
         return nbody_i_launch(gpu, stream, (sim->n + nbody_i_direct_targets - 1) / nbody_i_direct_targets, nbody_i_direct_threads,
                               nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
     nbody_result result = sim->cell && sim->nodes > 0 ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream) : NBODY_OK;
     if (result != NBODY_OK) return result;
-    if (sim->vxx) return nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device, chunks, out);
+    if (sim->vxx) return nbody_i_launch(gpu, stream, blocks * block, block, nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device, chunks, out);
     if (sim->rule.side == 4 && sim->nodes > 0)
-        return nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device, chunks, out);
-    return nbody_i_launch(gpu, stream, pieces * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks, out);
+        return nbody_i_launch(gpu, stream, blocks * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device, chunks, out);
+    return nbody_i_launch(gpu, stream, blocks * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks, out);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
