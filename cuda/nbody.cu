@@ -389,7 +389,7 @@ __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
 }
 
 /* Sum of v over the threads of a block of so many warps before this one; *all: over all. */
-template <int warps> __device__ int nbody_i_sum_before(int v, int (&shared)[warps], int *all)
+template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[warps], int *all)
 {
     int const lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int sum = v, before = 0, total = 0;
@@ -401,7 +401,7 @@ template <int warps> __device__ int nbody_i_sum_before(int v, int (&shared)[warp
     if (lane == 31) shared[warp] = sum;
     __syncthreads();
 #pragma unroll
-    for (int w = 0; w < warps; w++) {
+    for (int w = 0; w < (int)warps; w++) {
         before += w < warp ? shared[w] : 0;
         total += shared[w];
     }
@@ -1296,7 +1296,7 @@ __device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf
     for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
         const nbody_real *value = nbody_i_part_of(sim, p) + first;
         felt[p] = 0;
-#pragma unroll
+#pragma unroll 4
         for (int j = 0; j < stencil; j++) felt[p] += sy.weight[j] * nbody_i_dot<Order>(sx.weight, value + j * side, stencil);
     }
 }
@@ -1595,7 +1595,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             if (!(quarters >> q & 1)) continue;
-#pragma unroll
+#pragma unroll 4
             for (int b = 0; b < side; b++) sum += weight[q >> 1][j][b] * nbody_i_dot<Order>(weight[q & 1][i], mass + b * side, side);
             mass += points;
         }
@@ -1622,7 +1622,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         nbody_real *value = nbody_i_part_of(sim, p);
         const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes + bridge.first[bx][i] + bridge.first[by][j] * side;
         nbody_real sum = 0;
-#pragma unroll
+#pragma unroll 4
         for (int row = 0; row < stencil; row++)
             sum += bridge.weight[by][j][row] * nbody_i_dot<Order>(bridge.weight[bx][i], above + row * side, stencil);
         value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
@@ -1652,7 +1652,7 @@ template <int Order> __device__ void nbody_i_leaf_by_warp(const nbody &sim, int3
         if (first + lane < cell.count) {
             nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
             nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
-#pragma unroll
+#pragma unroll 4
             for (int i = 0; i < side; i++) {
                 weights.x[i][lane] = sim.m[b] * sx.weight[i];
                 weights.y[i][lane] = sy.weight[i];
