@@ -2061,7 +2061,7 @@ static void test_two_streams()
 static void test_large()
 {
 #ifdef CUDA_EMU
-    int const n = heavy ? 300 : share > 50 ? 500 : 1500, every = heavy ? 9 : 4;
+    int const n = heavy ? 300 : share > 200 ? 500 : 1500, every = heavy ? 9 : 4;
 #else
     int const n = share > 8 ? 20011 : share > 1 ? 100003 : 1000003, every = 1;
 #endif
@@ -2091,7 +2091,7 @@ static void test_large()
 static void test_large_direct()
 {
     int device = 0, processors = 1;
-    if (few_large && share > 50) return; /* n^2 terms */
+    if (few_large && share > 200) return; /* n^2 terms */
     MUST(cudaGetDevice(&device));
     MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
     for (int k = 0; k < (share > 4 && !few_large ? 1 : 4); k++) {
