@@ -115,10 +115,10 @@
    >>limits
 
    n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the square's side. Bodies that crowd into one
-   such cell are summed pair by pair. Points of
-   nbody_fields_at farther away than 1e18 units count as at that distance (and a float force of 1/d^2 is 0 from 1e12 on). Pairs nearer than 5e-13 (float; 5e-103 double) of the largest of coordinates, square and softening are softened to that;
-   bodies at one and the same point do not act on each other. NaN and infinite numbers are refused with the index of the first, so are negative
-   masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
+   such cell are summed pair by pair. Points of nbody_fields_at farther away than 1e18 units count as at that distance, and a float force
+   of 1/d^2 is 0 from 1e12 on. Pairs nearer than 5e-13 (float; 5e-103 double) of the largest of coordinates, square and softening are
+   softened to that; bodies at one and the same point do not act on each other. NaN and infinite numbers are refused with the index of
+   the first, so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
 
    >>not here
 
@@ -450,7 +450,8 @@ NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbo
 NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                            const nbody_real *mass, int32_t n, nbody_real *acc);
 
-/* The same, with the potential [n] at each body, without its own; either output may be NULL. Costs a third more with potentials. */
+/* The same, with the potential [n] at each body, without its own; either output may be NULL. Potentials cost about as much again, and
+   more where they are logarithms (NBODY_INVERSE). */
 NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                     const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential);
 
@@ -661,7 +662,7 @@ NBODY_FN double nbody_i_log(double u)
 
    The thesis saw the length of its forces go wrong as n grew (Kalms section 7.3): a float sum of n terms loses about log2(n) / 2 bits, and
    more in an unlucky order. Here a plain sum takes 64 terms at most, and what each addition of such a part to the whole rounds away is
-   kept in a second number (Knuth's two-sum, exact): the error stays that of 64 terms, for 1 % of the time.
+   kept in a second number (Knuth's two-sum, exact): the error stays that of 64 terms, for a dozen operations more.
    ------------------------------------------------------------------------------------------------ */
 
 enum { NBODY_I_X, NBODY_I_Y, NBODY_I_POTENTIAL, NBODY_I_PARTS };

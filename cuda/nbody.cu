@@ -102,7 +102,8 @@ int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
     return all < bound ? all : bound > 0 ? bound : 1;
 }
 
-/* Room for cells: as many as there can be, but no more than 8 for every full leaf (random and clustered bodies: 3 to 5). */
+/* Room for cells: as many as there can be, but no more than 8 for every full leaf. Where that is too few, nbody_cuda_check tells how
+   many there would be. */
 int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
 {
     int64_t cells = 0;
