@@ -35,13 +35,13 @@ under_valgrind() {
     run "$name.valgrind" valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
 }
 
-# part PROGRAM: of test_ugrid's big products one k-th, and which: a half of the cases, a half of the others, and so on.
+# part PROGRAM: of test_ugrid's big products one k-th, and which.
 part() {
     case $1 in
-    *.double-sanitized) echo UGRID_TEST_SHARE=48 UGRID_TEST_LOT=7 ;;
-    *.sanitized) echo UGRID_TEST_SHARE=16 UGRID_TEST_LOT=3 ;;
-    *.double) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=1 ;;
-    *) echo UGRID_TEST_SHARE=2 UGRID_TEST_LOT=0 ;;
+    *.double-sanitized) echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7 ;;
+    *.sanitized) echo UGRID_TEST_SHARE=32 UGRID_TEST_LOT=3 ;;
+    *.double) echo UGRID_TEST_SHARE=8 UGRID_TEST_LOT=1 ;;
+    *) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=0 ;;
     esac
 }
 

@@ -40,6 +40,7 @@ typedef nbody_real real;
 static int failures, checks, n_max, share;
 static bool heavy;              /* the emulator interleaves blocks: little work */
 static bool few_large;          /* on the emulator: hardly any large tables */
+static int thin = 1;            /* on the emulator: so many times fewer cases */
 static std::string context;     /* which case is being tested */
 
 static void failed(int line, const char *what)
@@ -131,8 +132,8 @@ static void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... 
 /* A number that follows from k alone, without a pattern that could fall together with one of the cases. */
 static uint32_t scattered(uint64_t k) { return (uint32_t)((k + 1) * 0x9E3779B97F4A7C15u >> 33); }
 
-/* One of `every` cases; and one of `most` however large --share is. */
-static bool chosen(size_t k, int every, int most) { return scattered(k) % (uint32_t)std::max(std::min(every, most), 1) == 0; }
+/* One of `every` cases; and one of `most` however large --share is, where nothing is thinned out. */
+static bool chosen(size_t k, int every, int most) { return scattered(k) % (uint32_t)std::max(std::min(every, most * thin), 1) == 0; }
 
 template <class T> static bool same_bits(const T *a, const T *b, size_t count)
 {
@@ -982,7 +983,7 @@ static void test_truth()
         int const size = k / SETTINGS;
         Setting const &s = settings[k % SETTINGS];
         Case c = {};
-        if (share > 400 && k % 6) continue; /* the emulator's slow modes */
+        if (few_large && k % (share > 400 ? 6 : 2)) continue; /* the emulator is slow */
         if (few_large && (size > 0 || (heavy && k % 3) || (is_large(s) && (heavy || s.order > 8)))) continue;
         if (size == 3 && (share > 1 || s.method == NBODY_DIRECT)) continue;
         c.setting = k % SETTINGS;
@@ -2135,6 +2136,7 @@ int main(int argc, char **argv)
 #ifdef CUDA_EMU
     heavy = emu_options()->blocks > 1; /* blocks take turns: all shared memory is copied at each */
     few_large = true;
+    thin = heavy || small ? 4 : 2;
     n_max = heavy ? 80 : small ? 100 : 260;
     share = heavy ? 700 : small ? 450 : 120;
 #else
