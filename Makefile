@@ -8,9 +8,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-cuda cuda deps clean consumers \
-        test-serial test-examples test-readme test-vendor test-emu test-cuda \
-        deps-demo deps-pick deps-test always
+.PHONY: help demo test bench bench-cuda figures figures-programs cuda deps clean consumers \
+        test-serial test-examples test-readme test-vendor test-emu test-cuda test-figures \
+        deps-demo deps-pick deps-test deps-figures always
 
 export JOBS ?= 2
 CFLAGS ?= -O2
@@ -32,10 +32,12 @@ help:
 	@echo 'make test         all tests; GPU tests too where there is a GPU'
 	@echo 'make bench        measure the serial part'
 	@echo 'make bench-cuda   measure the CUDA part (needs a GPU)'
+	@echo 'make figures      measure what the sources plotted, and draw it into build/figures; the GPU part where there is a GPU.'
+	@echo '                  DATA=folder: draw what was measured elsewhere (there: sh run.sh figures); RESULTS=folder: draw into it'
 	@echo 'make cuda         build GPU tests, benchmarks and examples into build/cuda,'
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
-	@echo 'make test-serial test-examples test-readme test-vendor test-emu test-cuda consumers'
+	@echo 'make test-serial test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
 	@echo '                  the parts of make test'
 	@echo 'make clean        remove build/'
 
@@ -49,6 +51,8 @@ deps-pick:
 	@tests/deps.sh pick
 deps-test:
 	@tests/deps.sh test
+deps-figures:
+	@tests/deps.sh figures
 
 # ---- examples: examples/NAME.c becomes build/NAME -----------------------------------------------
 
@@ -170,15 +174,24 @@ $(CUDA_DIR)/arch: always
 	@mkdir -p $(CUDA_DIR)
 	@echo '$(NVCC) $(CUDA_ARCH) $(NVCCFLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_ARCH) $(NVCCFLAGS)' >$@
 
+BENCHES := $(patsubst tests/bench/%.c,build/bench/%,$(wildcard tests/bench/bench_*.c))
+
 ifeq ($(NVCC),)
-cuda:
-	@echo 'make cuda: no nvcc found (PATH, /usr/local/cuda*/bin, or set NVCC=...): install the CUDA toolkit'; false
+cuda figures-programs:
+	@echo 'make $@: no nvcc found (PATH, /usr/local/cuda*/bin, or set NVCC=...): install the CUDA toolkit'; false
 test-cuda:
 	@echo 'skipped  the CUDA parts: no nvcc'
 	@echo '0 passed, 0 failed, 1 skipped'
 else
-cuda: $(CUDA_PROGRAMS)
+# What `sh run.sh figures` needs: less than all. Serial programs go along.
+FIGURE_PROGRAMS := $(addprefix $(CUDA_DIR)/,bench_ugrid bench_lbvh bench_nlist bench_nbody dam_break drum)
+figures-programs: $(FIGURE_PROGRAMS) $(BENCHES) build/dam_break
+	@mkdir -p $(CUDA_DIR)/cpu
 	@cp tests/cuda/run.sh $(CUDA_DIR)/
+	@cp tests/bench/figures/measure.sh $(CUDA_DIR)/figures.sh
+	@cp $(BENCHES) build/dam_break $(CUDA_DIR)/cpu/
+	@tests/cuda/carry_libraries.sh $(CUDA_DIR) $(FIGURE_PROGRAMS)
+cuda: $(CUDA_PROGRAMS) figures-programs
 	@tests/cuda/carry_libraries.sh $(CUDA_DIR) $(CUDA_PROGRAMS)
 	@echo 'built for -arch=$(CUDA_ARCH) in $(CUDA_DIR): copy the folder to a machine with a GPU, there: sh run.sh'
 ifneq ($(GPU),)
@@ -211,8 +224,6 @@ endif
 
 # ---- measurements -------------------------------------------------------------------------------
 
-BENCHES := $(patsubst tests/bench/%.c,build/bench/%,$(wildcard tests/bench/bench_*.c))
-
 $(BENCHES): build/bench/%: tests/bench/%.c $(SOURCES) | deps-demo
 	@mkdir -p build/bench
 	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $< -o $@ -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) -lm
@@ -226,6 +237,28 @@ ifneq ($(GPU),)
 else
 	@echo 'No GPU here: copy $(CUDA_DIR) to a machine with one, there: sh run.sh bench'
 endif
+
+# The sources' figures: measured here, or taken from DATA, and drawn into RESULTS.
+RESULTS ?= build/figures
+FIGURES := tests/bench/figures
+ifdef DATA
+figures: deps-figures
+	@$(FIGURES)/draw.sh '$(DATA)' '$(RESULTS)'
+else ifneq ($(GPU),)
+figures: deps-figures figures-programs
+	@sh $(CUDA_DIR)/run.sh figures
+	@$(FIGURES)/draw.sh $(CUDA_DIR)/figures '$(RESULTS)'
+else
+figures: deps-figures $(BENCHES) build/dam_break
+	@echo 'no GPU here: the serial subset, a few minutes (make cuda builds the rest, to be run where there is one)'
+	@cp build/dam_break build/bench/
+	@$(FIGURES)/measure.sh --gpu none --cpu build/bench --out build/figures/data
+	@$(FIGURES)/draw.sh build/figures/data '$(RESULTS)'
+endif
+
+# Can the figures still be measured and drawn? And can that check fail?
+test-figures: deps-test $(BENCHES)
+	@status=0; $(FIGURES)/test_figures.sh --self-check || status=1; $(FIGURES)/test_figures.sh || status=1; exit $$status
 
 clean:
 	rm -rf build

@@ -60,7 +60,8 @@
    Memory   Only ugrid_build, ugrid_reserve and ugrid_validate (and ugrid_cuda_... as told there) allocate, by desc.allocator.
             Memory grows and is kept; after ugrid_reserve(n), builds up to n allocate nothing. Searches need about 50 KB of
             stack (80 KB for double). Bytes for n particles and c cells, float, LOOSE:
-               COUNT 24 n + 4 c      SORT 36 n + 4 c     (records 16, order 4, work 4 or 16; no_records: 16 less; inverse: 4 more)
+               COUNT 24 n + 4 c      SORT 36 n + 4 c     (records 16, order 4, work 4 or 16; no_records: 16 less; inverse: 4 more;
+                                                         CUDA: COUNT works in 16, or 8 without records)
                LIST 4 n + 4 c        LIST_PACKED 16 n + 4 c        FIXED 4 c + 4 c slots        TIGHT: entries are 8 n (2D: 4 n)
    Threads  No global state. Any number of threads may search one grid; one at a time may build it.
    Errors   Every function that can fail returns a ugrid_result; ugrid_result_text names the field to change. Nothing is printed,
@@ -327,6 +328,8 @@ typedef struct ugrid_desc {
     int32_t slots;                   /* UGRID_FIXED: places per cell (default: 32) */
     ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
     int32_t no_records;              /* SORT, COUNT: 1 = ids only, positions are not copied in cell order (default: 0) */
+    int32_t coherent;                /* CUDA, COUNT: 1 = pos is nearly in cell order, as after ugrid_cuda_gather and a few steps: one round of
+                                        counting is faster then than two, from 2 million particles on (default: 0; both are right) */
     int32_t inverse;                 /* SORT, COUNT: 1 = grid.inverse, the place of each particle, is filled (default: 0) */
     int32_t deterministic;           /* CUDA: 1 = every array as the serial build makes it, in every bit (default: 0;
                                         the serial build always is; on the GPU UGRID_SORT always is) */
@@ -500,7 +503,7 @@ typedef struct ugrid_cuda_facts {
     int32_t needed_slots;   /* FIXED: entries in the fullest cell, where it has more than desc.slots; only those are stored */
 } ugrid_cuda_facts;
 
-enum { UGRID_CUDA_SCRATCH = 6 };
+enum { UGRID_CUDA_SCRATCH = 7 };
 
 typedef struct ugrid_cuda {
     ugrid_device device;        /* give this to your kernels */
@@ -1491,22 +1494,34 @@ __global__ void __launch_bounds__(128) ugrid_i_sum_kernel(__grid_constant__ cons
     sums[places ? place : ugrid_id(&device.grid, place)] = sum;
 }
 
-/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
+/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. `shared`: bytes of dynamic
+   shared memory. */
 template <class... Parameters, class... Arguments>
-static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
-                                   Arguments... arguments)
+static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, size_t shared,
+                                          void (*kernel)(Parameters...), Arguments... arguments)
 {
+    size_t const declared = 48 * 1024; /* more has to be asked for */
     cudaLaunchConfig_t config = {};
+    cudaError_t error = cudaSuccess;
     gpu->stream = stream;
     if (threads <= 0) return UGRID_OK;
     config.gridDim = dim3((unsigned)((threads + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
+    config.dynamicSmemBytes = shared;
     config.stream = stream;
-    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (shared > declared) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     if (error == cudaSuccess) return UGRID_OK;
     gpu->device.grid.cuda_error = (int32_t)error;
     (void)cudaGetLastError(); /* it has been told; the next call begins without it */
     return UGRID_CUDA_ERROR;
+}
+
+template <class... Parameters, class... Arguments>
+static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
+                                   Arguments... arguments)
+{
+    return ugrid_i_launch_shared(gpu, stream, threads, block, 0, kernel, arguments...);
 }
 
 /* Runs f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle (UGRID_HALF: each pair once). */
@@ -2029,17 +2044,23 @@ static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
     return count[cells] = sum;
 }
 
-/* The record of a particle: its position, moved into the box on periodic axes, and one number. */
-UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link)
+/* A position, moved into the box on periodic axes, and one number. */
+UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3], int32_t link)
 {
     ugrid_record record;
-    ugrid_real p[3];
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
-    record.x[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
-    record.x[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
-    record.x[2] = ugrid_i_wrap(&grid->axis[2], p[2]);
+    record.x[0] = ugrid_i_wrap(&axis[0], p[0]);
+    record.x[1] = ugrid_i_wrap(&axis[1], p[1]);
+    record.x[2] = ugrid_i_wrap(&axis[2], p[2]);
     record.link = link;
     return record;
+}
+
+/* The record of a particle. */
+UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
+    return ugrid_i_record_at(grid->axis, p, link);
 }
 
 /* SORT and COUNT: what lies at place k. The order is read off the records afterwards: one scattered store less. */

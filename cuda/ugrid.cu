@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -21,7 +22,7 @@ __device__ __forceinline__ int32_t ugrid_i_thread() { return (int32_t)(blockIdx.
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
-enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_I_HIT_BITS, UGRID_I_TEMP };
+enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_I_HIT_BITS, UGRID_I_TEMP, UGRID_I_PARTS };
 
 /* The most strips of one search that keep their hits as bits, and the longest such strip (>>hits). */
 constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
@@ -105,8 +106,12 @@ ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
     return UGRID_OK;
 }
 
-/* The facts lie behind the array by cell, so that one memset clears both. */
+/* The facts lie behind the array by cell, so that one memset clears both; behind them the counters of >>parts. */
 size_t ugrid_i_facts_at(const ugrid *grid) { return ((size_t)grid->cell_count + 2) / 2 * 2 * sizeof(int32_t); }
+
+/* COUNT works with a number and a rank for each entry, or with each particle's record or tag; the larger of both, since a later build
+   may have fewer particles. */
+void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS], size_t scratch[UGRID_CUDA_SCRATCH]);
 
 ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_BLOCKS], size_t scratch[UGRID_CUDA_SCRATCH])
 {
@@ -119,8 +124,8 @@ ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_B
     bytes[UGRID_I_WORK_A] = bytes[UGRID_I_WORK_B] = 0;
     if (sorts && !ordered) bytes[UGRID_I_ORDER] = entries; /* sorted entries, before they become slots or lists */
     memset(scratch, 0, UGRID_CUDA_SCRATCH * sizeof *scratch);
-    if (sorts || ordered) scratch[UGRID_I_KEYS_A] = scratch[UGRID_I_KEYS_B] = entries; /* COUNT: numbers and ranks */
-    if (sorts) scratch[UGRID_I_ENTRIES_B] = entries;
+    if (sorts) scratch[UGRID_I_KEYS_A] = scratch[UGRID_I_KEYS_B] = scratch[UGRID_I_ENTRIES_B] = entries;
+    else if (ordered) ugrid_i_count_sizes(grid, n, bytes, scratch);
     if (sorts && grid->desc.method == UGRID_FIXED) scratch[UGRID_I_STARTS] = ((size_t)grid->cell_count + 1) * sizeof(int32_t);
     return ugrid_i_temp_bytes(gpu, n, &scratch[UGRID_I_TEMP]);
 }
@@ -267,6 +272,18 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
     return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
 }
 
+/* The sum of x over the lower lanes of the warp. */
+__device__ int32_t ugrid_i_warp_prefix(int32_t x)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t sum = x;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
+        if (lane >= distance) sum += lower;
+    }
+    return sum - x;
+}
+
 /* counter[number]++ for each thread of a warp; returns what was there before, as if the threads came one after another.
    Neighbouring threads with the same number (particles kept in cell order have many) make one atomic together (Blog):
 
@@ -329,14 +346,14 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
 }
 
 /* COUNT (Barbieri section 1): count, prefix sum, scatter. The last counter, of what is in no cell, becomes the end of the last cell. */
-ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
+ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     int32_t *const numbers = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A);
-    int32_t *const ranks = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_B);
     int64_t const entries = (int64_t)grid->n * grid->spans;
+    int32_t *const ranks = numbers + entries;
     size_t temp = gpu->scratch[UGRID_I_TEMP].bytes;
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, gpu->block[UGRID_I_START].bytes, stream))) return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, ugrid_i_facts_at(grid) + sizeof *gpu->d_facts, stream))) return UGRID_CUDA_ERROR;
     ugrid_result result =
         ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
     if (result != UGRID_OK) return result;
@@ -346,6 +363,489 @@ ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
     result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
     return result == UGRID_OK ? ugrid_i_cuda_reorder(gpu, stream) : result;
 }
+
+/* ------------------------------------------------------------------------------------------------
+   >>parts: COUNT in two rounds, for many particles.
+
+   One round sends every particle to a random place, and memory moves sectors of 32 bytes for it. Two rounds stay within what a
+   block holds in shared memory:
+
+       cells   0 1 2 3 4 5 6 7 8 9 ...        as numbered
+       bins    [  0  ][  1  ][  2  ] ...      the same number of cells each
+       parts   [     0      ][  1  ] ...      bins whose particles fit into the shared memory of a block
+
+   1. Particles are counted by bin. 2. A prefix sum makes parts of the bins. 3. Tiles of particles are ordered by part in shared
+   memory, so that those of one part leave side by side. 4. A block per part orders it by cell, writes it out, and its cells' starts.
+   ------------------------------------------------------------------------------------------------ */
+
+/* What travels to the parts instead of a record where the grid keeps none. */
+struct alignas(8) ugrid_i_tag {
+    int32_t number, id;
+};
+
+/* A part begins at this place, and with this cell. One more closes the last. */
+struct ugrid_i_part {
+    int32_t place, cell;
+};
+
+constexpr int ugrid_i_bins_block = 512, ugrid_i_parts_block = 1024, ugrid_i_order_block = 1024; /* threads of steps 1, 2 and 4 */
+constexpr int ugrid_i_parts_least = 16384;                          /* particles */
+constexpr int ugrid_i_bins_max = 8192, ugrid_i_parts_max = 4096;
+constexpr int ugrid_i_part_cells = 4096, ugrid_i_bin_cells = 512;   /* cells: at most in a part, in a bin */
+constexpr int ugrid_i_cells_target = ugrid_i_part_cells - ugrid_i_bin_cells - 64;
+
+/* Particles that a block orders in shared memory: 80 KB of them. */
+template <class Item> constexpr int ugrid_i_part_items = 80 * 1024 / (int)sizeof(Item);
+
+/* Step 3: particles that a block sends to the parts at a time, 8 a thread. Large tiles need 180 KB of shared memory. */
+template <class Item> constexpr int ugrid_i_small_tile = sizeof(Item) > 16 ? 2048 : 4096;
+template <class Item> constexpr int ugrid_i_large_tile = 2 * ugrid_i_small_tile<Item>;
+constexpr int ugrid_i_tile_turns = 8, ugrid_i_large_tiles_least = 4; /* so many large tiles for each processor, or small ones */
+
+/* The cells of a grid in bins, and what is known of its parts. Lives in scratch memory, but for the numbers. */
+struct ugrid_i_parts {
+    int32_t bins, room;     /* bins; parts there may be */
+    uint32_t scale;         /* bin of a cell = its number * scale >> 32 */
+    double bin_width;       /* 2^32 / scale */
+    double target;          /* particles of a part, about */
+    bool large_tiles;
+    int32_t *count;         /* [bins] particles of each */
+    int32_t *parts;         /* [1] how many there are */
+    uint16_t *part_of;      /* [bins] */
+    int32_t *cursor;        /* [room] where the next particle of each part goes */
+    ugrid_i_part *part;     /* [room + 1] */
+};
+
+__device__ int32_t ugrid_i_bin_of(const ugrid_i_parts &parts, int32_t number) { return (int32_t)__umulhi((uint32_t)number, parts.scale); }
+
+/* The first cell of a bin: the smallest number that is in it. */
+__device__ int32_t ugrid_i_first_of_bin(const ugrid_i_parts &parts, int32_t bin)
+{
+    int32_t number = (int32_t)(bin * parts.bin_width); /* right but for rounding */
+    while (ugrid_i_bin_of(parts, number) < bin) number++;
+    while (number > 0 && ugrid_i_bin_of(parts, number - 1) >= bin) number--;
+    return number;
+}
+
+/* The number of the cell of a point; cell_count where it is in none. */
+__device__ int32_t ugrid_i_number_at(const ugrid &grid, const ugrid_real p[3])
+{
+    return ugrid_i_point_finite(p) ? ugrid_cell_at(&grid, p) : grid.cell_count;
+}
+
+__device__ int32_t ugrid_i_item_number(const ugrid &grid, const ugrid_record &item) { return ugrid_i_number_at(grid, item.x); }
+__device__ int32_t ugrid_i_item_number(const ugrid &, const ugrid_i_tag &item) { return item.number; }
+
+/* What the particle at p travels as. */
+__device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3], int32_t id, ugrid_record *item)
+{
+    *item = ugrid_i_record_at(grid.axis, p, id);
+}
+__device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3], int32_t id, ugrid_i_tag *item)
+{
+    *item = {ugrid_i_number_at(grid, p), id};
+}
+
+/* Dynamic shared memory: blocks here take more than the 48 KB that may be declared. */
+__device__ __forceinline__ char *ugrid_i_shared()
+{
+#ifdef CUDA_EMU
+    return (char *)emu_dynamic_shared();
+#else
+    extern __shared__ __align__(16) char ugrid_i_shared_bytes[];
+    return ugrid_i_shared_bytes;
+#endif
+}
+
+/* The sum of x over the threads of a block before this one, and over all. `warp_sums`: an int of shared memory for each warp and one more. */
+__device__ int32_t ugrid_i_block_prefix(int32_t x, int32_t *warp_sums, int32_t *all)
+{
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32), warps = (int)(blockDim.x / 32);
+    int32_t const before = ugrid_i_warp_prefix(x);
+    if (lane == 31) warp_sums[warp] = before + x;
+    __syncthreads();
+    if (warp == 0) {
+        int32_t const sum = lane < warps ? warp_sums[lane] : 0, first = ugrid_i_warp_prefix(sum);
+        __syncwarp();
+        if (lane < warps) warp_sums[lane] = first;
+        if (lane == 31) warp_sums[warps] = first + sum;
+    }
+    __syncthreads();
+    int32_t const prefix = warp_sums[warp] + before;
+    *all = warp_sums[warps];
+    __syncthreads();
+    return prefix;
+}
+
+/* counters[0 .. m-1] become the sums of those before each: every thread takes a run of them. */
+__device__ void ugrid_i_block_scan(int32_t *counters, int32_t m, int32_t *warp_sums)
+{
+    int32_t const run = (m + (int32_t)blockDim.x - 1) / (int32_t)blockDim.x;
+    int32_t const from = (int32_t)threadIdx.x * run, to = from + run < m ? from + run : m;
+    int32_t sum = 0, all;
+    for (int32_t k = from; k < to; k++) sum += counters[k];
+    int32_t before = ugrid_i_block_prefix(sum, warp_sums, &all);
+    for (int32_t k = from; k < to; k++) {
+        int32_t const count = counters[k];
+        counters[k] = before;
+        before += count;
+    }
+    __syncthreads();
+}
+
+/* How many particles a thread loads before it uses the first: memory is far away. */
+constexpr int ugrid_i_batch = 4;
+
+/* 1. Blocks count in shared memory and add up at the end. Here bad particles are reported. */
+__global__ void __launch_bounds__(ugrid_i_bins_block)
+    ugrid_i_bins_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, ugrid_cuda_facts *facts)
+{
+    const ugrid &grid = device.grid;
+    int32_t *const count = reinterpret_cast<int32_t *>(ugrid_i_shared());
+    int64_t const threads = (int64_t)gridDim.x * ugrid_i_bins_block;
+    for (int32_t b = (int32_t)threadIdx.x; b < parts.bins; b += ugrid_i_bins_block) count[b] = 0;
+    __syncthreads();
+    for (int64_t first = ugrid_i_thread(); first < grid.n; first += ugrid_i_batch * threads) {
+        ugrid_real p[ugrid_i_batch][3];
+#pragma unroll
+        for (int t = 0; t < ugrid_i_batch; t++) {
+            int64_t const i = first + t * threads;
+            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, (int32_t)(i < grid.n ? i : grid.n - 1), p[t]);
+        }
+#pragma unroll
+        for (int t = 0; t < ugrid_i_batch; t++) {
+            if (first + t * threads >= grid.n) continue;
+            int32_t const number = ugrid_i_number_at(grid, p[t]);
+            if (number == grid.cell_count) ugrid_i_report_bad(facts, (int32_t)(first + t * threads));
+            atomicAdd(&count[ugrid_i_bin_of(parts, number)], 1);
+        }
+    }
+    __syncthreads();
+    for (int32_t b = (int32_t)threadIdx.x; b < parts.bins; b += ugrid_i_bins_block) /* neighbours in one sector */
+        if (count[b]) atomicAdd(&parts.count[b], count[b]);
+}
+
+/* A bin with so many particles and cells before it belongs to the part with this number, or to the next that exists: a part has no more
+   than its target but for its last bin. Rounding is monotone, and so is this. */
+__device__ int32_t ugrid_i_part_number(const ugrid_i_parts &parts, int32_t particles, int32_t cells)
+{
+    return (int32_t)(particles / parts.target + cells * (1.0 / ugrid_i_cells_target));
+}
+
+/* 2. One block; every thread takes a run of bins. */
+constexpr int ugrid_i_bin_run = ugrid_i_bins_max / ugrid_i_parts_block;
+
+__global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugrid_i_parts parts, int32_t n, int32_t cell_count)
+{
+    __shared__ int32_t warp_sums[ugrid_i_parts_block / 32 + 1];
+    int32_t const run = (parts.bins + ugrid_i_parts_block - 1) / ugrid_i_parts_block, from = (int32_t)threadIdx.x * run;
+    int32_t count[ugrid_i_bin_run], first[ugrid_i_bin_run], sum = 0, all, heads = 0;
+    bool head[ugrid_i_bin_run];
+#pragma unroll
+    for (int k = 0; k < ugrid_i_bin_run; k++) {
+        bool const mine = k < run && from + k < parts.bins;
+        count[k] = mine ? parts.count[from + k] : 0;
+        first[k] = mine ? ugrid_i_first_of_bin(parts, from + k) : 0;
+        sum += count[k];
+    }
+    int32_t const above = from > 0 && from < parts.bins ? parts.count[from - 1] : 0;
+    int32_t const place = ugrid_i_block_prefix(sum, warp_sums, &all);
+    int32_t last = from > 0 && from < parts.bins ? ugrid_i_part_number(parts, place - above, ugrid_i_first_of_bin(parts, from - 1)) : -1;
+    int32_t before = place;
+#pragma unroll
+    for (int k = 0; k < ugrid_i_bin_run; k++) { /* which bins begin a part? */
+        int32_t const number = ugrid_i_part_number(parts, before, first[k]);
+        head[k] = k < run && from + k < parts.bins && number != last;
+        heads += head[k];
+        last = number;
+        before += count[k];
+    }
+    int32_t part = ugrid_i_block_prefix(heads, warp_sums, &all) - 1;
+    before = place;
+#pragma unroll
+    for (int k = 0; k < ugrid_i_bin_run; k++) {
+        if (k >= run || from + k >= parts.bins) continue;
+        if (head[k]) {
+            part++;
+            parts.part[part] = {before, first[k]};
+            parts.cursor[part] = before;
+        }
+        parts.part_of[from + k] = (uint16_t)part;
+        before += count[k];
+    }
+    if (threadIdx.x > 0) return;
+    parts.part[all] = {n, cell_count + 1}; /* those that are in no cell are counted to one more */
+    *parts.parts = all;
+}
+
+/* The shared memory of a block that partitions. */
+template <class Item, int Tile> struct ugrid_i_tile {
+    Item item[Tile];                            /* ordered by part */
+    uint16_t part[Tile];                        /* of each */
+    int32_t first[ugrid_i_parts_max + 1];       /* of each part: how many, then where they begin in the tile */
+    int32_t shift[ugrid_i_parts_max];           /* of each part: from a place in the tile to one in the array */
+    int32_t warp_sums[Tile / ugrid_i_tile_turns / 32 + 1];
+};
+
+/* The positions of a thread's particles of a tile; beyond the end the last one again. */
+__device__ __forceinline__ void ugrid_i_load_tile(const ugrid &grid, int64_t begin, ugrid_real p[ugrid_i_tile_turns][3])
+{
+#pragma unroll
+    for (int t = 0; t < ugrid_i_tile_turns; t++) {
+        int64_t const i = begin + t * (int32_t)blockDim.x + (int32_t)threadIdx.x;
+        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, (int32_t)(i < grid.n ? i : grid.n - 1), p[t]);
+    }
+}
+
+/* 3. */
+template <class Item, int Tile>
+__global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
+    ugrid_i_partition_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, Item *parted)
+{
+    constexpr int turns = ugrid_i_tile_turns, block = Tile / turns;
+    const ugrid &grid = device.grid;
+    ugrid_i_tile<Item, Tile> &tile = *reinterpret_cast<ugrid_i_tile<Item, Tile> *>(ugrid_i_shared());
+    int32_t const count = *parts.parts, thread = (int32_t)threadIdx.x;
+    int64_t const step = (int64_t)gridDim.x * Tile;
+    ugrid_real p[turns][3];
+    int64_t begin = (int64_t)blockIdx.x * Tile;
+    if (begin < grid.n) ugrid_i_load_tile(grid, begin, p);
+    for (; begin < grid.n; begin += step) {
+        int32_t const size = grid.n - begin < Tile ? (int32_t)(grid.n - begin) : Tile;
+        int32_t part[turns], rank[turns];
+        for (int32_t q = thread; q <= count; q += block) tile.first[q] = 0;
+        __syncthreads();
+#pragma unroll
+        for (int t = 0; t < turns; t++) part[t] = parts.part_of[ugrid_i_bin_of(parts, ugrid_i_number_at(grid, p[t]))];
+#pragma unroll
+        for (int t = 0; t < turns; t++) { /* count by part; the counter's value is the rank */
+            if (t * block + thread >= size) part[t] = -1;
+            rank[t] = ugrid_i_count_run(tile.first, part[t], part[t] >= 0);
+        }
+        __syncthreads();
+        ugrid_i_block_scan(tile.first, count + 1, tile.warp_sums);
+#pragma unroll 4
+        for (int32_t q = thread; q < count; q += block) /* reserve room in each part */
+            tile.shift[q] = atomicAdd(&parts.cursor[q], tile.first[q + 1] - tile.first[q]) - tile.first[q];
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            if (part[t] < 0) continue;
+            int32_t const k = tile.first[part[t]] + rank[t];
+            ugrid_i_make_item(grid, p[t], (int32_t)(begin + t * block + thread), &tile.item[k]);
+            tile.part[k] = (uint16_t)part[t];
+        }
+        if (begin + step < grid.n) ugrid_i_load_tile(grid, begin + step, p); /* they arrive while these leave */
+        __syncthreads();
+        for (int32_t k = thread; k < size; k += block) parted[tile.shift[tile.part[k]] + k] = tile.item[k];
+        __syncthreads();
+    }
+}
+
+/* The shared memory of a block that orders a part. */
+template <class Item> struct ugrid_i_order_part {
+    Item item[ugrid_i_part_items<Item>];
+    uint16_t from[ugrid_i_part_items<Item>];    /* by place in the part: which item */
+    int32_t first[ugrid_i_part_cells];          /* of each cell: how many, then where they begin in the part */
+    int32_t warp_sums[ugrid_i_order_block / 32 + 1];
+};
+
+/* What lies at place k. */
+__device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_record &item)
+{
+    grid.record[k] = item;
+    grid.order[k] = item.link;
+    if (grid.inverse) grid.inverse[item.link] = k;
+}
+__device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_i_tag &item)
+{
+    grid.order[k] = item.id;
+    if (grid.inverse) grid.inverse[item.id] = k;
+}
+
+/* Counters of a part become where cells begin; so do the grid's. */
+template <class Item>
+__device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> &own, const ugrid_i_part &part, int32_t cells)
+{
+    ugrid_i_block_scan(own.first, cells, own.warp_sums);
+    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) grid.start[part.cell + c] = part.place + own.first[c];
+}
+
+/* A part that fits: everything happens in shared memory. */
+template <class Item>
+__device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
+                                     int32_t size, int32_t cells)
+{
+    constexpr int turns = (ugrid_i_part_items<Item> + ugrid_i_order_block - 1) / ugrid_i_order_block;
+    int32_t const thread = (int32_t)threadIdx.x;
+    int32_t cell[turns], rank[turns];
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        int32_t const k = t * ugrid_i_order_block + thread;
+        if (k < ugrid_i_part_items<Item>) own.item[k] = item[k < size ? k : size - 1];
+    }
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        int32_t const k = t * ugrid_i_order_block + thread;
+        cell[t] = k < size ? ugrid_i_item_number(grid, own.item[k]) - part.cell : -1;
+        rank[t] = ugrid_i_count_run(own.first, cell[t], cell[t] >= 0);
+    }
+    __syncthreads();
+    ugrid_i_start_cells(grid, own, part, cells);
+#pragma unroll
+    for (int t = 0; t < turns; t++)
+        if (cell[t] >= 0) own.from[own.first[cell[t]] + rank[t]] = (uint16_t)(t * ugrid_i_order_block + thread);
+    __syncthreads();
+    for (int32_t k = thread; k < size; k += ugrid_i_order_block) ugrid_i_put_item(grid, part.place + k, own.item[own.from[k]]);
+}
+
+/* A part whose last bin is too crowded for that: twice through memory. */
+template <class Item>
+__device__ void ugrid_i_order_outside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
+                                      int32_t size, int32_t cells)
+{
+    for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* whole warps */
+        int32_t const k = first + (int32_t)threadIdx.x, cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
+        ugrid_i_count_run(own.first, cell, cell >= 0);
+    }
+    __syncthreads();
+    ugrid_i_start_cells(grid, own, part, cells);
+    __syncthreads();
+    for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* where cells begin is where their next goes */
+        int32_t const k = first + (int32_t)threadIdx.x, cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
+        int32_t const at = ugrid_i_count_run(own.first, cell, cell >= 0);
+        if (cell >= 0) ugrid_i_put_item(grid, part.place + at, item[k]);
+    }
+}
+
+/* 4. */
+template <class Item>
+__global__ void __launch_bounds__(ugrid_i_order_block, 2)
+    ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, const Item *parted)
+{
+    ugrid_i_order_part<Item> &own = *reinterpret_cast<ugrid_i_order_part<Item> *>(ugrid_i_shared());
+    if ((int32_t)blockIdx.x >= *parts.parts) return;
+    ugrid_i_part const part = parts.part[blockIdx.x], next = parts.part[blockIdx.x + 1];
+    int32_t const size = next.place - part.place, cells = next.cell - part.cell;
+    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) own.first[c] = 0;
+    __syncthreads();
+    if (size == 0) ugrid_i_start_cells(device.grid, own, part, cells);
+    else if (size <= ugrid_i_part_items<Item>) ugrid_i_order_inside(device.grid, parted + part.place, own, part, size, cells);
+    else ugrid_i_order_outside(device.grid, parted + part.place, own, part, size, cells);
+}
+
+/* The smallest power of two that is not below x, within `least` and `most`. */
+int32_t ugrid_i_bins_for(int64_t x, int32_t least, int32_t most)
+{
+    int32_t bins = least;
+    while (bins < x && bins < most) bins *= 2;
+    return bins;
+}
+
+int ugrid_i_device_attribute(cudaDeviceAttr attribute)
+{
+    int device = 0, value = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) return 0;
+    return value;
+}
+
+/* Would n particles be counted in parts? bins = 0: no, in one round. */
+template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_t n)
+{
+    ugrid_i_parts parts = {}, one_round = {};
+    size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    int64_t const cells = (int64_t)grid->cell_count + 1;
+    if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
+    if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2) return one_round; /* as fast there */
+    if (shared < std::max(sizeof(ugrid_i_tile<Item, ugrid_i_small_tile<Item>>), sizeof(ugrid_i_order_part<Item>))) return one_round;
+    parts.bins = ugrid_i_bins_for(std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1), 64, ugrid_i_bins_max);
+    if (cells <= parts.bins || cells / parts.bins >= ugrid_i_bin_cells) return one_round;
+    parts.target = std::max(ugrid_i_part_items<Item> - 1.25 * n / parts.bins, 0.5 * ugrid_i_part_items<Item>);
+    parts.large_tiles = n / ugrid_i_large_tile<Item> >= ugrid_i_large_tiles_least * ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount) &&
+                        shared >= sizeof(ugrid_i_tile<Item, ugrid_i_large_tile<Item>>);
+    double const room = n / parts.target + (double)cells / ugrid_i_cells_target + 2;
+    if (room > ugrid_i_parts_max) return one_round;
+    parts.room = (int32_t)room;
+    parts.scale = (uint32_t)(((uint64_t)parts.bins << 32) / (uint64_t)cells);
+    parts.bin_width = 4294967296.0 / parts.scale;
+    return parts;
+}
+
+/* Bytes of the arrays of ugrid_i_parts that lie in scratch memory, for the largest plan. */
+constexpr size_t ugrid_i_parts_bytes =
+    (ugrid_i_parts_max + 1) * sizeof(ugrid_i_part) + (ugrid_i_parts_max + 1) * sizeof(int32_t) + ugrid_i_bins_max * sizeof(uint16_t);
+
+void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS], size_t scratch[UGRID_CUDA_SCRATCH])
+{
+    bool const parts = n >= ugrid_i_parts_least && !ugrid_i_tight(grid);
+    scratch[UGRID_I_KEYS_A] = (size_t)n * (size_t)grid->spans * 2 * sizeof(int32_t);
+    if (!parts) return;
+    if (!grid->desc.no_records) scratch[UGRID_I_KEYS_A] = (size_t)n * sizeof(ugrid_record);
+    scratch[UGRID_I_PARTS] = ugrid_i_parts_bytes;
+    bytes[UGRID_I_START] += ugrid_i_bins_max * sizeof(int32_t);
+}
+
+/* Puts the arrays of a plan into scratch memory; the counters lie behind the facts. */
+void ugrid_i_bind_parts(ugrid_cuda *gpu, ugrid_i_parts *parts)
+{
+    parts->count = reinterpret_cast<int32_t *>(gpu->d_facts + 1);
+    parts->part = ugrid_i_scratch<ugrid_i_part>(gpu, UGRID_I_PARTS);
+    parts->parts = reinterpret_cast<int32_t *>(parts->part + ugrid_i_parts_max + 1);
+    parts->cursor = parts->parts + 1;
+    parts->part_of = reinterpret_cast<uint16_t *>(parts->cursor + ugrid_i_parts_max);
+}
+
+/* Threads in as many blocks as run at once, `per` on each processor, but no more than n particles need at `items` a block. */
+int64_t ugrid_i_resident_threads(int64_t n, int items, int block, int per)
+{
+    int64_t const processors = std::max(ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount), 1);
+    return std::min((n + items - 1) / items, processors * per) * block;
+}
+
+template <class Item, int Tile> ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item *parted, cudaStream_t stream)
+{
+    int const block = Tile / ugrid_i_tile_turns, per = sizeof(ugrid_i_tile<Item, Tile>) > 110 * 1024 ? 1 : 2;
+    return ugrid_i_launch_shared(gpu, stream, ugrid_i_resident_threads(gpu->device.grid.n, Tile, block, per), block,
+                                 sizeof(ugrid_i_tile<Item, Tile>), ugrid_i_partition_kernel<Item, Tile>, gpu->device, parts, parted);
+}
+
+template <class Item> ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStream_t stream)
+{
+    const ugrid *grid = &gpu->device.grid;
+    Item *const parted = ugrid_i_scratch<Item>(gpu, UGRID_I_KEYS_A);
+    int const batches = 2 * ugrid_i_batch;
+    ugrid_i_bind_parts(gpu, &parts);
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts + parts.bins * sizeof(int32_t), stream)))
+        return UGRID_CUDA_ERROR;
+    ugrid_result result = ugrid_i_launch_shared(
+        gpu, stream, ugrid_i_resident_threads(grid->n, batches * ugrid_i_bins_block, ugrid_i_bins_block, 4), ugrid_i_bins_block,
+        parts.bins * sizeof(int32_t), ugrid_i_bins_kernel, gpu->device, parts, gpu->d_facts);
+    if (result == UGRID_OK)
+        result = ugrid_i_launch(gpu, stream, ugrid_i_parts_block, ugrid_i_parts_block, ugrid_i_parts_kernel, parts, grid->n, grid->cell_count);
+    if (result != UGRID_OK) return result;
+    result = parts.large_tiles ? ugrid_i_partition<Item, ugrid_i_large_tile<Item>>(gpu, parts, parted, stream)
+                               : ugrid_i_partition<Item, ugrid_i_small_tile<Item>>(gpu, parts, parted, stream);
+    if (result != UGRID_OK) return result;
+    return ugrid_i_launch_shared(gpu, stream, (int64_t)parts.room * ugrid_i_order_block, ugrid_i_order_block,
+                                 sizeof(ugrid_i_order_part<Item>), ugrid_i_order_kernel<Item>, gpu->device, parts, parted);
+}
+
+/* COUNT: in parts where that pays and the GPU has the shared memory, else in one round. */
+ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
+{
+    const ugrid *grid = &gpu->device.grid;
+    if (grid->record) {
+        ugrid_i_parts const parts = ugrid_i_plan_parts<ugrid_record>(grid, grid->n);
+        if (parts.bins > 0) return ugrid_i_build_parts<ugrid_record>(gpu, parts, stream);
+    } else if (!ugrid_i_tight(grid)) {
+        ugrid_i_parts const parts = ugrid_i_plan_parts<ugrid_i_tag>(grid, grid->n);
+        if (parts.bins > 0) return ugrid_i_build_parts<ugrid_i_tag>(gpu, parts, stream);
+    }
+    return ugrid_i_cuda_build_count_at_once(gpu, stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: sorted, and linked
+   ------------------------------------------------------------------------------------------------ */
 
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_key_kernel(__grid_constant__ const ugrid_device device, uint32_t *keys, int32_t *entries, ugrid_cuda_facts *facts)
@@ -677,17 +1177,6 @@ struct ugrid_i_row {
     int64_t begin;
     int32_t length, staged;
 }; /* where it goes, how long, where it lies in the stage */
-
-__device__ int32_t ugrid_i_warp_prefix(int32_t x)
-{
-    int const lane = (int)(threadIdx.x % 32);
-    int32_t sum = x;
-    for (int distance = 1; distance < 32; distance *= 2) {
-        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
-        if (lane >= distance) sum += lower;
-    }
-    return sum - x;
-}
 
 /* Writes the staged rows of a warp to the list. Rows by place follow each other there as they do in the stage: one piece. */
 __device__ void ugrid_i_flush_together(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)

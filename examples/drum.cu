@@ -13,9 +13,13 @@
        ./drum -n 10000000 --length 1.6 --fill 0.1 --rpm 8 --spacing 0.998 --steps 1000
 
    The last of these is the drum coater of Kureck's table 6.8, 10 million spheres at 8 turns a minute; the times of a step's parts
-   are printed in his words. (--spacing 0.998: they touch from the first step on.) --shuffle --sort-every 0 shows what sorting is
-   worth (table 6.10), --history 0 what history costs (section 6.3.6). --check also makes 5 more steps twice, here and with the
-   serial code of drum.c, and compares; exit status 1 when they differ.
+   are printed in his words, and with 10 million spheres beside his. (--spacing 0.998: they touch from the first step on.) --shuffle
+   --sort-every 0 shows what sorting is worth (table 6.10), --history 0 what history costs (section 6.3.6). --check also makes 5
+   more steps twice, here and with the serial code of drum.c, and compares; exit status 1 when they differ.
+
+   One option more than drum.c has: --curves FILE makes tables 6.8 and 6.10 and the curves of figure 6.9, one after the other:
+   --steps steps in the order at the start (with --shuffle: random), then as many sorted every step, every 10 and 100, and sorted
+   once. The times go into FILE, as lines of the benchmarks' CSV files; the end is not looked at.
 
    What to look at: >>kernels and >>step below. */
 
@@ -513,20 +517,154 @@ bool drum_check(const drum_options *o, drum_setup *setup, drum_gpu *run)
     return agree;
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>source: Kureck's figures, on a GeForce GTX Titan X (Maxwell): 10 million spheres, 4.3 neighbours each, settled, no history
+   ------------------------------------------------------------------------------------------------ */
+
+struct drum_source { const char *table; double ms[DRUM_STAGES], steps_per_s; };
+
+/* In the order of DRUM_MOVE .. DRUM_PUSH_SPHERES; 0: not told. Integration "about 8 ms", the grid "between 11 ms and 13 ms". */
+const drum_source drum_table_6_8 = {"table 6.8", {8, 0, 2.5, 12, 11.75, 16.1, 1, 19.6}, 13.4};
+const drum_source drum_table_6_10 = {"table 6.10", {8, 0, 2.5, 12, 15, 216, 1.2, 103}, 2.8};
+constexpr int32_t drum_source_spheres = 10000000;
+
+/* What is there for this number of spheres; else NULL. Sorting now and then is in his figure 6.9 only. */
+const drum_source *drum_source_for(int32_t n, int32_t sort_every, bool in_order)
+{
+    if (n != drum_source_spheres || sort_every > 1) return nullptr;
+    if (sort_every == 1) return &drum_table_6_8;
+    return in_order ? nullptr : &drum_table_6_10;
+}
+
+void drum_print_beside(const drum_times *t, const drum_source *from)
+{
+    printf("beside %s (4.3 neighbours, settled, no history; Titan X Maxwell), in ms:\n", from->table);
+    for (int k = 0; k < DRUM_STAGES; k++)
+        if (from->ms[k] > 0) printf("  %-28s %9.4f   source %7.4g\n", drum_stage_names[k], 1e3 * t->stage[k], from->ms[k]);
+    printf("  %-28s %9.1f   source %7.3g\n", "steps/s", 1 / t->step, from->steps_per_s);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>curves: --curves FILE
+   ------------------------------------------------------------------------------------------------ */
+
+struct drum_curve {
+    const char *name;
+    int32_t sort_every;     /* 0: never again */
+    bool sorted;            /* once, before the first step */
+};
+
+const drum_curve drum_curves[] = {
+    {"never sorted", 0, false}, {"sorted every step", 1, true}, {"sorted every 10 steps", 10, true},
+    {"sorted every 100 steps", 100, true}, {"sorted once", 0, true}
+};
+constexpr int32_t drum_points = 20; /* of a curve */
+
+/* A line of a CSV file as tests/bench/bench.h has them. */
+void drum_put_row(FILE *file, const char *workload, const char *curve, const char *what, int64_t n, double ms, double peer_ms,
+                  double value, const char *unit)
+{
+    fprintf(file, "drum,drum,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s\n", workload, curve, what, static_cast<long long>(n), ms,
+            peer_ms, value, unit);
+}
+
+/* The parts of a step, and the whole. */
+void drum_put_stages(FILE *file, const drum_options *o, const drum_curve *curve, const drum_times *t, const drum_source *from)
+{
+    for (int k = 0; k < DRUM_STAGES; k++)
+        if (k != DRUM_SORT || curve->sort_every > 0)
+            drum_put_row(file, "stages", curve->name, drum_stage_names[k], o->n, 1e3 * t->stage[k], from ? from->ms[k] : 0, 0, "");
+    drum_put_row(file, "stages", curve->name, "whole step", o->n, 1e3 * t->step, from ? 1e3 / from->steps_per_s : 0, 0, "");
+}
+
+/* All of a curve: the time of a step against the time in the drum. */
+drum_times drum_run_curve(drum_gpu *run, const drum_options *o, const drum_curve *curve, FILE *file)
+{
+    int32_t const stride = o->steps / drum_points > 0 ? o->steps / drum_points : 1;
+    int64_t const begin = run->step;
+    if (curve->sorted) drum_gpu_sort(run);
+    run->spent = drum_times();
+    run->sampled = run->counted = run->sorts = 0;
+    for (int32_t done = 0; done < o->steps; done += stride) {
+        double const before = run->spent.step;
+        drum_gpu_advance(run, stride);
+        double const seconds = static_cast<double>(run->setup->system.dt) * static_cast<double>(run->step - begin);
+        double const ms = 1e3 * (run->spent.step - before) / stride;
+        drum_put_row(file, "time", curve->name, "step", run->step - begin, ms, 0, seconds, "s");
+    }
+    return drum_gpu_times(run);
+}
+
+/* MiB of all memory that the GPU has given away. */
+double drum_memory()
+{
+    size_t free = 0, total = 0;
+    drum_cuda_must(cudaMemGetInfo(&free, &total), "asking for memory");
+    return static_cast<double>(total - free) / 1048576;
+}
+
+void drum_all_curves(drum_gpu *run, const drum_options *o, const char *path)
+{
+    FILE *file = drum_create(path);
+    fprintf(file, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit\n");
+    for (const drum_curve &curve : drum_curves) {
+        drum_options own = *o;
+        own.sort_every = curve.sort_every;
+        run->options = &own;
+        drum_times const times = drum_run_curve(run, &own, &curve, file);
+        const drum_source *from = drum_source_for(o->n, curve.sort_every, curve.sorted || !o->shuffle);
+        printf("%s: ", curve.name);
+        drum_print_times(&own, &times);
+        if (from) drum_print_beside(&times, from);
+        drum_put_stages(file, o, &curve, &times, from);
+    }
+    run->options = o;
+    drum_put_row(file, "memory", "all", "GPU memory in use", o->n, 0, 0, drum_memory(), "MiB");
+    drum_put_row(file, "memory", "all", "entries of the list of pairs", o->n, 0, 0,
+                 static_cast<double>(drum_gpu_entries(run)) / o->n, "of each");
+    drum_close(file, path);
+}
+
+/* Takes --curves FILE out of the command line. */
+const char *drum_take_curves(int *argc, char **argv)
+{
+    for (int k = 1; k < *argc; k++) {
+        if (strcmp(argv[k], "--curves") != 0) continue;
+        if (k + 1 == *argc) drum_stop(2, "--curves needs a file");
+        const char *file = argv[k + 1];
+        for (int m = k; m + 2 <= *argc; m++) argv[m] = argv[m + 2]; /* the NULL at the end, too */
+        *argc -= 2;
+        return file;
+    }
+    return nullptr;
+}
+
+/* As drum.c; with 10 million spheres, beside the source. */
+void drum_run_to_the_end(drum_gpu *run, const drum_options *o, drum_setup *setup)
+{
+    drum_engine const engine = drum_gpu_engine(run);
+    const drum_source *from = drum_source_for(o->n, o->sort_every > 0, !o->shuffle);
+    drum_run(o, setup, &engine);
+    drum_finish(o, setup, &engine);
+    drum_times const times = drum_gpu_times(run);
+    if (from && !o->check && o->steps) drum_print_beside(&times, from);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
-    drum_options const options = drum_parse(argc, argv);
+    const char *curves = drum_take_curves(&argc, argv);
+    drum_options options = drum_parse(argc, argv);
+    if (curves && options.sort_every == 0) options.sort_every = 1; /* the grid must be ready to sort */
     drum_setup setup = drum_setup_new(&options);
     drum_state start = drum_start(&options, &setup.mesh, setup.radius, setup.mass);
     drum_gpu run;
     drum_gpu_new(&run, &options, &setup, &start);
-    drum_engine const engine = drum_gpu_engine(&run);
     drum_state_free(&start);
     drum_gpu_begin(&run);
-    drum_run(&options, &setup, &engine);
-    drum_finish(&options, &setup, &engine);
+    if (curves) drum_all_curves(&run, &options, curves);
+    else drum_run_to_the_end(&run, &options, &setup);
     bool const agree = !options.check || drum_check(&options, &setup, &run);
     drum_gpu_free(&run);
     drum_mesh_free(&setup.mesh);

@@ -4,11 +4,12 @@
 #
 #   tests/deps.sh demo    what all examples need
 #   tests/deps.sh pick    what examples/pick.c needs besides
+#   tests/deps.sh figures what draws the benchmarks' figures
 #   tests/deps.sh test    what the tests need; with CI=true also what they can use
 #   tests/deps.sh all     all of it
 #
 # Missing and not installable: for what is needed one sentence and exit status 1; what is optional
-# (further compilers, SDL2) is left out, and its tests say "skipped".
+# (further compilers, SDL2, gnuplot) is left out, and its tests say "skipped".
 set -u
 log=build/deps.log
 
@@ -19,7 +20,8 @@ needed() {
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || echo gcc libc6-dev
     have pkg-config || echo pkg-config
     [ "${STB_CFLAGS:-}" ] || module stb || echo libstb-dev
-    [ "$1" = demo ] || [ "${ASSIMP_LIBS:-}" ] || module assimp || echo libassimp-dev
+    [ "$1" = demo ] || [ "$1" = figures ] || [ "${ASSIMP_LIBS:-}" ] || module assimp || echo libassimp-dev
+    [ "$1" != figures ] || have gnuplot || echo gnuplot-nox
     [ "$1" != test ] || [ "${CMOCKA_LIBS:-}" ] || module cmocka || echo libcmocka-dev
 }
 
@@ -31,6 +33,7 @@ optional() {
     have cmake || echo cmake
     module sdl2 || echo libsdl2-dev             # examples/galaxy.c: a window, and
     have Xvfb || echo xvfb                      # a screen for its test
+    have gnuplot || echo gnuplot-nox            # the benchmarks' figures
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
     links_32_bit || echo gcc-multilib g++-multilib
 }
@@ -94,8 +97,9 @@ cd "$(dirname "$0")/.." && mkdir -p build || exit 1
 case ${1:-} in
 demo) install_needed demo ;;
 pick) install_needed pick ;;
+figures) install_needed figures ;;
 test) install_needed test; if [ "${CI:-}" = true ]; then install_optional; fi ;;
 all)  install_needed test; install_optional ;;
-*)    sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*)    sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 exit 0

@@ -58,6 +58,9 @@ BENCH_FN int bench_in_list(const char *list, const char *name, size_t length)
 
 BENCH_FN int bench_wants(const char *group) { return !bench.only || bench_in_list(bench.only, group, strlen(group)); }
 
+/* Named by --only? What takes long is done, or done in full, only then. */
+BENCH_FN int bench_named(const char *group) { return bench.only && bench_wants(group); }
+
 /* A mistyped group would otherwise measure nothing and report success. */
 BENCH_FN int bench_groups_exist(const char *only)
 {
@@ -97,7 +100,7 @@ BENCH_FN void bench_start(int argc, char **argv, const char *program, const char
     if (bench.runs == 0) bench.runs = bench.small ? 1 : bench.quick ? 3 : 11;
     if (bench.small && bench.n == 0) bench.n = 2000; /* enough to see whether it works, on the emulator too */
     if (!fine || !bench_groups_exist(bench.only) || bench.n < 0 || bench.runs < 1) { bench_usage(); exit(2); }
-    if (bench.csv) fprintf(bench.csv, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms\n");
+    if (bench.csv) fprintf(bench.csv, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit\n");
 }
 
 BENCH_FN void bench_print_date(void)
@@ -204,6 +207,15 @@ BENCH_FN double bench_cpu_ms_after(void (*prepare)(void *), void (*work)(void *)
 
 BENCH_FN double bench_cpu_ms(void (*work)(void *), void *job) { return bench_cpu_ms_after(NULL, work, job); }
 
+/* As bench_cpu_ms, for curves that reach far: of what takes longer than half a second one run after one that warms up, of what
+   takes several seconds that one. */
+BENCH_FN double bench_cpu_once_ms(void (*work)(void *), void *job)
+{
+    double const once = bench_sample_ms(NULL, work, job);
+    if (once > 3000) return once;
+    return once > 500 ? bench_sample_ms(NULL, work, job) : bench_cpu_ms(work, job);
+}
+
 /* ---- tables ---- */
 
 typedef struct bench_row_s {
@@ -216,6 +228,8 @@ typedef struct bench_row_s {
     double bar_ratio;   /* the same as a ratio to base_ms, as measured there: holds on other machines too */
     double peer_ms;     /* the fastest other library (targets) */
     const char *peer;   /* its name */
+    double value;       /* CSV only: what is no time (bytes a particle, an error), in */
+    const char *unit;
 } bench_row_s;
 
 /* M items/s. */
@@ -241,8 +255,24 @@ BENCH_FN void bench_title(const char *title, const char *base)
 BENCH_FN void bench_csv(const bench_row_s *row)
 {
     if (!bench.csv) return;
-    fprintf(bench.csv, "%s,%s,%s,\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g\n", bench.program, row->group, row->workload, row->method,
+    fprintf(bench.csv, "%s,%s,%s,\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g,", bench.program, row->group, row->workload, row->method,
             (long long)row->n, row->ms, bench_rate(row->n, row->ms), row->floor_ms, row->bar_ms, row->peer_ms);
+    if (row->unit) fprintf(bench.csv, "%.6g,%s", row->value, row->unit);
+    fprintf(bench.csv, "%s\n", row->unit ? "" : ",");
+}
+
+/* A line of the CSV file that no table shows: something that is no time. */
+BENCH_FN void bench_value(const char *group, const char *workload, const char *method, int64_t n, double value, const char *unit)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    row.group = group;
+    row.workload = workload;
+    row.method = method;
+    row.n = n;
+    row.value = value;
+    row.unit = unit;
+    bench_csv(&row);
 }
 
 /* Is the bar reached? By ratios where there are some: they hold on other machines too. */
@@ -284,6 +314,50 @@ BENCH_FN void bench_cell(const bench_row_s *row, double value)
     bench_number(value, 9);
     fflush(stdout);
     bench_csv(row);
+}
+
+/* ---- scaling: time and memory against the number of particles ---- */
+
+enum { BENCH_SCALES = 9 };
+
+/* The sizes of group `scaling`: 1000, 3000, 10000 .. 10 million. Returns how many: all, up to a million (--quick), two (--small),
+   or the one of --n. */
+BENCH_FN int bench_scales(int32_t *sizes)
+{
+    int32_t n = 1000;
+    int k;
+    if (bench.n && !bench.small) { sizes[0] = bench.n; return 1; }
+    for (k = 0; k < BENCH_SCALES; k++) {
+        sizes[k] = k % 2 ? 3 * n : n;
+        if (k % 2) n *= 10;
+    }
+    return bench.small ? 2 : bench.quick ? 7 : BENCH_SCALES;
+}
+
+BENCH_FN void bench_scaling_title(const char *title)
+{
+    printf("\n%s\n%-34s %11s %9s %9s %12s\n", title, "what", "n", "ms", "M/s", "bytes each");
+}
+
+/* bytes: that the header holds, per particle; 0: said in another row. */
+BENCH_FN void bench_scaling_row(const char *group, const char *workload, const char *method, int64_t n, double ms, double bytes)
+{
+    bench_row_s row;
+    memset(&row, 0, sizeof row);
+    row.group = group;
+    row.workload = workload;
+    row.method = method;
+    row.n = n;
+    row.ms = ms;
+    row.value = bytes;
+    row.unit = bytes > 0 ? "B" : NULL;
+    printf("%-34s %11lld", method, (long long)n);
+    bench_number(ms, 9);
+    bench_number(bench_rate(n, ms), 9);
+    bench_number(bytes, 12);
+    printf("\n");
+    fflush(stdout);
+    bench_csv(&row);
 }
 
 /* ---- what all lists must obey ---- */

@@ -3,7 +3,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_lbvh --only build,pairs --quick
-       groups: build pairs radius nearest rays quality                                                                */
+       groups: build pairs radius nearest rays quality; only when named: scaling                                       */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -737,6 +737,39 @@ static void bench_quality(int32_t n)
     printf("\n");
 }
 
+/* ---- scaling: time and memory against n ---- */
+
+static void scaling_rows(int32_t n)
+{
+    workload w = uniform(n);
+    job j = new_job(&w);
+    double build, count;
+    j.counts = (int32_t *)bench_alloc((size_t)n * sizeof *j.counts);
+    j.queries.kind = LBVH_POINTS;
+    j.queries.radius = w.radius;
+    j.queries.flags = LBVH_PLACES;
+    build = bench_cpu_once_ms(work_build, &j);
+    count = bench_cpu_once_ms(work_within, &j);
+    bench_scaling_row("scaling", "uniform", "lbvh: build", n, build, (double)lbvh_bytes(&j.tree) / n);
+    bench_scaling_row("scaling", "uniform", "lbvh: count neighbours", n, count, 0);
+    j.total = sum_of(j.counts, n);
+    if (w.pairs) bench_check_total(j.total, w.pairs, "scaling: the known total");
+    j.queries.flags |= LBVH_HALF;
+    work_within(&j);
+    bench_check_total(j.total, 2 * sum_of(j.counts, n), "scaling: neighbours, and pairs twice");
+    free_job(&j);
+    free_workload(&w);
+}
+
+static void bench_scaling(void)
+{
+    int32_t scales[BENCH_SCALES];
+    int const count = bench_scales(scales);
+    int k;
+    bench_scaling_title("scaling: time against n, evenly spread points; bytes that the header holds");
+    for (k = 0; k < count; k++) scaling_rows(scales[k]);
+}
+
 /* ---- all of it ---- */
 
 static const char *instructions(void)
@@ -753,7 +786,7 @@ static const char *instructions(void)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_lbvh", "build,pairs,radius,nearest,rays,quality");
+    bench_start(argc, argv, "bench_lbvh", "build,pairs,radius,nearest,rays,quality,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
     speed = copy_speed();
@@ -768,5 +801,6 @@ int main(int argc, char **argv)
     if (bench_wants("nearest")) bench_nearest(n);
     if (bench_wants("rays")) bench_rays(n);
     if (bench_wants("quality")) bench_quality(n);
+    if (bench_named("scaling")) bench_scaling();
     return bench_end();
 }

@@ -4,13 +4,14 @@
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_lbvh --only build,pairs --quick --csv build.csv
        build/cuda/bench_lbvh --small                         does it work at all? (on the emulator, too)
-       groups: ceilings build phases pairs radius nearest                                                            */
+       groups: ceilings build phases pairs radius nearest; only when named: scaling largest                          */
 
 #define LBVH_STATIC
 #define LBVH_IMPLEMENTATION
 #define LBVH_CUDA
 #include "lbvh.h"
 #include "tests/bench/bench_gpu.h"
+#include "tests/bench/scaling_gpu.h"
 #include "tests/workloads.h"
 
 namespace {
@@ -560,11 +561,45 @@ void bench_nearest(int32_t n)
     }
 }
 
+/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------------------- */
+
+/* Points, about 29 neighbours within the radius. */
+struct tree_case {
+    static constexpr const char *first = "lbvh: build", *second = "lbvh: count neighbours";
+    static constexpr int64_t most = (int64_t{1} << 30) - 512;
+    int32_t n;
+    lbvh_desc desc = {};
+    lbvh_queries ask = {};
+    device_array<float> pos;
+    device_array<int32_t> counts;
+    gpu_tree tree;
+
+    explicit tree_case(int32_t particles) : n(particles), pos(3 * static_cast<std::size_t>(n)), counts(static_cast<std::size_t>(n))
+    {
+        desc.kind = ask.kind = LBVH_POINTS;
+        ask.radius = wl_radius(n, 30);
+        ask.flags = LBVH_PLACES;
+        spread(pos);
+    }
+    void build() { tree.build(desc, pos, n); }
+    void search() { must(lbvh_cuda_count_overlaps(&tree.gpu, &ask, counts.data, stream)); }
+    double bytes() const { return held_by(tree.gpu.block) + held_by(tree.gpu.scratch); }
+    void check()
+    {
+        int64_t const total = sum_of(counts);
+        must(lbvh_cuda_check(&tree.gpu, stream));
+        ask.flags |= LBVH_HALF;
+        search();
+        bench_check_total(total, 2 * sum_of(counts), "scaling: neighbours, and pairs twice");
+        bench_check(total > int64_t{15} * n, "scaling: too few neighbours");
+    }
+};
+
 } // namespace
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_lbvh_cuda", "ceilings,build,phases,pairs,radius,nearest");
+    bench_start(argc, argv, "bench_lbvh_cuda", "ceilings,build,phases,pairs,radius,nearest,scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -578,6 +613,8 @@ int main(int argc, char **argv)
     if (bench_wants("pairs")) bench_pairs(sizes[0]);
     if (bench_wants("radius")) bench_radius(sizes);
     if (bench_wants("nearest")) bench_nearest(sizes[0]);
+    if (bench_named("scaling")) bench_scaling<tree_case>();
+    if (bench_named("largest")) bench_largest<tree_case>();
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

@@ -4,7 +4,7 @@
        make bench                                              all of it, about three minutes
        build/bench/bench_nbody --only methods --n 1000000
        build/bench/bench_nbody --only leaf,pareto              a group that is named does more
-       groups: pairs methods depth direction length pareto leaf clumps memory
+       groups: pairs methods depth direction length pareto leaf clumps memory; only when named: scaling
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -23,9 +23,6 @@ static void must(nbody_result result)
     printf("%s\n", nbody_result_text(result));
     exit(1);
 }
-
-/* What is named by --only may take longer. */
-static int named(const char *group) { return bench.only && bench_wants(group); }
 
 /* ---- timing ---- */
 
@@ -384,7 +381,7 @@ static void bench_depth(int sizes, const int32_t *n)
     for (k = 0; k < sizes; k++) {
         bodies b = square_bodies(n[k], 0);
         char title[160];
-        if (n[k] > 100000 && !named("depth")) { free_bodies(&b); continue; }
+        if (n[k] > 100000 && !bench_named("depth")) { free_bodies(&b); continue; }
         snprintf(title, sizeof title, "depth: ms by levels, %s; `for`: nbody_levels_for, x: its time over the best; `auto`: ms at "
                  "automatic depth", b.name);
         bench_matrix(title, "levels");
@@ -547,7 +544,7 @@ static void bench_pareto(int32_t n)
     int k;
     c->count = 0;
     b.direct_ms = pair_ms * n * n;
-    for (k = 0; k < (named("pareto") ? 3 : 1); k++) {
+    for (k = 0; k < (bench_named("pareto") ? 3 : 1); k++) {
         collect_virtual(c, &b, shares[k][0], shares[k][1]);
         collect_centres(c, &b, shares[k][0], shares[k][1]);
         collect_chebyshev(c, &b, shares[k][0], shares[k][1]);
@@ -599,7 +596,7 @@ static void leaf_line(const bodies *all, const char *name, nbody_desc desc, int 
 
 static void bench_leaf(int32_t n)
 {
-    int const more = named("leaf"), step = more ? 1 : 2;
+    int const more = bench_named("leaf"), step = more ? 1 : 2;
     bodies all[LEAF_SIZES];
     nbody_desc desc;
     char name[24];
@@ -729,6 +726,28 @@ static void bench_memory(int32_t n)
     }
 }
 
+/* ---- scaling: time and memory against n ---- */
+
+static void scaling_row(int32_t n)
+{
+    bodies b = square_bodies(n, 0);
+    job j = new_job(&b, desc_of(&settings[C4], &b));
+    double const ms = bench_cpu_once_ms(work_forces, &j);
+    bench_scaling_row("scaling", "uniform", "nbody: forces, order 4", n, ms, (double)nbody_bytes(&j.sim) / n);
+    bench_check(error_of(&j, 1e7).mean_share <= share_bar(C4), "scaling: forces");
+    free_job(&j);
+    free_bodies(&b);
+}
+
+static void bench_scaling(void)
+{
+    int32_t scales[BENCH_SCALES];
+    int const count = bench_scales(scales);
+    int k;
+    bench_scaling_title("scaling: time against n, evenly spread bodies; bytes that the header holds");
+    for (k = 0; k < count; k++) scaling_row(scales[k]);
+}
+
 /* ---- all of it ---- */
 
 /* Milliseconds of one term of the direct sum, at WHOLE bodies. */
@@ -746,7 +765,7 @@ int main(int argc, char **argv)
     int sizes = SIZES;
     const int32_t *n = size_list;
     int32_t large;
-    bench_start(argc, argv, "bench_nbody", "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory");
+    bench_start(argc, argv, "bench_nbody", "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,scaling");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -761,8 +780,9 @@ int main(int argc, char **argv)
     if (bench_wants("depth")) bench_depth(sizes, n);
     if (bench_wants("direction") || bench_wants("length")) bench_deviations(sizes, n);
     if (bench_wants("pareto")) bench_pareto(large);
-    if (bench_wants("leaf")) bench_leaf(bench.n ? bench.n : named("leaf") && !bench.quick ? 100000 : 10000);
+    if (bench_wants("leaf")) bench_leaf(bench.n ? bench.n : bench_named("leaf") && !bench.quick ? 100000 : 10000);
     if (bench_wants("clumps")) bench_clumps(large);
     if (bench_wants("memory")) bench_memory(large);
+    if (bench_named("scaling")) bench_scaling();
     return bench_end();
 }

@@ -5,7 +5,7 @@
        build/cuda/bench_nbody --only methods,step --csv nbody.csv
        build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
        build/cuda/bench_nbody --small                        does it work at all? (on the emulator, too)
-       groups: pairs methods stages depth direction length pareto leaf clumps step
+       groups: pairs methods stages depth direction length pareto leaf clumps step; only when named: scaling largest
 
    The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not printed in its text, but for two:
    at 100k bodies the methods were about 5 times faster than all pairs on the GPU, and 10 steps/s were wanted. */
@@ -15,6 +15,7 @@
 #include "nbody.h"
 #include "tests/bench/bench_gpu.h"
 #include "tests/bench/nbody_bench.h"
+#include "tests/bench/scaling_gpu.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,9 +30,6 @@ void must(nbody_result result)
     std::printf("%s\n", nbody_result_text(result));
     std::exit(1);
 }
-
-/* What is named by --only may take longer. */
-bool named(const char *group) { return bench.only && bench_wants(group); }
 
 /* ---- bodies and evaluations on the device ---------------------------------------------------------------- */
 
@@ -507,7 +505,7 @@ void bench_pareto(int32_t n)
     device_bodies on(square_bodies(n, 0));
     on.b.direct_ms = pair_ms * n * n;
     collect_settings(all, on, 1);
-    if (named("pareto"))
+    if (bench_named("pareto"))
         for (double share : {0.5, 2.0}) collect_settings(all, on, share);
     table_title("pareto: error against time at automatic depth; < : faster than all that are more exact", nullptr);
     print_pareto(all.data(), static_cast<int>(all.size()));
@@ -549,7 +547,7 @@ void leaf_line(const std::vector<std::unique_ptr<device_bodies>> &all, const std
 void bench_leaf(const std::vector<int32_t> &sizes)
 {
     for (int32_t n : sizes) {
-        if (!named("leaf") && n != sizes.back()) continue;
+        if (!bench_named("leaf") && n != sizes.back()) continue;
         bodies made[LEAF_SIZES];
         std::vector<std::unique_ptr<device_bodies>> all;
         leaf_bodies(made, n);
@@ -560,7 +558,7 @@ void bench_leaf(const std::vector<int32_t> &sizes)
         for (int s : {VP, FN8, FN4C}) leaf_line(all, settings[s].name, desc_of(&settings[s], made));
         for (int32_t order = 2; order <= NBODY_MAX_ORDER; order++) {
             nbody_desc desc = desc_of(&settings[C4], made);
-            if (!named("leaf") && order != 4 && order != 6 && order != 8) continue;
+            if (!bench_named("leaf") && order != 4 && order != 6 && order != 8) continue;
             desc.order = order;
             leaf_line(all, "C" + std::to_string(order), desc);
         }
@@ -659,6 +657,38 @@ void bench_step(const std::vector<int32_t> &sizes)
         for (int s = n > 100000 ? 0 : -1; s < SETTINGS; s++) step_row(n, s);
 }
 
+/* ---- scaling, largest: see scaling_gpu.h ---------------------------------------------------------------------------------- */
+
+/* The default: FORCE_NODES of order 4 over a tree that is as deep as each place needs. */
+struct body_case {
+    static constexpr const char *first = "nbody: forces, order 4", *second = nullptr;
+    static constexpr int64_t most = (int64_t{1} << 30) - 512;
+    int32_t n;
+    nbody_desc desc = {};
+    device_array<nbody_real> pos, acc;
+    nbody_cuda gpu = {};
+
+    explicit body_case(int32_t bodies_) : n(bodies_), pos(2 * static_cast<std::size_t>(n)), acc(2 * static_cast<std::size_t>(n))
+    {
+        spread(pos);
+        must(nbody_cuda_reserve(&gpu, &desc, n, stream));
+    }
+    body_case(const body_case &) = delete;
+    body_case &operator=(const body_case &) = delete;
+    ~body_case() { nbody_cuda_free(&gpu); }
+    void build() { must(nbody_cuda_accelerations(&gpu, &desc, pos.data, 0, nullptr, n, acc.data, stream)); }
+    void search() {}
+    double bytes() const { return held_by(gpu.block) + held_by(gpu.scratch); }
+    void check()
+    {
+        device_array<nbody_error> error(1);
+        int32_t const samples = n > 100000000 ? 10 : 100;
+        must(nbody_cuda_check(&gpu, nullptr, stream));
+        must(nbody_cuda_estimate(&gpu, acc.data, samples, 1, error.data, stream));
+        bench_check(error.download()[0].mean_share <= share_bar(C4), "scaling: forces");
+    }
+};
+
 /* ---- all of it ------------------------------------------------------------------------------------------------------------ */
 
 /* Those of a list that the run has time for; --n: that one. */
@@ -671,6 +701,13 @@ std::vector<int32_t> sizes_of(std::initializer_list<int32_t> list)
     return sizes;
 }
 
+/* More for a curve. */
+std::vector<int32_t> method_sizes()
+{
+    if (!bench_named("methods")) return sizes_of({1000, 10000, 100000, 1000000, 10000000});
+    return sizes_of({1000, 3000, 10000, 30000, 100000, 300000, 1000000, 3000000, 10000000});
+}
+
 void measure_pair()
 {
     device_bodies on(square_bodies(bench.small ? bench.n : bench.quick ? 100000 : 1000000, 0));
@@ -681,7 +718,8 @@ void measure_pair()
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_nbody_cuda", "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step");
+    bench_start(argc, argv, "bench_nbody_cuda",
+                "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("nbody.h", nbody_version());
@@ -690,7 +728,7 @@ int main(int argc, char **argv)
     std::printf("%s; all-pairs rate of this run: %.3f T terms/s (targets: 2.76)\n",
                 sizeof(nbody_real) == sizeof(float) ? "float" : "double", 1e-9 / pair_ms);
     if (bench_wants("pairs")) bench_pairs(sizes_of({100000, 1000000}));
-    if (bench_wants("methods")) bench_methods(sizes_of({1000, 10000, 100000, 1000000, 10000000}));
+    if (bench_wants("methods")) bench_methods(method_sizes());
     if (bench_wants("stages")) bench_stages(sizes_of({1000, 10000, 100000}));
     if (bench_wants("depth")) bench_depth(sizes_of({10000, 100000, 1000000}));
     if (bench_wants("direction") || bench_wants("length")) bench_deviations(sizes_of({1000, 10000, 100000, 1000000}));
@@ -698,6 +736,8 @@ int main(int argc, char **argv)
     if (bench_wants("leaf")) bench_leaf(sizes_of({100000, 1000000}));
     if (bench_wants("clumps")) bench_clumps(sizes_of({100000, 1000000}).back());
     if (bench_wants("step")) bench_step(sizes_of({100000, 1000000}));
+    if (bench_named("scaling")) bench_scaling<body_case>();
+    if (bench_named("largest")) bench_largest<body_case>();
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

@@ -3,7 +3,7 @@
 
        make bench                                       all of it, about a minute
        build/bench/bench_nlist --only lists,sums --quick
-       groups: lists history sums                                                                                    */
+       groups: lists history sums; only when named: scaling                                                          */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -503,12 +503,47 @@ static void bench_sums(int32_t n)
     free_workload(&w);
 }
 
+/* ---- scaling: time and memory against n ---- */
+
+static void work_list(void *user)
+{
+    job *j = (job *)user;
+    must(nlist_build_ugrid(&j->list, &j->desc, &j->grid, j->w->frame[0], 0, j->w->n));
+}
+
+static void scaling_rows(int32_t n)
+{
+    workload w = uniform(n, 8, 0);
+    job j = new_job(&w);
+    int64_t pairs;
+    double ms;
+    j.desc.layout = NLIST_HYBRID;
+    j.desc.width = 8;
+    j.desc.half = 1;
+    work_grid(&j);
+    ms = bench_cpu_once_ms(work_list, &j);
+    bench_scaling_row("scaling", "uniform", "nlist: half HYBRID list, 8 slots", n, ms, (double)nlist_bytes(&j.list) / n);
+    must_grid(ugrid_count_pairs(&j.grid, w.radius, &pairs));
+    bench_check_total(j.list.total, pairs, "scaling: entries, and the grid's pairs");
+    free_job(&j);
+    free_workload(&w);
+}
+
+static void bench_scaling(void)
+{
+    int32_t scales[BENCH_SCALES];
+    int const count = bench_scales(scales);
+    int k;
+    bench_scaling_title("scaling: time against n, evenly spread particles, about 8 neighbours; bytes that the list holds");
+    for (k = 0; k < count; k++) scaling_rows(scales[k]);
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_nlist", "lists,history,sums");
+    bench_start(argc, argv, "bench_nlist", "lists,history,sums,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     speed = copy_speed();
     printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after warm-up; compiler %s; ",
@@ -518,5 +553,6 @@ int main(int argc, char **argv)
     if (bench_wants("lists")) bench_lists(n);
     if (bench_wants("history")) bench_history(n / 4);
     if (bench_wants("sums")) bench_sums(n / 4);
+    if (bench_named("scaling")) bench_scaling();
     return bench_end();
 }

@@ -5,7 +5,7 @@
        build/cuda/bench_nlist --only width,history --quick --csv nlist.csv
        build/cuda/bench_nlist --only width --n 100000000     the source's largest case
        build/cuda/bench_nlist --small                        does it work at all? (on the emulator, too)
-       groups: width nocontact history sorting tree modes csr walls
+       groups: width nocontact history sorting tree modes csr walls; only when named: tablets scaling largest
 
    The test cases are those of the source (004: Kureck, section 6.3), whose figures stand beside ours: measured on a GeForce GTX
    Titan X (Maxwell) with CUDA 7.5. His spheres had settled; ours are a dense lattice (face-centred cubic), where each sphere swings
@@ -25,6 +25,7 @@
 #include "nlist.h"
 #include "examples/dem.h"
 #include "tests/bench/bench_gpu.h"
+#include "tests/bench/scaling_gpu.h"
 #include "tests/workloads.h"
 
 #include <algorithm>
@@ -456,7 +457,7 @@ void row_of(const char *group, const spheres &s, const std::string &method, doub
 
 source none() { return {0, 0, ""}; }
 
-/* ---- width: tables 6.2 and 6.3 --------------------------------------------------------------------------- */
+/* ---- width: tables 6.2 to 6.5 --------------------------------------------------------------------------- */
 
 constexpr int widths = 7;
 const int32_t width_of[widths] = {0, 1, 2, 4, 8, 16, 32};
@@ -475,6 +476,16 @@ const width_times table_6_2 = {
 const width_times table_6_3 = {
     {194, 193, 190, 182, 176}, {0, 45, 75, 97, 122}, {0, 46, 76, 121, 150}, {},
     {153, 153, 137, 69, 2}, {2.04, 1.85, 1.82, 2.08, 2.19}, {2.04, 1.84, 1.81, 1.91, 2.05}, {}, 0.64
+};
+
+/* Tablets. Its forces are theirs. */
+const width_times table_6_4 = {
+    {2.88, 2.87, 2.84, 2.72, 2.5, 2.48}, {0, 1.36, 2.55, 5.05, 9.5, 17.7}, {0, 1.4, 2.65, 5.25, 10.25, 12}, {},
+    {8.6, 7.28, 5.9, 3.22, 0.67}, {68, 67, 68, 69, 61, 41}, {68, 67, 67, 68, 59, 55}, {}, 8.63
+};
+const width_times table_6_5 = {
+    {29, 29.5, 29, 28, 26, 26}, {0, 13.5, 25, 49, 92, 175}, {0, 13.7, 26, 51, 100, 118}, {},
+    {88, 76, 62, 47, 8}, {7.37, 7.22, 7.32, 6.91, 6.7, 4.41}, {7.37, 7.21, 7.31, 6.84, 6.43, 6}, {}, 0.91
 };
 
 /* The slots alone: a list of STATIC rows that are too short holds what fitted, and its sums are those of a HYBRID list's slots. */
@@ -515,13 +526,13 @@ void measure_width(spheres &s, int k, int64_t pairs, width_times &times)
 }
 
 /* Ours as a line, and the source's below, where it has one. steps: values are steps/s, else ms. */
-void width_line(const spheres &s, const char *name, const double *ours, const double *theirs, bool steps)
+void width_line(const char *group, const spheres &s, const char *name, const double *ours, const double *theirs, bool steps)
 {
     bench_line(name);
     for (int k = 0; k < widths; k++) {
         std::string const method = std::string(name) + ", width " + std::to_string(width_of[k]);
         bench_row_s row = {};
-        row.group = "width";
+        row.group = group;
         row.workload = s.name.c_str();
         row.method = method.c_str();
         row.n = s.n;
@@ -536,7 +547,7 @@ void width_line(const spheres &s, const char *name, const double *ours, const do
 
 int best_of(const double *steps) { return static_cast<int>(std::max_element(steps, steps + widths) - steps); }
 
-void width_matrix(spheres &s, double neighbors, const width_times *theirs, const char *where)
+void width_matrix(const char *group, spheres &s, double neighbors, const width_times *theirs, const char *where)
 {
     width_times ours = {};
     gpu_grid grid;
@@ -545,24 +556,33 @@ void width_matrix(spheres &s, double neighbors, const width_times *theirs, const
     int64_t const pairs = pairs_in(grid, s.contact);
     for (int k = 0; k < widths; k++) measure_width(s, k, pairs, ours);
     char title[160];
-    std::snprintf(title, sizeof title, "width: slots per row of half HYBRID lists, %s, %.2f neighbours (wanted: %.2f); source: %s",
-                  s.name.c_str(), 2.0 * static_cast<double>(pairs) / s.n, neighbors, where);
+    std::snprintf(title, sizeof title, "%s: slots per row of half HYBRID lists, %s, %.2f neighbours (wanted: %.2f); source: %s",
+                  group, s.name.c_str(), 2.0 * static_cast<double>(pairs) / s.n, neighbors, where);
     bench_matrix(title, "ms; steps/s: whole steps");
     for (int32_t width : width_of) std::printf(" %9d", static_cast<int>(width));
-    width_line(s, "search", ours.search, theirs->search, false);
-    width_line(s, "slots, PER_CONTACT", ours.contact, theirs->contact, false);
-    width_line(s, "slots, PER_PARTICLE", ours.particle, theirs->particle, false);
-    width_line(s, "slots, REDUCE", ours.reduce, nullptr, false);
-    width_line(s, "rest, REDUCE (whole - slots)", ours.rest, theirs->rest, false);
-    width_line(s, "steps/s, PER_CONTACT", ours.steps_contact, theirs->steps_contact, true);
-    width_line(s, "steps/s, PER_PARTICLE", ours.steps_particle, theirs->steps_particle, true);
-    width_line(s, "steps/s, REDUCE", ours.steps_reduce, nullptr, true);
+    width_line(group, s, "search", ours.search, theirs->search, false);
+    width_line(group, s, "slots, PER_CONTACT", ours.contact, theirs->contact, false);
+    width_line(group, s, "slots, PER_PARTICLE", ours.particle, theirs->particle, false);
+    width_line(group, s, "slots, REDUCE", ours.reduce, nullptr, false);
+    width_line(group, s, "rest, REDUCE (whole - slots)", ours.rest, theirs->rest, false);
+    width_line(group, s, "steps/s, PER_CONTACT", ours.steps_contact, theirs->steps_contact, true);
+    width_line(group, s, "steps/s, PER_PARTICLE", ours.steps_particle, theirs->steps_particle, true);
+    width_line(group, s, "steps/s, REDUCE", ours.steps_reduce, nullptr, true);
     stepper t(s);
     double const old = gpu_ms([&] { t.step_without_list(); });
     std::printf("\nfastest width: %d (PER_CONTACT), %d (PER_PARTICLE), %d (REDUCE); the source's: 8. ",
                 static_cast<int>(width_of[best_of(ours.steps_contact)]), static_cast<int>(width_of[best_of(ours.steps_particle)]),
                 static_cast<int>(width_of[best_of(ours.steps_reduce)]));
     std::printf("Without a list: %.4g steps/s, the source's old code %.3g\n", 1000 / old, theirs->old);
+    bench_row_s row = {};
+    row.group = group;
+    row.workload = s.name.c_str();
+    row.method = "without a list: whole step";
+    row.n = s.n;
+    row.ms = old;
+    row.peer_ms = 1000 / theirs->old;
+    bench_csv(&row);
+    bench_value(group, s.name.c_str(), "neighbours", s.n, 2.0 * static_cast<double>(pairs) / s.n, "of each");
 }
 
 /* The source's numbers of neighbours count both partners of a pair, so its rows had half of that on average: with 9.31, only few
@@ -573,7 +593,22 @@ void bench_width(const std::vector<int32_t> &sizes)
         bool const large = n > 1000000;
         double const neighbors = large ? 7.56 : 9.31;
         spheres s = make_spheres(n, neighbors);
-        width_matrix(s, neighbors, large ? &table_6_3 : &table_6_2, large ? "table 6.3, 100M spheres" : "table 6.2, 1M spheres");
+        width_matrix("width", s, neighbors, large ? &table_6_3 : &table_6_2,
+                     large ? "table 6.3, 100M spheres" : "table 6.2, 1M spheres");
+    }
+}
+
+/* Spheres with as many neighbours as the source's tablets, which are as many as a sphere can have at once (12). The source does not
+   say how large its tablets are and how it finds their contacts, and of its entries not all touch: so the search can be compared,
+   the forces cannot. */
+void bench_tablets(const std::vector<int32_t> &sizes)
+{
+    for (int32_t n : sizes) {
+        bool const large = n > 1000000;
+        double const neighbors = large ? 11.9 : 11.95;
+        spheres s = make_spheres(n, neighbors);
+        width_matrix("tablets", s, neighbors, large ? &table_6_5 : &table_6_4,
+                     large ? "table 6.5, 10M tablets" : "table 6.4, 1M tablets");
     }
 }
 
@@ -825,6 +860,15 @@ void decay_row(stepper &t, double part, const std::string &name, int64_t pairs, 
     check_total(t, name.c_str());
 }
 
+/* Searching and adding in one go, as the source's code did before it had lists (figure 6.11). */
+void direct_row(stepper &t, const std::string &name, const source &from)
+{
+    t.index();
+    double const ms = gpu_ms([&] { t.direct(); }), step = gpu_ms([&] { t.step_without_list(); });
+    row_of("sorting", t.s, name + ": search and forces", ms, 68.0 * t.s.n, from);
+    row_of("sorting", t.s, name + ": whole step", step, 248.0 * t.s.n, none());
+}
+
 const source not_sorted[3] = {{216, 0, "004, 6.10"}, {103, 0, "004, 6.10"}, {0, 2.8, "004, 6.10"}};
 const source sorted_always[3] = {{16.1, 0, "004, 6.8"}, {19.6, 0, "004, 6.8"}, {0, 13.4, "004, 6.8"}};
 const source nothing[3] = {};
@@ -839,7 +883,9 @@ void sorting_rows(spheres &s, int32_t bytes, int64_t pairs)
     t.choose(NLIST_HYBRID, 8, pairs);
     exchange(t, 1);
     double const never = stage_rows(t, "random order" + kept, pairs, given ? not_sorted : nothing);
+    if (!bytes) direct_row(t, "no list, random order", given ? source{400, 0, "004, 6.10, old"} : none());
     sort_once(t);
+    if (!bytes) direct_row(t, "no list, sorted", given ? source{135, 0, "004, 6.8, old"} : none());
     double const once = stage_rows(t, "sorted once" + kept, pairs, given ? sorted_always : nothing);
     interval_row(t, 1, "sorted every step" + kept, pairs, given ? sorted_always[2] : none(), once);
     interval_row(t, 10, "sorted every 10th step" + kept, pairs, none(), once);
@@ -1389,11 +1435,46 @@ void bench_walls(const std::vector<int32_t> &sizes)
     }
 }
 
+/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------------------- */
+
+/* Points anywhere, about 8 within the radius; their grid is built before. Of the memory, the list's own counts. */
+struct list_case {
+    static constexpr const char *first = "nlist: half HYBRID list, 8 slots", *second = nullptr;
+    static constexpr int64_t most = 2147482624;
+    int32_t n;
+    ugrid_desc cells = {};
+    nlist_desc desc = {};
+    device_array<float> pos;
+    gpu_grid grid;
+    gpu_list list;
+
+    explicit list_case(int32_t particles) : n(particles), pos(3 * static_cast<std::size_t>(n))
+    {
+        desc.radius = cells.cell = wl_radius(n, 8);
+        for (float &max : cells.max) max = 1;
+        cells.max_cells = most;
+        desc.layout = NLIST_HYBRID;
+        desc.width = 8;
+        desc.half = 1;
+        desc.capacity = n / 4 + 1024; /* of the rest: a row has the partners with higher ids, 0 to 8 of them on average */
+        spread(pos);
+        must(ugrid_cuda_build(&grid.gpu, &cells, pos.data, 0, n, stream));
+    }
+    void build() { must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, pos.data, 0, n, stream)); }
+    void search() {}
+    double bytes() const { return held_by(list.gpu.device.list.block) + held_by(list.gpu.scratch); }
+    void check()
+    {
+        must(nlist_cuda_check(&list.gpu, stream));
+        bench_check_total(list.gpu.device.list.total, pairs_in(grid, desc.radius), "scaling: entries, and the grid's pairs");
+    }
+};
+
 } // namespace
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_nlist_cuda", "width,nocontact,history,sorting,tree,modes,csr,walls");
+    bench_start(argc, argv, "bench_nlist_cuda", "width,nocontact,history,sorting,tree,modes,csr,walls,tablets,scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -1410,6 +1491,9 @@ int main(int argc, char **argv)
     if (bench_wants("modes")) bench_modes(sizes.back());
     if (bench_wants("csr")) bench_csr(sizes);
     if (bench_wants("walls")) bench_walls(sizes);
+    if (bench_named("tablets")) bench_tablets(sizes);
+    if (bench_named("scaling")) bench_scaling<list_case>();
+    if (bench_named("largest")) bench_largest<list_case>();
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

@@ -3,7 +3,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
-       groups: search insert walks sums                                                                               */
+       groups: search insert walks sums; only when named: scaling                                                      */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -629,6 +629,34 @@ static void bench_sums(int32_t n)
     free(pos);
 }
 
+/* ---- scaling: time and memory against n ---- */
+
+static void scaling_rows(int32_t n)
+{
+    workload w = uniform(n);
+    job j = search_job(&w);
+    double build, count;
+    j.flags = UGRID_PLACES;
+    build = bench_cpu_once_ms(work_build, &j);
+    count = bench_cpu_once_ms(work_count, &j);
+    bench_scaling_row("scaling", "uniform", "ugrid: build", n, build, (double)ugrid_bytes(&j.grid) / n);
+    bench_scaling_row("scaling", "uniform", "ugrid: count neighbours", n, count, 0);
+    work_pairs(&j);
+    bench_check_total(sum_of(j.counts, n), 2 * j.total, "scaling: neighbours, and pairs twice");
+    if (w.pairs) bench_check_total(2 * j.total, w.pairs, "scaling: the known total");
+    free_job(&j);
+    free(w.pos);
+}
+
+static void bench_scaling(void)
+{
+    int32_t scales[BENCH_SCALES];
+    int const count = bench_scales(scales);
+    int k;
+    bench_scaling_title("scaling: time against n, evenly spread particles; bytes that the header holds");
+    for (k = 0; k < count; k++) scaling_rows(scales[k]);
+}
+
 /* ---- all of it ---- */
 
 static const char *instructions(void)
@@ -645,7 +673,7 @@ static const char *instructions(void)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_ugrid", "search,insert,walks,sums");
+    bench_start(argc, argv, "bench_ugrid", "search,insert,walks,sums,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     speed = copy_speed();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler %s, %s instructions; ",
@@ -653,11 +681,12 @@ int main(int argc, char **argv)
     bench_print_date();
     printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
     if (bench_wants("search")) bench_search(n);
-    if (bench_wants("insert")) bench_insert(bench.quick ? 128000 : bench.n ? n : 10000000);
+    if (bench_wants("insert")) bench_insert(bench.small ? n : bench.quick ? 128000 : bench.n ? n : 10000000);
     if (bench_wants("walks")) {
-        bench_walks(2, bench.quick ? 20000 : 40000);
-        bench_walks(3, bench.quick ? 20000 : 40000);
+        bench_walks(2, bench.small ? n : bench.quick ? 20000 : 40000);
+        bench_walks(3, bench.small ? n : bench.quick ? 20000 : 40000);
     }
     if (bench_wants("sums")) bench_sums(n);
+    if (bench_named("scaling")) bench_scaling();
     return bench_end();
 }

@@ -3,7 +3,7 @@
 
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_ugrid --only build,csr --quick --csv build.csv
-       groups: ceilings build count csr insert walks sums
+       groups: ceilings build count csr insert walks sums; only when named: sweep scaling largest
 
    GPU time: each run is queued behind a kernel that spins until all of it is in the queue, between two events. So neither
    the CPU nor the way to the GPU is in it, as in a program that keeps the GPU busy. */
@@ -350,8 +350,8 @@ __global__ void __launch_bounds__(block_size) test_kernel(float r2, unsigned *fo
 
 void measure_speeds()
 {
-    std::size_t const count = (static_cast<std::size_t>(bench.quick ? 64 : 512) << 20) / sizeof(float4);
-    int64_t const threads = 132 * 64 * block_size;
+    std::size_t const count = (static_cast<std::size_t>(bench.small ? 1 : bench.quick ? 64 : 512) << 20) / sizeof(float4);
+    int64_t const threads = (bench.small ? 1 : 132 * 64) * block_size;
     device_array<float4> from(count), to(count);
     must(cudaMemsetAsync(from.data, 0, count * sizeof(float4), stream));
     double const by_kernel = gpu_ms([&] { launch(static_cast<int64_t>(count), copy_kernel, from.data, to.data, static_cast<int64_t>(count)); });
@@ -483,34 +483,35 @@ struct way {
     ugrid_method method;
     ugrid_placement placement;
     ugrid_slot_layout layout;
-    int32_t no_records, deterministic;
+    int32_t no_records, deterministic, coherent;
 };
 
 const way build_ways[] = {
-    {"COUNT",                      UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"COUNT, deterministic",       UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1},
-    {"SORT (deterministic)",       UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"COUNT, ids only",            UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
-    {"SORT, ids only",             UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
-    {"FIXED, slots by column",     UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"FIXED, slots by row",        UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0, 0},
-    {"FIXED, deterministic",       UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1},
-    {"LIST",                       UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"LIST, deterministic",        UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1},
-    {"LIST_PACKED",                UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"LIST_PACKED, deterministic", UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1}
+    {"COUNT",                      UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"COUNT, coherent",            UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 1},
+    {"COUNT, deterministic",       UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1, 0},
+    {"SORT (deterministic)",       UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"COUNT, ids only",            UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0, 0},
+    {"SORT, ids only",             UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0, 0},
+    {"FIXED, slots by column",     UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"FIXED, slots by row",        UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0, 0, 0},
+    {"FIXED, deterministic",       UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1, 0},
+    {"LIST",                       UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"LIST, deterministic",        UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1, 0},
+    {"LIST_PACKED",                UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"LIST_PACKED, deterministic", UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 1, 0}
 };
 
 const way insert_ways[] = {
-    {"COUNT",                  UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"COUNT, ids only",        UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
-    {"SORT",                   UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"SORT, ids only",         UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0},
-    {"FIXED, slots by column", UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"FIXED, slots by row",    UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0, 0},
-    {"LIST, loose",            UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"LIST, tight (8 cells)",  UGRID_LIST,        UGRID_TIGHT, UGRID_SLOTS_BY_COLUMN, 0, 0},
-    {"LIST_PACKED",            UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0}
+    {"COUNT",                  UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"COUNT, ids only",        UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0, 0},
+    {"SORT",                   UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"SORT, ids only",         UGRID_SORT,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 1, 0, 0},
+    {"FIXED, slots by column", UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"FIXED, slots by row",    UGRID_FIXED,       UGRID_LOOSE, UGRID_SLOTS_BY_ROW,    0, 0, 0},
+    {"LIST, loose",            UGRID_LIST,        UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"LIST, tight (8 cells)",  UGRID_LIST,        UGRID_TIGHT, UGRID_SLOTS_BY_COLUMN, 0, 0, 0},
+    {"LIST_PACKED",            UGRID_LIST_PACKED, UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0, 0, 0}
 };
 
 ugrid_desc choose(ugrid_desc desc, const way &how)
@@ -520,6 +521,7 @@ ugrid_desc choose(ugrid_desc desc, const way &how)
     desc.slot_layout = how.layout;
     desc.no_records = how.no_records;
     desc.deterministic = how.deterministic;
+    desc.coherent = how.coherent;
     return desc;
 }
 
@@ -628,29 +630,38 @@ bench_row_s search_row(const char *group, const points &p, const char *method, d
     return row;
 }
 
-/* targets.md, "count neighbours within r"; peer UniformGrid. */
-void count_rows(const points &p)
+/* targets.md, "count neighbours within r"; peer UniformGrid. With desc.split = 4, too. */
+void count_rows_split(const points &p, int32_t split)
 {
     gpu_grid grid;
     device_array<int32_t> counts(static_cast<std::size_t>(p.n));
     device_array<int64_t> pairs(1);
     bool const dam = p.max[0] < 1;
-    grid.build(desc_of(p, UGRID_COUNT), p.pos.data, 0, p.n);
+    std::string const suffix = split > 1 ? ", split " + std::to_string(split) : "";
+    ugrid_desc desc = desc_of(p, UGRID_COUNT);
+    desc.split = split;
+    grid.build(desc, p.pos.data, 0, p.n);
     double const tests = candidates_of(grid, p.radius);
     for (int flags : {static_cast<int>(UGRID_PLACES), 0}) {
-        const char *const name = flags ? "ugrid_cuda_count_neighbors, by place" : "ugrid_cuda_count_neighbors, by id";
+        std::string const name = (flags ? "ugrid_cuda_count_neighbors, by place" : "ugrid_cuda_count_neighbors, by id") + suffix;
         double const ms = gpu_ms([&] { must(ugrid_cuda_count_neighbors(&grid.gpu, p.radius, flags, counts.data, stream)); });
-        bench_row_s row = search_row("count", p, name, ms, search_floor(tests, 20.0 * p.n));
+        bench_row_s row = search_row("count", p, name.c_str(), ms, search_floor(tests, 20.0 * p.n));
         row.bar_ms = pick(p.n, 0.12, 1.1);
         row.peer_ms = dam ? pick(p.n, 0.287, 0) : pick(p.n, 0.312, 2.92);
         row.peer = "UniformGrid";
         bench_row(&row);
-        bench_check_total(sum_of(counts), p.pairs ? p.pairs : pairs_of(grid, p.radius), name);
+        bench_check_total(sum_of(counts), p.pairs ? p.pairs : pairs_of(grid, p.radius), name.c_str());
     }
+    std::string const name = "ugrid_cuda_count_pairs, each once" + suffix;
     double const ms = gpu_ms([&] { must(ugrid_cuda_count_pairs(&grid.gpu, p.radius, pairs.data, stream)); });
-    bench_row_s const row = search_row("count", p, "ugrid_cuda_count_pairs, each once", ms, search_floor(tests / 2, 16.0 * p.n));
+    bench_row_s const row = search_row("count", p, name.c_str(), ms, search_floor(tests / 2, 16.0 * p.n));
     bench_row(&row);
     if (p.pairs) bench_check_total(2 * pairs.download()[0], p.pairs, "pairs");
+}
+
+void count_rows(const points &p)
+{
+    for (int32_t split : {1, 4}) count_rows_split(p, split);
 }
 
 /* rows = sum of i over the entries (i, j) of a list, ids = sum of j. In a full list they are equal; a half list has
@@ -678,30 +689,38 @@ list_facts facts_of(const device_array<int64_t> &offsets, const device_array<int
     return facts;
 }
 
-struct csr_case { const char *name; int flags; bool build; };
+struct csr_case { const char *name; int flags; bool build; int32_t split; };
 
 const csr_case csr_cases[] = {
-    {"full list, rows and entries by id",    0,                         false},
-    {"half list, rows and entries by id",    UGRID_HALF,                false},
-    {"full list, by place",                  UGRID_PLACES,              false},
-    {"half list, by place",                  UGRID_PLACES | UGRID_HALF, false},
-    {"build + full list, by id",             0,                         true}
+    {"full list, rows and entries by id",    0,                         false, 1},
+    {"half list, rows and entries by id",    UGRID_HALF,                false, 1},
+    {"full list, by place",                  UGRID_PLACES,              false, 1},
+    {"half list, by place",                  UGRID_PLACES | UGRID_HALF, false, 1},
+    {"build + full list, by id",             0,                         true,  1},
+    {"full list, by id, split 4",            0,                         false, 4},
+    {"full list, by place, split 4",         UGRID_PLACES,              false, 4},
+    {"half list, by place, split 4",         UGRID_PLACES | UGRID_HALF, false, 4},
+    {"build + full list, by id, split 4",    0,                         true,  4}
 };
 
 /* targets.md, "CSR neighbour list"; peer UniformGrid. Half lists and lists with the build have no bar. */
 void csr_rows(const points &p)
 {
     gpu_grid grid;
-    ugrid_desc const desc = desc_of(p, UGRID_COUNT);
+    ugrid_desc desc = desc_of(p, UGRID_COUNT);
     list_facts full = {};
     bool const dam = p.max[0] < 1;
     grid.build(desc, p.pos.data, 0, p.n);
     int64_t const total = p.pairs ? p.pairs : pairs_of(grid, p.radius);
-    double const tests = candidates_of(grid, p.radius);
     device_array<int64_t> offsets(static_cast<std::size_t>(p.n) + 1);
     device_array<int32_t> ids(static_cast<std::size_t>(total));
     for (csr_case const &c : csr_cases) {
         bool const half = c.flags & UGRID_HALF;
+        if (desc.split != c.split) { /* else it stays: another build gives its places in another order */
+            desc.split = c.split;
+            grid.build(desc, p.pos.data, 0, p.n);
+        }
+        double const tests = candidates_of(grid, p.radius);
         double const ms = gpu_ms([&] {
             if (c.build) grid.build(desc, p.pos.data, 0, p.n);
             must(ugrid_cuda_neighbors(&grid.gpu, p.radius, c.flags, offsets.data, ids.data, static_cast<int64_t>(ids.count), stream));
@@ -837,10 +856,20 @@ const walk_line walk_lines[] = {
     {"ugrid_cuda_count_neighbors", UGRID_STRIPS,  ready_made}
 };
 
+constexpr int all_walks = static_cast<int>(sizeof walk_lines / sizeof *walk_lines);
+
 float radius_for(int dim, int32_t n, int neighbors)
 {
     return dim == 3 ? wl_radius(n, neighbors) : static_cast<float>(std::sqrt(neighbors / (3.14159265358979 * n)));
 }
+
+/* Particles to walk among. */
+struct walk_set {
+    const char *group, *kind;   /* kind: "2D-", before the number of neighbours */
+    int dim;
+    int32_t n;
+    device_array<float> pos;
+};
 
 double walk_ms(const device_array<float> &pos, int dim, float radius, const walk_line &line, device_array<int32_t> &counts)
 {
@@ -859,16 +888,16 @@ double walk_ms(const device_array<float> &pos, int dim, float radius, const walk
 }
 
 /* One cell of the table; its total must be that of the first line. */
-double walk_cell(const device_array<float> &pos, int dim, int32_t n, int neighbors, const walk_line &line, int64_t &total)
+double walk_cell(const walk_set &set, int neighbors, const walk_line &line, int64_t &total)
 {
-    device_array<int32_t> counts(static_cast<std::size_t>(n));
+    device_array<int32_t> counts(static_cast<std::size_t>(set.n));
     bench_row_s row = {};
-    std::string const name = std::to_string(dim) + "D-" + std::to_string(neighbors);
-    row.group = "walks";
+    std::string const name = set.kind + std::to_string(neighbors);
+    row.group = set.group;
     row.workload = name.c_str();
     row.method = line.name;
-    row.n = n;
-    row.ms = walk_ms(pos, dim, radius_for(dim, n, neighbors), line, counts);
+    row.n = set.n;
+    row.ms = walk_ms(set.pos, set.dim, radius_for(set.dim, set.n, neighbors), line, counts);
     bench_cell(&row, row.ms);
     int64_t const got = sum_of(counts);
     if (total < 0) total = got;
@@ -889,36 +918,76 @@ void best_lines(double const ms[competitors][columns])
     for (int k = 0; k < columns; k++) bench_number(ms[0][k] / ms[best[k]][k], 9);
 }
 
-void walk_table(int dim, int32_t n)
+/* `lines` of the walks, the first four of which are compared. */
+void walk_table(const walk_set &set, int lines, const char *how)
 {
     int64_t totals[columns] = {-1, -1, -1, -1, -1, -1};
     double ms[competitors][columns] = {};
-    std::vector<float> host(3 * static_cast<std::size_t>(n));
-    device_array<float> pos(host.size());
-    if (dim == 2) wl_square(n, 6, host.data());
-    else wl_uniform(n, 6, host.data());
-    pos.upload(host.data());
-    std::string const title = "walks: ms to visit the neighbours of each of " + size_name(n) + " particles in " + std::to_string(dim) + "D (001)";
+    std::string const title = std::string(set.group) + ": ms to visit the neighbours of each of " + size_name(set.n) + how
+                              + " particles in " + std::to_string(set.dim) + "D (001)";
     bench_matrix(title.c_str(), "neighbours within the radius");
     for (int k : neighborhoods) std::printf(" %9d", k);
-    int l = 0;
-    for (walk_line const &line : walk_lines) {
-        bench_line(line.name);
+    for (int l = 0; l < lines; l++) {
+        bench_line(walk_lines[l].name);
         for (int k = 0; k < columns; k++) {
-            double const cell = walk_cell(pos, dim, n, neighborhoods[k], line, totals[k]);
+            double const cell = walk_cell(set, neighborhoods[k], walk_lines[l], totals[k]);
             if (l < competitors) ms[l][k] = cell;
         }
-        if (++l == competitors) best_lines(ms);
+        if (l + 1 == competitors) best_lines(ms);
     }
     std::printf("\n");
+}
+
+/* Anywhere in the unit square or cube. */
+walk_set random_set(const char *group, const char *kind, int dim, int32_t n)
+{
+    std::vector<float> host(3 * static_cast<std::size_t>(n));
+    walk_set set = {group, kind, dim, n, device_array<float>(host.size())};
+    if (dim == 2) wl_square(n, 6, host.data());
+    else wl_uniform(n, 6, host.data());
+    set.pos.upload(host.data());
+    must(cudaStreamSynchronize(stream)); /* host goes */
+    return set;
+}
+
+/* Evenly: on a square or cubic lattice, row after row. */
+walk_set lattice_set(const char *group, const char *kind, int dim, int32_t n)
+{
+    std::vector<float> host(3 * static_cast<std::size_t>(n));
+    walk_set set = {group, kind, dim, n, device_array<float>(host.size())};
+    int32_t side = 1;
+    while ((dim == 2 ? int64_t{1} : side) * side * side < n) side++;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t const site[3] = {i % side, i / side % side, dim == 2 ? 0 : i / side / side};
+        float *const p = &host[3 * static_cast<std::size_t>(i)];
+        for (int a = 0; a < dim; a++) p[a] = (static_cast<float>(site[a]) + 0.5f) / static_cast<float>(side);
+    }
+    set.pos.upload(host.data());
+    must(cudaStreamSynchronize(stream));
+    return set;
 }
 
 void bench_walks()
 {
     for (int dim : {2, 3})
         for (int32_t n : {40000, 100000, 300000, 1000000})
-            if (!bench.quick || n == 100000) walk_table(dim, n);
+            if (!bench.quick || n == 100000)
+                walk_table(random_set("walks", dim == 2 ? "2D-" : "3D-", dim, n), all_walks, "");
     std::printf("001 on a Titan X Pascal: 2D MODULAR up to 2.5 x CELLS (300k agents, 46 neighbours); 3D HYBRID 1.25 to 4 x, up to 5 x (40k agents, 47)\n");
+}
+
+/* ---- sweep: the source's own comparison, agents by neighbours, evenly and anywhere ------------------ */
+
+void bench_sweep()
+{
+    std::vector<int32_t> sizes = {10000, 20000, 40000, 70000, 100000, 200000, 300000, 500000, 700000, 1000000};
+    if (bench.quick) sizes = {40000, 100000};
+    if (bench.n) sizes = {bench.n};
+    for (int dim : {2, 3})
+        for (int32_t n : sizes) {
+            walk_table(lattice_set("sweep", dim == 2 ? "2D-even-" : "3D-even-", dim, n), competitors, " evenly spread");
+            walk_table(random_set("sweep", dim == 2 ? "2D-random-" : "3D-random-", dim, n), competitors, " randomly spread");
+        }
 }
 
 /* ---- sums: source 003 ------------------------------------------------------------------------------ */
@@ -992,7 +1061,53 @@ void bench_sums(const std::vector<points> &sets)
     }
 }
 
+/* ---- scaling, largest ----------------------------------------------------------------------------------- */
+
+} // namespace
+
+#include "tests/bench/scaling_gpu.h"
+
+namespace {
+
+/* About 29 neighbours within the radius, which is also the edge of a cell. */
+struct grid_case {
+    static constexpr const char *first = "ugrid: build", *second = "ugrid: count neighbours";
+    static constexpr int64_t most = 2147482624;
+    int32_t n;
+    float radius;
+    ugrid_desc desc = {};
+    device_array<float> pos;
+    device_array<int32_t> counts;
+    gpu_grid grid;
+
+    explicit grid_case(int32_t particles)
+        : n(particles), radius(wl_radius(n, 30)), pos(3 * static_cast<std::size_t>(n)), counts(static_cast<std::size_t>(n))
+    {
+        for (float &max : desc.max) max = 1;
+        desc.cell = radius;
+        desc.max_cells = most;
+        spread(pos);
+    }
+    void build() { grid.build(desc, pos.data, 0, n); }
+    void search() { must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream)); }
+    double bytes() const { return held_by(grid.gpu.block) + held_by(grid.gpu.scratch); }
+    void check()
+    {
+        int64_t const total = sum_of(counts);
+        must(ugrid_cuda_check(&grid.gpu, stream));
+        bench_check_total(total, pairs_of(grid, radius), "scaling: neighbours, and pairs twice");
+        bench_check(total > int64_t{15} * n, "scaling: too few neighbours");
+    }
+};
+
 /* ---- all of it -------------------------------------------------------------------------------------- */
+
+bool wants_sets()
+{
+    for (const char *group : {"ceilings", "build", "count", "csr", "sums"})
+        if (bench_wants(group)) return true;
+    return false;
+}
 
 std::vector<points> all_sets()
 {
@@ -1007,6 +1122,7 @@ std::vector<points> all_sets()
 
 void bench_searches(const std::vector<points> &sets)
 {
+    if (!bench_wants("count") && !bench_wants("csr")) return;
     points const dam = dam_set(bench.n ? bench.n : 1000000);
     for (const char *group : {"count", "csr"}) {
         bool const counts = std::strcmp(group, "count") == 0;
@@ -1022,13 +1138,13 @@ void bench_searches(const std::vector<points> &sets)
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_ugrid_cuda", "ceilings,build,count,csr,insert,walks,sums");
+    bench_start(argc, argv, "bench_ugrid_cuda", "ceilings,build,count,csr,insert,walks,sums,sweep,scaling,largest");
     double const begin = wall_ms();
     start_gpu();
     print_gpu();
     measure_speeds();
     {
-        std::vector<points> const sets = all_sets();
+        std::vector<points> const sets = wants_sets() ? all_sets() : std::vector<points>();
         if (bench_wants("ceilings")) bench_ceilings(sets);
         if (bench_wants("build")) bench_title("build: from positions to a grid that can be searched, cells as wide as the radius", nullptr);
         if (bench_wants("build")) for (points const &p : sets) build_rows(p);
@@ -1037,6 +1153,9 @@ int main(int argc, char **argv)
         if (bench_wants("walks")) bench_walks();
         if (bench_wants("sums")) bench_sums(sets);
     }
+    if (bench_named("sweep")) bench_sweep();
+    if (bench_named("scaling")) bench_scaling<grid_case>();
+    if (bench_named("largest")) bench_largest<grid_case>();
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

@@ -438,7 +438,12 @@ BENCH_FN void print_deviations(const char *group, const char *title, const devia
     for (k = 0; k < sizes; k++) printf(" %9d", (int)n[k]);
     for (line = first; line < LINES; line++) {
         printf("\n%-30s", line_name(line));
-        for (k = 0; k < sizes; k++) print_error(degrees ? values[line][k].degrees : values[line][k].length, 9);
+        for (k = 0; k < sizes; k++) {
+            double const value = degrees ? values[line][k].degrees : values[line][k].length;
+            print_error(value, 9);
+            bench_value(group, first == LINE_PLAIN ? "to exact" : "to plain", line_name(line), n[k], value,
+                        degrees ? "degrees" : "of the length");
+        }
     }
     printf("\n");
 }

@@ -3,7 +3,9 @@
 #
 #   sh run.sh             the tests
 #   sh run.sh sanitize    the tests under compute-sanitizer: memcheck, racecheck, initcheck, synccheck
-#   sh run.sh bench       the benchmarks (further words go to each of them; with --only, those that have such groups)
+#   sh run.sh bench       the benchmarks (further words go to each of them; with --only, those that have such groups; with
+#                         --csv x.csv, each writes a file of its own: x.bench_ugrid.csv ...)
+#   sh run.sh figures     what the sources' figures show, as figures/*.csv (further words: figures.sh --help)
 #   sh run.sh demo        the examples, each with --demo
 #
 # The tests may do less work when TEST_SMALL is set, as it is under the sanitizer.
@@ -89,14 +91,28 @@ check_groups() {
     done
 }
 
+# run_one PROGRAM WORDS...: with --csv, into a file of its own.
+run_one() {
+    program=$1 csv='' left=$#; shift
+    while [ $((left -= 1)) -gt 0 ]; do           # every word once round
+        word=$1; shift
+        if [ "$csv" = next ]; then
+            case $word in *.csv) word=${word%.csv}.${program#./}.csv ;; *) word=$word.${program#./} ;; esac
+        fi
+        case $word in --csv) csv=next ;; *) csv='' ;; esac
+        set -- "$@" "$word"
+    done
+    echo; "$program" "$@"
+}
+
 run_benches() {
     only=$(only_of "$@")
     check_groups "$only"
     for b in ./bench_*; do
         [ -x "$b" ] || continue
-        if [ ! "$only" ]; then echo; "$b" "$@" || exit; continue; fi
+        if [ ! "$only" ]; then run_one "$b" "$@" || exit; continue; fi
         groups=$(common "$only" "$b")
-        if [ "$groups" ]; then echo; "$b" "$@" --only "$groups" || exit; fi
+        if [ "$groups" ]; then run_one "$b" "$@" --only "$groups" || exit; fi
     done
 }
 
@@ -106,13 +122,14 @@ case $mode in
 tests)    run_tests ;;
 sanitize) run_sanitized ;;
 bench)    run_benches "$@"; exit 0 ;;
+figures)  exec sh ./figures.sh "$@" ;;
 demo)
     for e in ./*; do
         case $e in ./test_*|./bench_*|*.sh|*.log|*.so*) continue ;; esac
         if [ -f "$e" ] && [ -x "$e" ]; then echo "$e --demo"; "$e" --demo "$@" || exit; fi
     done
     exit 0 ;;
-*) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

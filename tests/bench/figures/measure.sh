@@ -1,0 +1,177 @@
+#!/bin/sh
+# Measures what the sources' figures show, and how time and memory grow, into plain files: one CSV file for each group, and all of
+# them in figures.csv. Their first line names the machine, the driver and the date. draw.sh draws from them, here or elsewhere.
+#
+#   measure.sh [--only GROUP,GROUP] [--out DIR] [--gpu DIR] [--cpu DIR] [--small] [--quick]
+#
+# `make cuda` puts this file beside the CUDA programs (--gpu, the default is where this file lies) and the serial ones into cpu/
+# (--cpu). Without CUDA programs only group cpu is measured. --small: does it work at all? (On the emulator, too.) --quick: fewer
+# sizes.
+#
+#   insert    000, Figure 3: particles inserted into a grid             walks     001: the order in which cells are visited
+#   dam       000, Figure 2: whole steps of particles that fall         nbody     002, Figures 16 to 18
+#   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8 and 6.10, figure 6.9
+#   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and as many as fit (most of a minute)
+#   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five cores where there are 12
+set -u
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+gpu=$here cpu=$here/cpu out=figures only='' size=''
+groups='insert dam walks nbody lists drum scaling largest'
+
+has() { wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1; }
+program() { [ -f "$1" ] && [ -x "$1" ]; }
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --only|--out|--gpu|--cpu)
+        if [ $# -lt 2 ]; then echo "$1 needs a value"; exit 2; fi
+        case $1 in --only) only=$(echo "$2" | tr , ' ') ;; --out) out=$2 ;; --gpu) gpu=$2 ;; --cpu) cpu=$2 ;; esac
+        shift ;;
+    --small|--quick) size=$1 ;;
+    *) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    esac
+    shift
+done
+
+# shellcheck disable=SC2086
+for group in $only; do
+    if ! has "$group" $groups cpu; then echo "there is no group '$group'; there are: $groups cpu"; exit 2; fi
+done
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd)
+if program "$gpu/bench_ugrid"; then [ "$only" ] || only="$groups cpu"; else only=cpu; fi
+log=$out/figures.log
+export LD_LIBRARY_PATH="$here${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" # what was carried along, for the serial programs
+: >"$log"
+
+# ---- the first line: what was measured on ----
+
+cpu_name() { sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1; }
+gpu_name() {
+    name=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+    if [ "$name" ]; then echo "$name" | sed 's/, /, driver /'; else echo "none, the emulator"; fi
+}
+machine() {
+    if [ "$1" = cpu ]; then name="CPU $(cpu_name), one core"; else name="GPU $(gpu_name)"; fi
+    echo "# $name; $(date -u +%Y-%m-%d); $1"
+}
+
+# ---- running programs: their lines go into the file of the group ----
+
+# add FILE PROGRAM WORDS...: measures into FILE; lines of headings once.
+add() {
+    file=$1; shift
+    echo "== $*" >>"$log"
+    rm -f "$file.part"
+    # shellcheck disable=SC2086
+    if ! "$@" $size --csv "$file.part" >>"$log" 2>&1 </dev/null; then echo "$*" >>"$out/failed"; fi
+    take "$file"
+}
+
+take() {
+    [ -f "$1.part" ] || return 0
+    if grep -q '^program,' "$1"; then sed 1d "$1.part" >>"$1"; else cat "$1.part" >>"$1"; fi
+    rm -f "$1.part"
+}
+
+heading() { echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit'; }
+
+# dam FILE PROGRAM NAME SIZE METHOD...: whole steps of examples/dam_break, on average over 2000.
+dam() {
+    file=$1 binary=$2 name=$3 n=$4; shift 4
+    steps=2000
+    [ "$size" != --small ] || steps=20
+    grep -q '^program,' "$file" || heading >>"$file"
+    for method; do
+        echo "== $binary -n $n --method $method" >>"$log"
+        rate=$("$binary" -n "$n" --steps $steps --method "$method" 2>>"$log" </dev/null | tee -a "$log" |
+            sed -n 's/^ *particles moved *\([0-9.]*\) million.*/\1/p')
+        if [ ! "$rate" ]; then echo "$binary -n $n --method $method" >>"$out/failed"; continue; fi
+        echo "$name $method $n $rate" |
+            awk '{ printf "%s,dam,dam-break,\"%s\",%d,%.6g,%.6g,0,0,0,,\n", $1, $2, $3, $3 / $4 * 1e-3, $4 }' >>"$file"
+    done
+}
+
+# ---- the groups ----
+
+measure_insert() { add "$1" "$gpu/bench_ugrid" --only insert --runs 5; }
+
+# Of the largest, what takes 20 seconds for a point (tight) is left out.
+measure_dam() {
+    sizes='2048 8192 32768 131072'
+    [ ! "$size" ] || sizes=2048
+    for n in $sizes; do dam "$1" "$gpu/dam_break" dam_break_cuda "$n" fixed count sort list packed tight; done
+    [ "$size" ] || dam "$1" "$gpu/dam_break" dam_break_cuda 524288 fixed count sort list packed
+}
+
+measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep --runs 3; }
+measure_nbody() { add "$1" "$gpu/bench_nbody" --only methods,direction,length --runs 5; }
+measure_lists() { add "$1" "$gpu/bench_nlist" --only width,tablets,nocontact,history,sorting,tree,walls --runs 3; }
+
+measure_drum() {
+    case $size in
+    --small) how='-n 500 --length 0.1 --steps 20' ;;
+    --quick) how='-n 1000000 --length 1.6 --fill 0.1 --rpm 8 --steps 200' ;;
+    *) how='-n 10000000 --length 1.6 --fill 0.1 --rpm 8 --steps 200' ;;
+    esac
+    how="$how --spacing 0.998 --history 0 --shuffle --out $out"
+    echo "== drum $how" >>"$log"
+    # shellcheck disable=SC2086
+    "$gpu/drum" $how --curves "$1.part" >>"$log" 2>&1 </dev/null || echo "drum" >>"$out/failed"
+    rm -f "$out/drum.stl"
+    take "$1"
+}
+
+measure_scaling() { for b in ugrid lbvh nlist nbody; do add "$1" "$gpu/bench_$b" --only scaling --runs 5; done; }
+
+measure_largest() {
+    [ "$size" ] || add "$1" "$gpu/bench_nlist" --only width --n 100000000 --runs 2
+    for b in ugrid lbvh nlist nbody; do add "$1" "$gpu/bench_$b" --only largest --runs 2; done
+}
+
+cpu_walks() { add "$1" "$cpu/bench_ugrid" --only insert,walks --runs 3; }
+cpu_grids() {
+    for b in ugrid lbvh; do add "$1" "$cpu/bench_$b" --only scaling --runs 3; done
+    [ "$size" = --small ] || dam "$1" "$cpu/dam_break" dam_break 2048 fixed count sort list packed tight
+    [ "$size" ] || dam "$1" "$cpu/dam_break" dam_break 8192 fixed count sort list packed
+}
+cpu_lists() { add "$1" "$cpu/bench_nlist" --only history,scaling --runs 3; }
+cpu_methods() { add "$1" "$cpu/bench_nbody" --only methods --runs 3; }
+cpu_bodies() { add "$1" "$cpu/bench_nbody" --only direction,length,scaling --runs 3; }
+cpu_parts='walks grids lists methods bodies'
+
+# A core for each part beside a GPU, where there are many; else one after the other.
+measure_cpu() {
+    together=''
+    if [ "$only" != cpu ] && [ "$(getconf _NPROCESSORS_ONLN)" -ge 12 ]; then together=yes; fi
+    for part in $cpu_parts; do
+        : >"$1.$part"
+        if [ "$together" ]; then cpu_"$part" "$1.$part" & else cpu_"$part" "$1.$part"; fi
+    done
+    wait
+    heading >>"$1"
+    for part in $cpu_parts; do
+        sed 1d "$1.$part" >>"$1"
+        rm -f "$1.$part"
+    done
+}
+
+measure() {
+    csv=$out/$1.csv start=$(date +%s)
+    machine "$1" >"$csv"
+    "measure_$1" "$csv"
+    echo "$1: $(($(date +%s) - start)) s, $(grep -vc '^#\|^program,' "$csv") values"
+}
+
+rm -f "$out/failed"
+begin=$(date +%s)
+# shellcheck disable=SC2086
+if has cpu $only; then if [ "$only" = cpu ]; then measure cpu; else measure cpu & fi; fi
+for group in $groups; do
+    # shellcheck disable=SC2086
+    if has "$group" $only; then measure "$group"; fi
+done
+wait
+for group in $groups cpu; do if [ -f "$out/$group.csv" ]; then cat "$out/$group.csv"; fi; done >"$out/figures.csv"
+echo "all: $(($(date +%s) - begin)) s; $out/figures.csv, what the programs said: $log"
+if [ -f "$out/failed" ]; then echo "FAILED (see the log):"; sed 's/^/  /' "$out/failed"; exit 1; fi
