@@ -410,7 +410,7 @@ struct ugrid_i_parts {
     double target;          /* particles of a part, about */
     bool large_tiles;
     int32_t *count;         /* [bins] particles of each */
-    int32_t *parts;         /* [1] how many there are */
+    int32_t *made;          /* [1] how many parts there are */
     uint16_t *part_of;      /* [bins] */
     int32_t *cursor;        /* [room] where the next particle of each part goes */
     ugrid_i_part *part;     /* [room + 1] */
@@ -457,7 +457,8 @@ __device__ __forceinline__ char *ugrid_i_shared()
 #endif
 }
 
-/* The sum of x over the threads of a block before this one, and over all. `warp_sums`: an int of shared memory for each warp and one more. */
+/* The sum of x over the threads of a block before this one, and over all. `warp_sums`: shared memory, one for each warp and one
+   more. */
 __device__ int32_t ugrid_i_block_prefix(int32_t x, int32_t *warp_sums, int32_t *all)
 {
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32), warps = (int)(blockDim.x / 32);
@@ -575,7 +576,7 @@ __global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugri
     }
     if (threadIdx.x > 0) return;
     parts.part[all] = {n, cell_count + 1}; /* those that are in no cell are counted to one more */
-    *parts.parts = all;
+    *parts.made = all;
 }
 
 /* The shared memory of a block that partitions. */
@@ -597,7 +598,7 @@ __device__ __forceinline__ void ugrid_i_load_tile(const ugrid &grid, int64_t beg
     }
 }
 
-/* 3. */
+/* 3. Tile by tile. */
 template <class Item, int Tile>
 __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
     ugrid_i_partition_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, Item *parted)
@@ -605,7 +606,7 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
     constexpr int turns = ugrid_i_tile_turns, block = Tile / turns;
     const ugrid &grid = device.grid;
     ugrid_i_tile<Item, Tile> &tile = *reinterpret_cast<ugrid_i_tile<Item, Tile> *>(ugrid_i_shared());
-    int32_t const count = *parts.parts, thread = (int32_t)threadIdx.x;
+    int32_t const count = *parts.made, thread = (int32_t)threadIdx.x;
     int64_t const step = (int64_t)gridDim.x * Tile;
     ugrid_real p[turns][3];
     int64_t begin = (int64_t)blockIdx.x * Tile;
@@ -672,8 +673,8 @@ __device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> 
 
 /* A part that fits: everything happens in shared memory. */
 template <class Item>
-__device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
-                                     int32_t size, int32_t cells)
+__device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own,
+                                                     const ugrid_i_part &part, int32_t size, int32_t cells)
 {
     constexpr int turns = (ugrid_i_part_items<Item> + ugrid_i_order_block - 1) / ugrid_i_order_block;
     int32_t const thread = (int32_t)threadIdx.x;
@@ -717,13 +718,13 @@ __device__ void ugrid_i_order_outside(const ugrid &grid, const Item *item, ugrid
     }
 }
 
-/* 4. */
+/* 4. A block per part. */
 template <class Item>
 __global__ void __launch_bounds__(ugrid_i_order_block, 2)
     ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, const Item *parted)
 {
     ugrid_i_order_part<Item> &own = *reinterpret_cast<ugrid_i_order_part<Item> *>(ugrid_i_shared());
-    if ((int32_t)blockIdx.x >= *parts.parts) return;
+    if ((int32_t)blockIdx.x >= *parts.made) return;
     ugrid_i_part const part = parts.part[blockIdx.x], next = parts.part[blockIdx.x + 1];
     int32_t const size = next.place - part.place, cells = next.cell - part.cell;
     for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) own.first[c] = 0;
@@ -757,10 +758,12 @@ template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_
     if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
     if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2) return one_round; /* as fast there */
     if (shared < std::max(sizeof(ugrid_i_tile<Item, ugrid_i_small_tile<Item>>), sizeof(ugrid_i_order_part<Item>))) return one_round;
-    parts.bins = ugrid_i_bins_for(std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1), 64, ugrid_i_bins_max);
+    int64_t const bins = std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1); /* 4 to a part */
+    parts.bins = ugrid_i_bins_for(bins, 64, ugrid_i_bins_max);
     if (cells <= parts.bins || cells / parts.bins >= ugrid_i_bin_cells) return one_round;
     parts.target = std::max(ugrid_i_part_items<Item> - 1.25 * n / parts.bins, 0.5 * ugrid_i_part_items<Item>);
-    parts.large_tiles = n / ugrid_i_large_tile<Item> >= ugrid_i_large_tiles_least * ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount) &&
+    int const large_tiles = n / ugrid_i_large_tile<Item>, processors = ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount);
+    parts.large_tiles = large_tiles >= ugrid_i_large_tiles_least * processors &&
                         shared >= sizeof(ugrid_i_tile<Item, ugrid_i_large_tile<Item>>);
     double const room = n / parts.target + (double)cells / ugrid_i_cells_target + 2;
     if (room > ugrid_i_parts_max) return one_round;
@@ -789,8 +792,8 @@ void ugrid_i_bind_parts(ugrid_cuda *gpu, ugrid_i_parts *parts)
 {
     parts->count = reinterpret_cast<int32_t *>(gpu->d_facts + 1);
     parts->part = ugrid_i_scratch<ugrid_i_part>(gpu, UGRID_I_PARTS);
-    parts->parts = reinterpret_cast<int32_t *>(parts->part + ugrid_i_parts_max + 1);
-    parts->cursor = parts->parts + 1;
+    parts->made = reinterpret_cast<int32_t *>(parts->part + ugrid_i_parts_max + 1);
+    parts->cursor = parts->made + 1;
     parts->part_of = reinterpret_cast<uint16_t *>(parts->cursor + ugrid_i_parts_max);
 }
 
@@ -801,7 +804,8 @@ int64_t ugrid_i_resident_threads(int64_t n, int items, int block, int per)
     return std::min((n + items - 1) / items, processors * per) * block;
 }
 
-template <class Item, int Tile> ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item *parted, cudaStream_t stream)
+template <class Item, int Tile>
+ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item *parted, cudaStream_t stream)
 {
     int const block = Tile / ugrid_i_tile_turns, per = sizeof(ugrid_i_tile<Item, Tile>) > 110 * 1024 ? 1 : 2;
     return ugrid_i_launch_shared(gpu, stream, ugrid_i_resident_threads(gpu->device.grid.n, Tile, block, per), block,
@@ -820,7 +824,8 @@ template <class Item> ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_
         gpu, stream, ugrid_i_resident_threads(grid->n, batches * ugrid_i_bins_block, ugrid_i_bins_block, 4), ugrid_i_bins_block,
         parts.bins * sizeof(int32_t), ugrid_i_bins_kernel, gpu->device, parts, gpu->d_facts);
     if (result == UGRID_OK)
-        result = ugrid_i_launch(gpu, stream, ugrid_i_parts_block, ugrid_i_parts_block, ugrid_i_parts_kernel, parts, grid->n, grid->cell_count);
+        result = ugrid_i_launch(gpu, stream, ugrid_i_parts_block, ugrid_i_parts_block, ugrid_i_parts_kernel, parts, grid->n,
+                                grid->cell_count);
     if (result != UGRID_OK) return result;
     result = parts.large_tiles ? ugrid_i_partition<Item, ugrid_i_large_tile<Item>>(gpu, parts, parted, stream)
                                : ugrid_i_partition<Item, ugrid_i_small_tile<Item>>(gpu, parts, parted, stream);
