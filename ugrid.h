@@ -2017,22 +2017,66 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
    >>build
    ------------------------------------------------------------------------------------------------ */
 
+/* The cell numbers of points in a box of rows that nowhere repeats, each in one cell: no branch, so that compilers take several at
+   a time. Returns 0 if some point is not finite. */
+static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim, int32_t *UGRID_I_RESTRICT numbers)
+{
+    ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
+    int32_t const n = grid->n;
+    int32_t i, bad = 0;
+    for (i = 0; i < n; i++) {
+        ugrid_real p[3];
+        int32_t x, y, z;
+        ugrid_i_load(grid->pos, stride, dim, i, p);
+        bad |= !ugrid_i_point_finite(p);
+        x = ugrid_i_coordinate(&ax, p[0]);
+        y = ugrid_i_coordinate(&ay, p[1]);
+        z = dim == 3 ? ugrid_i_coordinate(&az, p[2]) : 0;
+        numbers[i] = (z * ay.cells + y) * ax.cells + x;
+    }
+    return !bad;
+}
+
+/* The same for any grid, entry by entry (-1: not used). */
+static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
+{
+    int32_t i, local;
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) return 0;
+        for (local = 0; local < grid->spans; local++) numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
+    }
+    return 1;
+}
+
+static int32_t ugrid_i_first_not_finite(const ugrid *grid)
+{
+    int32_t i;
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) return i;
+    }
+    return -1;
+}
+
 /* The number of every entry (-1: not used) into numbers[], and how many there are of each into start[]. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid; /* a copy, which the stores below cannot change: its fields stay in registers */
-    int32_t i, local;
+    size_t const tight = 3 * sizeof(ugrid_real);
+    int32_t const entries = view.n * view.spans;
+    int32_t e;
+    int finite;
+    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS || ugrid_i_any_periodic(&view.desc))
+        finite = ugrid_i_number_any(&view, numbers);
+    else if (view.desc.dim == 3 && view.stride == tight) /* constants make a loop of its own */
+        finite = ugrid_i_number_rows(&view, tight, 3, numbers);
+    else finite = ugrid_i_number_rows(&view, view.stride, view.desc.dim, numbers);
+    if (!finite) { grid->bad_id = ugrid_i_first_not_finite(&view); return UGRID_NOT_FINITE; }
     memset(view.start, 0, ((size_t)view.cell_count + 1) * sizeof *view.start);
-    for (i = 0; i < view.n; i++) {
-        ugrid_real p[3];
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
-            numbers[i * view.spans + local] = number;
-            if (number >= 0) view.start[number]++;
-        }
-    }
+    for (e = 0; e < entries; e++) if (numbers[e] >= 0) view.start[numbers[e]]++;
     return UGRID_OK;
 }
 

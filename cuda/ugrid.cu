@@ -581,11 +581,11 @@ __global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugri
 
 /* The shared memory of a block that partitions. */
 template <class Item, int Tile> struct ugrid_i_tile {
-    Item item[Tile];                            /* ordered by part */
-    uint16_t part[Tile];                        /* of each */
+    Item item[(size_t)Tile];                    /* ordered by part */
+    uint16_t part[(size_t)Tile];                /* of each */
     int32_t first[ugrid_i_parts_max + 1];       /* of each part: how many, then where they begin in the tile */
     int32_t shift[ugrid_i_parts_max];           /* of each part: from a place in the tile to one in the array */
-    int32_t warp_sums[Tile / ugrid_i_tile_turns / 32 + 1];
+    int32_t warp_sums[(size_t)(Tile / ugrid_i_tile_turns / 32 + 1)];
 };
 
 /* The positions of a thread's particles of a tile; beyond the end the last one again. */
@@ -817,12 +817,13 @@ template <class Item> ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_
     const ugrid *grid = &gpu->device.grid;
     Item *const parted = ugrid_i_scratch<Item>(gpu, UGRID_I_KEYS_A);
     int const batches = 2 * ugrid_i_batch;
+    size_t const counters = (size_t)parts.bins * sizeof(int32_t);
     ugrid_i_bind_parts(gpu, &parts);
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts + parts.bins * sizeof(int32_t), stream)))
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts + counters, stream)))
         return UGRID_CUDA_ERROR;
     ugrid_result result = ugrid_i_launch_shared(
         gpu, stream, ugrid_i_resident_threads(grid->n, batches * ugrid_i_bins_block, ugrid_i_bins_block, 4), ugrid_i_bins_block,
-        parts.bins * sizeof(int32_t), ugrid_i_bins_kernel, gpu->device, parts, gpu->d_facts);
+        counters, ugrid_i_bins_kernel, gpu->device, parts, gpu->d_facts);
     if (result == UGRID_OK)
         result = ugrid_i_launch(gpu, stream, ugrid_i_parts_block, ugrid_i_parts_block, ugrid_i_parts_kernel, parts, grid->n,
                                 grid->cell_count);
