@@ -1576,6 +1576,13 @@ extern "C" {
 #define UGRID_I_RESTRICT
 #endif
 
+/* Asks for the line of memory that will be written soon. */
+#ifdef __GNUC__
+#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
+#else
+#define UGRID_I_PREFETCH(address) ((void)(address))
+#endif
+
 #if UGRID_I_REAL_KIND == 1
 #define UGRID_I_REAL_MAX FLT_MAX
 #define UGRID_I_REAL_MIN FLT_MIN
@@ -2726,10 +2733,20 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
     return 0;
 }
 
+/* Rows by id lie anywhere in memory, and places follow each other: what later rows will touch is asked for ahead. (Not in a
+   function: gcc 12 finds that such a function does nothing, and leaves it out.) */
+enum { UGRID_I_LATER = 16, UGRID_I_SOON = 8 };
+
+static int32_t ugrid_i_id_ahead(const ugrid *grid, int32_t place, int32_t distance)
+{
+    return ugrid_id(grid, place < grid->n - distance ? place + distance : grid->n - 1);
+}
+
 static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *names, int32_t count)
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     (void)names;
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_LATER)]);
     list->offsets[ugrid_id(list->grid, place)] += count;
     return 0;
 }
@@ -2739,6 +2756,12 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
+    int64_t const soon = list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_SOON)];
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_LATER)]);
+    if (soon <= list->capacity - 32) { /* 16 ids in a line */
+        UGRID_I_PREFETCH(list->ids + soon);
+        UGRID_I_PREFETCH(list->ids + soon + 16);
+    }
     if (*cursor + count <= list->capacity)
         memcpy(list->ids + *cursor, names, (size_t)count * sizeof *names);
     *cursor += count;
