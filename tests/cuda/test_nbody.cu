@@ -1773,7 +1773,7 @@ static long run_out_of_memory(const Input &of, const Input &then, nbody_stage st
 /* Each allocation fails once: the result says so, and the next call works. */
 static void test_out_of_memory()
 {
-    for (int k = 3; k < SETTINGS * 4; k += std::max(std::min(share / 3, 40), 1)) {
+    for (int k = 3; k < SETTINGS * 4; k += std::max(std::min(share / 3, 40 * thin), 1)) {
         int const setting = k % SETTINGS;
         nbody_stage const stage = all_stages[(k + k / SETTINGS) % 4];
         if (few_large && is_large(settings[setting])) continue;

@@ -998,8 +998,8 @@ static void check_many_memory(int n)
 static void test_parts()
 {
 #ifdef CUDA_EMU
-    std::vector<int> const sizes = share > 20 ? std::vector<int>{16385} : std::vector<int>{16385, 140000};
-    int const every = share > 20 ? 4 : 1;
+    std::vector<int> const sizes = share > 20 ? std::vector<int>{16385} : std::vector<int>{16385, 70000};
+    int const every = emu_options()->blocks > 1 ? 8 : share > 20 ? 4 : 1; /* blocks take turns: 180 KB are copied at each */
 #else
     std::vector<int> const sizes = {16384, 65537, 1000003, 5000001};
     int const every = std::min(share, 11);
@@ -1009,7 +1009,7 @@ static void test_parts()
         for (int dim = 2; dim <= 3; dim++)
             for (int bounds : {0, 3, (int)UNBOUNDED})
                 for (int spread = 0; spread < SPREADS; spread++, k++) {
-                    if (n > 100000 && k % 5) continue;
+                    if (n > 65537 && k % 5) continue;
                     if (k % every) continue;
                     Case const c = {dim, bounds, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS,
                                     bounds == 3 ? UGRID_MORTON : UGRID_ROWS, k % 3 == 1, 0};

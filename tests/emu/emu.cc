@@ -1877,7 +1877,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device) {
     p->maxGridSize[0] = 0x7fffffff;
     p->maxGridSize[1] = p->maxGridSize[2] = 65535;
     p->major = 9;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = 2;
     p->maxThreadsPerMultiProcessor = 2048;
     p->maxBlocksPerMultiProcessor = 32;
     p->memoryBusWidth = 64;
