@@ -1,8 +1,8 @@
 /* cuda/ugrid.cu - the CUDA half of ugrid.h, which includes this file; sections and names follow the serial code there.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   Every kernel gives each thread one turn of a serial loop of ugrid.h; what a turn does to its particle is the same
-   UGRID_FN function on both sides. Whole arrays are sorted and scanned by CUB. */
+   Kernels give each thread one turn of a serial loop of ugrid.h; what a turn does to its particle is the same UGRID_FN
+   function on both sides. (>>parts has no serial counterpart.) Whole arrays are sorted and scanned by CUB. */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -638,7 +638,6 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
         if (begin + step < grid.n) ugrid_i_load_tile(grid, begin + step, p); /* they arrive while these leave */
         __syncthreads();
         for (int32_t k = thread; k < size; k += block) parted[tile.shift[tile.part[k]] + k] = tile.item[k];
-        __syncthreads();
     }
 }
 
@@ -745,8 +744,9 @@ int32_t ugrid_i_bins_for(int64_t x, int32_t least, int32_t most)
 int ugrid_i_device_attribute(cudaDeviceAttr attribute)
 {
     int device = 0, value = 0;
-    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) return 0;
-    return value;
+    if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess) return value;
+    (void)cudaGetLastError(); /* what is not known is none */
+    return 0;
 }
 
 /* Would n particles be counted in parts? bins = 0: no, in one round. */

@@ -993,6 +993,22 @@ static void check_many_memory(int n)
         ugrid_cuda_free(&gpu);
         CHECK(h.live == 0);
     }
+    h.fail_at = 0;
+#ifdef CUDA_EMU
+    long const steps = 4;
+    d.coherent = 0;
+    for (long fail = 1; fail <= steps + 1; fail++) {
+        emu_fail_launch(fail);
+        ugrid_result const r = ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream);
+        MUST(cudaStreamSynchronize(stream)); /* lazy streams launch only now */
+        emu_fail_launch(0);
+        CHECK_RESULT(r, fail <= steps ? UGRID_CUDA_ERROR : UGRID_OK);
+        CHECK((gpu.device.grid.n == n) == (r == UGRID_OK));
+    }
+    CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+    ugrid_cuda_free(&gpu);
+    CHECK(h.live == 0);
+#endif
 }
 
 static void test_parts()
