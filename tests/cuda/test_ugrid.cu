@@ -716,7 +716,7 @@ static void test_not_finite()
         if (!chosen(k, share)) continue;
         Case const &c = cases[k];
         ugrid_desc d = desc_of(c);
-        int const n = std::min(n_max / 4, 400), first = 17 + (int)(k % 50), dim = c.dim;
+        int const n = std::min(n_max / 4, 400), first = std::min(17 + (int)(k % 50), n - 1), dim = c.dim;
         std::vector<real> pos = mixed_points(d, n, 6), good;
         std::vector<int32_t> ids;
         context = "not finite: " + name_of(c);
