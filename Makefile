@@ -39,6 +39,7 @@ help:
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
 	@echo 'make test-serial test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
 	@echo '                  the parts of make test'
+	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
 	@echo 'make clean        remove build/'
 
 # ---- what has to be installed -------------------------------------------------------------------
@@ -111,6 +112,13 @@ test-serial: $(SERIAL_PROGRAMS)
 test-vendor: deps-test
 	@export NVCC='$(NVCC)'; status=0; \
 	tests/vendor/run.sh --self-check || status=1; tests/vendor/run.sh || status=1; exit $$status
+
+.PHONY: test-portability portability
+# The promised bits on other processors, in emulators. And can that check fail? In full: all cases, more flags, and the serial tests.
+test-portability: deps-test
+	@status=0; tests/portability/run.sh --self-check || status=1; tests/portability/run.sh || status=1; exit $$status
+portability: deps-test
+	@tests/portability/run.sh --full
 
 # A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
 consumers: deps-test

@@ -12,6 +12,7 @@
 # (further compilers, SDL2, gnuplot) is left out, and its tests say "skipped".
 set -u
 log=build/deps.log
+all=
 
 have() { command -v "$1" >/dev/null 2>&1; }
 module() { pkg-config --exists "$1" 2>/dev/null; }
@@ -35,7 +36,20 @@ optional() {
     have Xvfb || echo xvfb                      # a screen for its test
     have gnuplot || echo gnuplot-nox            # the benchmarks' figures
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
-    links_32_bit || echo gcc-multilib g++-multilib
+    links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" # gcc-multilib itself would exclude the cross compilers
+    foreign
+}
+
+# What tests/portability builds for and runs on: big, so `make test` does not install it.
+foreign() {
+    [ "$(uname -m)" = x86_64 ] && [ "$all" ] || return 0
+    have qemu-s390x-static || echo qemu-user-static
+    have s390x-linux-gnu-gcc || echo gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    have arm-linux-gnueabihf-gcc || echo gcc-arm-linux-gnueabihf libc6-dev-armhf-cross
+    have wine || echo wine wine64
+    have emcc || echo emscripten
+    have node || echo nodejs
 }
 
 links_32_bit() {
@@ -99,7 +113,7 @@ demo) install_needed demo ;;
 pick) install_needed pick ;;
 figures) install_needed figures ;;
 test) install_needed test; if [ "${CI:-}" = true ]; then install_optional; fi ;;
-all)  install_needed test; install_optional ;;
+all)  all=yes; install_needed test; install_optional ;;
 *)    sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 exit 0
