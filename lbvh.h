@@ -493,10 +493,9 @@ typedef struct lbvh_device { lbvh tree; } lbvh_device;
 typedef struct lbvh_cuda_facts {
     uint64_t least[3], most[3]; /* half-scale centres, as integers of the same order; the least as the most of the negated */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly indexed), 0 = none */
-    int32_t orphans;            /* of the last build or refit: subtrees of a block that were joined with others */
 } lbvh_cuda_facts;
 
-enum { LBVH_CUDA_SCRATCH = 9 };
+enum { LBVH_CUDA_SCRATCH = 8 };
 
 typedef struct lbvh_cuda {
     lbvh_device device;         /* give this to your kernels */
@@ -664,12 +663,14 @@ LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t s
 /* The box of a point or sphere of `dim` numbers, reaching `radius` to each side. */
 LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
 {
-    int a;
-    for (a = 0; a < 3; a++) {
-        min[a] = a < dim ? centre[a] - radius : 0;
-        max[a] = a < dim ? centre[a] + radius : 0;
-    }
-    if (radius < 0 && lbvh_i_finite(centre[0])) { /* rounding must not hide it: inverted */
+    lbvh_real const x = centre[0], y = centre[1], z = dim == 3 ? centre[2] : 0; /* on their way together */
+    min[0] = x - radius;
+    max[0] = x + radius;
+    min[1] = y - radius;
+    max[1] = y + radius;
+    min[2] = dim == 3 ? z - radius : 0;
+    max[2] = dim == 3 ? z + radius : 0;
+    if (radius < 0 && lbvh_i_finite(x)) { /* rounding must not hide it: inverted */
         min[0] = 1;
         max[0] = 0;
     }
@@ -681,7 +682,6 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
 {
     const lbvh_real *corner[3];
     const lbvh_real *x;
-    int a;
     if (desc->kind == LBVH_TRIANGLES) {
         if (!lbvh_triangle(desc, data, stride, i, corner)) return LBVH_BAD_INDEX;
         lbvh_triangle_box(desc->dim, corner[0], corner[1], corner[2], min, max);
@@ -691,10 +691,12 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
     if (desc->kind == LBVH_POINTS) lbvh_i_box_around(desc->dim, x, desc->radius, min, max);
     else if (desc->kind == LBVH_SPHERES) lbvh_i_box_around(desc->dim, x, x[desc->dim], min, max);
     else {
-        for (a = 0; a < 3; a++) {
-            min[a] = a < desc->dim ? x[a] : 0;
-            max[a] = a < desc->dim ? x[desc->dim + a] : 0;
-        }
+        min[0] = x[0];
+        min[1] = x[1];
+        min[2] = desc->dim == 3 ? x[2] : 0;
+        max[0] = x[desc->dim];
+        max[1] = x[desc->dim + 1];
+        max[2] = desc->dim == 3 ? x[desc->dim + 2] : 0;
     }
     return LBVH_OK;
 }

@@ -21,14 +21,13 @@ __device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
-/* KEYS and IDS: of the sort; MEETING: LBVH_MERGE, a word per border between leaves; LINKS: LBVH_SPLIT, parents and counters; ROWS: where
+/* KEYS and IDS: of the sort; LINKS: LBVH_SPLIT, parents and counters; ROWS: where
    the rows of a list begin; KEPT: the first pairs of each place. */
 enum {
     LBVH_I_KEYS_A,
     LBVH_I_KEYS_B,
     LBVH_I_IDS_A,
     LBVH_I_IDS_B,
-    LBVH_I_MEETING,
     LBVH_I_LINKS,
     LBVH_I_ROWS,
     LBVH_I_KEPT,
@@ -60,7 +59,7 @@ void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block
     block->bytes = 0;
 }
 
-/* New memory is filled with ones: no byte stays unset, and all words of MEETING begin as -1. */
+/* New memory is filled with ones: no byte stays unset. */
 lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, cudaStream_t stream)
 {
     const lbvh_cuda_allocator *allocator = &gpu->device.tree.desc.cuda_allocator;
@@ -118,7 +117,6 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
     bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts); /* n + 1 bytes, then the facts */
     scratch[LBVH_I_KEYS_A] = scratch[LBVH_I_KEYS_B] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
     scratch[LBVH_I_IDS_A] = scratch[LBVH_I_IDS_B] = (size_t)n * sizeof(int32_t);
-    scratch[LBVH_I_MEETING] = ((size_t)n + 1) * sizeof(int32_t); /* both builders: a refit merges */
     if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
     result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
                   : lbvh_i_temp_bytes<uint32_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP]);
@@ -255,7 +253,14 @@ __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &nod
 #endif
 }
 
-/* prefix[k] from the sorted codes, for every border; and the codes themselves, where they are kept. */
+/* prefix[k] from the sorted codes. */
+template <class Key> __device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key *codes, int32_t k)
+{
+    bool const inside = k > 0 && k < tree.n;
+    return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1], codes[k], k - 1, k)) : (uint8_t)0;
+}
+
+/* All of them, and the codes themselves, where they are kept. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
@@ -263,9 +268,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
     if (k > tree.n) return;
-    bool const inside = k > 0 && k < tree.n;
-    int const bits = lbvh_i_code_bits(&tree.desc);
-    tree.prefix[k] = inside ? (uint8_t)(1 + lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k)) : (uint8_t)0;
+    tree.prefix[k] = lbvh_i_prefix_at(tree, codes, k);
     if (tree.code && k < tree.n) tree.code[k] = codes[k];
 }
 
@@ -281,264 +284,295 @@ __device__ __forceinline__ lbvh_node lbvh_i_make_leaf(const lbvh &tree, const lb
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_MERGE, in two parts
+   >>build: LBVH_MERGE
 
-   Every border between two neighbouring leaves splits one inner node (Apetrei 2014), which reaches on each side to the nearest border
-   with a smaller prefix. Nodes that lie within the 256 leaves of a block, nearly all, are made without a word between threads:
+   Every border between two neighbouring leaves splits one inner node, and its two children meet there (Apetrei 2014): the first to come
+   leaves its box and its far end at the border and stops, the second makes the parent and climbs on. Which border that is, a subtree
+   sees from the prefixes at its own two ends: the larger one.
 
-       1. a thread makes a leaf; the block notes the least prefix of every 2, 4, .. 256 borders
-       2. a thread takes a border, and finds the node's two ends by steps of 256, 128, .. 1 over those minima
-       3. boxes of every 2, 4, .. leaves in turn; a node of 2^j+1 .. 2^(j+1) leaves is covered by two boxes of 2^j
-       4. a node whose parent reaches beyond the block is an orphan; a block has some 2 log n. They climb in a second kernel: at its
-          parent's border a node waits for its sibling, or finds it waiting there and makes the parent. They meet behind fences, and
-          the wait for those would hold up whole blocks of the first kernel (twice its time, on an H200).
+       border       0   1   2   3   4      leaf 2 has prefixes 3 and 5 at its ends, and so meets leaf 3 at border 3. The ends of their
+       prefix     | 2 | 4 | 3 | 5 | 1 |    parent have 3 and 1: it meets the parent of leaves 0 and 1 at border 2.
 
-       border       0   1   2   3   4      border 2 splits the node between borders 0 and 4, the nearest smaller ones: four leaves, two
-       prefix     | 2 | 4 | 3 | 5 | 1 |    boxes of two. Border 3 splits the one between 2 and 4: two leaves. (Prefix 2 left of them.)
+   Within a block, which meets in shared memory, this is quick; between blocks, each meeting would wait for global memory, twice. So
+   it is done in rounds, and only within blocks: in the first one a block takes 256 leaves, in the others what is left of 32 blocks. These
+   orphans, whose parents reach beyond the block, are few: some 8 of 256 leaves, and at most 2 for each level of the tree.
    ------------------------------------------------------------------------------------------------ */
 
-constexpr int lbvh_i_levels = 8; /* of a block: 2^8 leaves */
-
-/* Half a box, and the mask of what is in it (min) or nothing (max): apart, so that neighbouring threads use neighbouring banks. */
-struct LBVH_ALIGN_NODE lbvh_i_corner {
+/* Half a node: apart, so that neighbouring threads use neighbouring banks of shared memory. */
+struct LBVH_ALIGN_NODE lbvh_i_half {
     lbvh_real x[3];
-    uint32_t mask;
+    int32_t word; /* link of the half with the minimum, skip of the other */
 };
 
-/* Leaves and borders are counted from the block's first; border b lies before leaf b. */
-struct lbvh_i_windows {
-    uint8_t least[lbvh_i_levels + 1][lbvh_i_block_threads + 1]; /* [j][b]: the least prefix of borders b .. b + 2^j - 1 */
-    bool beyond[lbvh_i_block_threads + 1];                      /* does the node that border b splits reach beyond the block? */
-    lbvh_i_corner min[2][lbvh_i_block_threads],
-        max[2][lbvh_i_block_threads]; /* of the box around leaves k .. k + 2^j - 1, for j and for j + 1 */
+constexpr int lbvh_i_round_lists = 64;                                    /* lists of orphans that a block takes up */
+constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512; /* subtrees it takes up at a time */
+
+constexpr int lbvh_i_turns = 3;
+constexpr int lbvh_i_merge_blocks = 8; /* on a processor at once */
+
+/* The borders of a subtree on its way. */
+struct lbvh_i_climber {
+    int begin, end;
 };
 
-/* Step 1, for borders. Those behind the last leaf of all have prefix 0. */
-__device__ __forceinline__ void lbvh_i_note_prefixes(const lbvh &tree, lbvh_i_windows &w, int32_t begin)
+/* What a block knows of its subtrees, at most Room of them, in order. Border b lies before subtree b. The node of several subtrees lies at
+   the end where it meets its sibling. */
+template <int Room> struct lbvh_i_subtrees {
+    lbvh_i_half low[(size_t)Room], high[(size_t)Room];
+    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the child that has come there, or -1 */
+    uint8_t prefix[(size_t)Room + 2];
+    bool parted[(size_t)Room];       /* [border] not joined over yet */
+    lbvh_i_climber climbers[(size_t)Room / 2];
+    int32_t climbing;
+};
+
+/* Those of round 1 are leaves, and the nodes in shared memory lie as those of the tree do. Inner nodes are told from leaves, which are
+   stored already, by their links. */
+struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
+    __device__ static int32_t first(int b) { return (int32_t)blockIdx.x * lbvh_i_block_threads + b; }
+    __device__ static void made(const lbvh &, int32_t, const lbvh_node &) {}
+};
+
+struct lbvh_i_orphan_trees : lbvh_i_subtrees<lbvh_i_round_threads> {
+    int32_t first_leaf[lbvh_i_round_threads + 1], kept;
+    __device__ int32_t first(int b) const { return first_leaf[b]; }
+    __device__ static void made(const lbvh &tree, int32_t number, const lbvh_node &node) { lbvh_i_store(&tree.node[number], node); }
+};
+
+template <class Subtrees> __device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
 {
-    int const t = (int)threadIdx.x;
-    for (int b = t; b <= lbvh_i_block_threads; b += lbvh_i_block_threads)
-        w.least[0][b] = begin + b < tree.n ? tree.prefix[begin + b] : (uint8_t)0;
-    for (int j = 1; j <= lbvh_i_levels; j++) {
-        int const half = 1 << (j - 1);
-        __syncthreads();
-        if (t + 2 * half > lbvh_i_block_threads + 1) continue;
-        uint8_t const left = w.least[j - 1][t], right = w.least[j - 1][t + half];
-        w.least[j][t] = left < right ? left : right;
+#if LBVH_I_REAL_KIND == 1
+    reinterpret_cast<float4 *>(s.low)[at] = make_float4(node.min[0], node.min[1], node.min[2], __int_as_float(node.link));
+    reinterpret_cast<float4 *>(s.high)[at] = make_float4(node.max[0], node.max[1], node.max[2], __int_as_float(node.skip));
+#else
+    s.low[at] = {{node.min[0], node.min[1], node.min[2]}, node.link};
+    s.high[at] = {{node.max[0], node.max[1], node.max[2]}, node.skip};
+#endif
+}
+
+template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const Subtrees &s, int at)
+{
+    lbvh_node node;
+#if LBVH_I_REAL_KIND == 1
+    float4 const low = reinterpret_cast<const float4 *>(s.low)[at], high = reinterpret_cast<const float4 *>(s.high)[at];
+    node = {{low.x, low.y, low.z}, __float_as_int(low.w), {high.x, high.y, high.z}, __float_as_int(high.w)};
+#else
+    for (int a = 0; a < 3; a++) {
+        node.min[a] = s.low[at].x[a];
+        node.max[a] = s.high[at].x[a];
+    }
+    node.link = s.low[at].word;
+    node.skip = s.high[at].word;
+    lbvh_i_fill_gaps(&node);
+#endif
+    return node;
+}
+
+/* Puts a value into shared memory and returns what was there. What a thread wrote before, the next one to exchange sees after. */
+__device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
+{
+#ifdef CUDA_EMU
+    __threadfence_block();
+    int32_t const had = atomicExch(word, value);
+    __threadfence_block();
+#else
+    int32_t had;
+    asm volatile("atom.acq_rel.cta.shared::cta.exch.b32 %0, [%1], %2;"
+                 : "=r"(had)
+                 : "r"((unsigned)__cvta_generic_to_shared(word)), "r"(value)
+                 : "memory");
+#endif
+    return had;
+}
+
+/* The subtree between two borders, with its node in shared memory, climbs: until it has to wait or its parent reaches beyond the block of
+   m subtrees; or for so many turns, and then its borders are returned, else none. */
+template <class Subtrees>
+__device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtrees &s, int m, lbvh_i_climber c, lbvh_node own, int turns)
+{
+    uint8_t at_begin = s.prefix[c.begin], at_end = s.prefix[c.end];
+    bool is_right = at_begin >= at_end;
+#pragma unroll 1
+    for (; turns > 0; turns--) {
+        int const border = is_right ? c.begin : c.end;
+        if (border == 0 || border == m) return {0, 0};
+        int const far_end = lbvh_i_exchange(&s.waits[border], is_right ? c.end : c.begin);
+        if (far_end < 0) return {0, 0};
+        lbvh_node const sibling = lbvh_i_get(s, is_right ? border - 1 : border);
+        for (int a = 0; a < 3; a++) {
+            own.min[a] = lbvh_i_min(own.min[a], sibling.min[a]);
+            own.max[a] = lbvh_i_max(own.max[a], sibling.max[a]);
+        }
+        if (is_right) c.begin = far_end, at_begin = s.prefix[far_end];
+        else c.end = far_end, at_end = s.prefix[far_end], own.skip = sibling.skip; /* the right child's */
+        int32_t const first = s.first(c.begin), split = s.first(border), last = s.first(c.end) - 1;
+        own.link = first == split - 1 ? tree.first_leaf + first : split - 1; /* the left child's number */
+        is_right = at_begin >= at_end;
+        lbvh_i_put(s, is_right ? c.begin : c.end - 1, own);
+        s.made(tree, is_right ? first : last, own);
+        if (tree.mask)
+            tree.mask[is_right ? first : last] = tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
+        s.parted[border] = false;
+    }
+    return c;
+}
+
+/* All m subtrees climb, thread t's with node `own`. After a few turns most have stopped; a few threads side by side carry on the others. */
+template <class Subtrees>
+__device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
+{
+    int const thread = (int)threadIdx.x;
+    lbvh_i_climber c = {0, 0};
+    if (thread < m) {
+        lbvh_i_put(s, thread, own);
+        c = lbvh_i_climb(tree, s, m, {thread, thread + 1}, own, lbvh_i_turns);
+    }
+    if (c.end > 0) s.climbers[atomicAdd(&s.climbing, 1)] = c;
+    __syncthreads();
+    if (thread < s.climbing) {
+        c = s.climbers[thread];
+        bool const is_right = s.prefix[c.begin] >= s.prefix[c.end];
+        (void)lbvh_i_climb(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
     }
     __syncthreads();
+    if (thread == 0) s.climbing = 0;
 }
 
-/* Step 2: the nearest border right of b with a smaller prefix; behind the last border: none in this block. */
-__device__ __forceinline__ int lbvh_i_end_right(const lbvh_i_windows &w, int b)
+/* Puts down the first leaves of what is left of m subtrees, in order, and how many that are: work for one warp. */
+template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(const Subtrees &s, int m, int32_t *list, int32_t *count)
 {
-    uint8_t const prefix = w.least[0][b];
-    int at = b + 1;
-    for (int j = lbvh_i_levels; j >= 0; j--)
-        if (at + (1 << j) <= lbvh_i_block_threads + 1 && w.least[j][at] > prefix) at += 1 << j;
-    return at;
-}
-
-/* The same to the left; -1: none in this block. */
-__device__ __forceinline__ int lbvh_i_end_left(const lbvh_i_windows &w, int b)
-{
-    uint8_t const prefix = w.least[0][b];
-    int at = b - 1;
-    for (int j = lbvh_i_levels; j >= 0; j--)
-        if (at + 1 >= 1 << j && w.least[j][at + 1 - (1 << j)] > prefix) at -= 1 << j;
-    return at;
-}
-
-/* Box a, widened to hold b too; link and skip are a's. */
-__device__ __forceinline__ lbvh_node lbvh_i_union(lbvh_node a, const lbvh_node &b)
-{
-    for (int x = 0; x < 3; x++) {
-        a.min[x] = lbvh_i_min(a.min[x], b.min[x]);
-        a.max[x] = lbvh_i_max(a.max[x], b.max[x]);
+    int const lane = (int)threadIdx.x;
+    int32_t listed = 0;
+    if (lane >= 32) return;
+    for (int begin = 0; begin < m; begin += 32) {
+        int const b = begin + lane;
+        bool const one = b < m && s.parted[b];
+        int32_t const first = one ? s.first(b) : 0;
+        unsigned const ones = __ballot_sync(0xFFFFFFFFu, one);
+        if (one) list[listed + __popc(ones & ((1u << lane) - 1))] = first;
+        listed += __popc(ones);
     }
-    return a;
+    if (lane == 0) *count = listed;
 }
 
-/* A box with a mask. */
-struct lbvh_i_masked {
-    lbvh_node node;
-    uint32_t mask;
-};
-
-__device__ __forceinline__ lbvh_i_masked lbvh_i_join_masked(const lbvh_i_masked &a, const lbvh_i_masked &b)
+/* The prefix of border b of m leaves: from the codes, if they are given, and then it is stored, too. One more border is needed for the
+   skip of the last leaf. */
+template <class Key>
+__device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s, const Key *codes, int m, int b)
 {
-    lbvh_i_masked const both = {lbvh_i_union(a.node, b.node), a.mask | b.mask};
-    return both;
+    int32_t const k = s.first(b);
+    if (b > m + 1) return;
+    s.prefix[b] = k > tree.n ? (uint8_t)0 : codes ? lbvh_i_prefix_at(tree, codes, k) : tree.prefix[k];
+    if (codes && (b < m || k == tree.n)) tree.prefix[k] = s.prefix[b];
 }
 
-__device__ __forceinline__ void lbvh_i_put_window(lbvh_i_windows &w, int side, int k, const lbvh_i_masked &box)
+/* Round 1: a block takes so many leaves. codes NULL: the prefixes are there already. */
+template <class Key>
+__global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
+    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const Key *codes, const int32_t *ids,
+                        int32_t *orphans, int32_t *count)
 {
-#if LBVH_I_REAL_KIND == 1
-    reinterpret_cast<float4 *>(w.min[side])[k] =
-        make_float4(box.node.min[0], box.node.min[1], box.node.min[2], __uint_as_float(box.mask));
-    reinterpret_cast<float4 *>(w.max[side])[k] = make_float4(box.node.max[0], box.node.max[1], box.node.max[2], 0);
-#else
-    for (int a = 0; a < 3; a++) {
-        w.min[side][k].x[a] = box.node.min[a];
-        w.max[side][k].x[a] = box.node.max[a];
-    }
-    w.min[side][k].mask = box.mask;
-#endif
-}
-
-__device__ __forceinline__ lbvh_i_masked lbvh_i_get_window(const lbvh_i_windows &w, int side, int k)
-{
-    lbvh_i_masked box;
-#if LBVH_I_REAL_KIND == 1
-    float4 const low = reinterpret_cast<const float4 *>(w.min[side])[k], high = reinterpret_cast<const float4 *>(w.max[side])[k];
-    box.node.min[0] = low.x;
-    box.node.min[1] = low.y;
-    box.node.min[2] = low.z;
-    box.mask = __float_as_uint(low.w);
-    box.node.max[0] = high.x;
-    box.node.max[1] = high.y;
-    box.node.max[2] = high.z;
-#else
-    for (int a = 0; a < 3; a++) {
-        box.node.min[a] = w.min[side][k].x[a];
-        box.node.max[a] = w.max[side][k].x[a];
-    }
-    box.mask = w.min[side][k].mask;
-#endif
-    return box;
-}
-
-/* Step 3: the box and mask of leaves first .. last of the block, for the node of each thread (none: first = last). Its leaf is
-   `box`. Of m leaves, 2^j < m <= 2^(j+1), two windows of 2^j leave none out. */
-__device__ __forceinline__ lbvh_i_masked lbvh_i_cover(lbvh_i_windows &w, lbvh_i_masked box, int first, int last)
-{
-    int const t = (int)threadIdx.x, level = last > first ? 31 - __clz(last - first) : -1;
-    lbvh_i_masked cover = box;
-    for (int j = 0; j < lbvh_i_levels; j++) {
-        lbvh_i_put_window(w, j % 2, t, box);
-        __syncthreads();
-        if (j == level)
-            cover = lbvh_i_join_masked(lbvh_i_get_window(w, j % 2, first), lbvh_i_get_window(w, j % 2, last + 1 - (1 << j)));
-        if (t + (1 << j) < lbvh_i_block_threads) box = lbvh_i_join_masked(box, lbvh_i_get_window(w, j % 2, t + (1 << j)));
-    }
-    return cover;
-}
-
-/* Stores node `number`. */
-__device__ __forceinline__ void lbvh_i_store_node(const lbvh &tree, int32_t number, lbvh_i_masked box, int32_t link, int32_t skip)
-{
-    if (tree.mask) tree.mask[number] = box.mask;
-    box.node.link = link;
-    box.node.skip = skip;
-    lbvh_i_fill_gaps(&box.node);
-    lbvh_i_store(&tree.node[number], box.node);
-}
-
-/* Makes and stores leaf k. */
-__device__ __forceinline__ lbvh_i_masked lbvh_i_store_leaf(const lbvh &tree, const lbvh_i_input &input, const int32_t *ids,
-                                                           int32_t k)
-{
-    lbvh_i_masked leaf;
-    int32_t const number = tree.first_leaf + k;
-    leaf.node = lbvh_i_make_leaf(tree, input, ids, k);
-    leaf.mask = !tree.mask ? 0 : ids ? tree.desc.masks[leaf.node.link] : tree.mask[number];
-    lbvh_i_store_node(tree, number, leaf, leaf.node.link, lbvh_i_skip(tree.prefix, tree.n, k));
-    return leaf;
-}
-
-__device__ __forceinline__ int32_t lbvh_i_left_of(const lbvh &tree, int32_t border, int32_t first)
-{
-    return first == border - 1 ? tree.first_leaf + first : border - 1;
-}
-
-/* The border at which a node's parent is split. */
-__device__ __forceinline__ int32_t lbvh_i_parent_border(const lbvh &tree, int32_t first, int32_t last)
-{
-    return lbvh_i_is_left(tree.prefix, first, last) ? last + 1 : first;
-}
-
-/* Nodes that end step 3 without a parent, in no order. */
-struct lbvh_i_orphans {
-    int32_t *count, *first, *last;
-};
-
-/* A place on the list for each thread that has an orphan; one atomic per warp. */
-__device__ __forceinline__ void lbvh_i_list_orphan(const lbvh_i_orphans &orphans, bool is_one, int32_t first, int32_t last)
-{
-    unsigned const ones = __ballot_sync(0xFFFFFFFFu, is_one);
-    int const lane = (int)(threadIdx.x % 32);
-    int32_t slot = 0;
-    if (ones == 0) return;
-    if (lane == 0) slot = atomicAdd(orphans.count, __popc(ones));
-    slot = __shfl_sync(0xFFFFFFFFu, slot, 0) + __popc(ones & ((1u << lane) - 1));
-    if (!is_one) return;
-    orphans.first[slot] = first;
-    orphans.last[slot] = last;
-}
-
-/* Steps 1 to 3. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids, lbvh_i_orphans orphans)
-{
-    __shared__ lbvh_i_windows w;
+    constexpr int room = lbvh_i_block_threads;
+    __shared__ lbvh_i_leaves s;
     const lbvh &tree = device.tree;
-    int const b = (int)threadIdx.x;
-    int32_t const begin = (int32_t)blockIdx.x * lbvh_i_block_threads, k = begin + b;
-    bool const has_leaf = k < tree.n;
-    bool const has_border = b > 0 && has_leaf;
-    lbvh_i_masked leaf = {};
-    if (has_leaf) leaf = lbvh_i_store_leaf(tree, input, ids, k);
-    lbvh_i_note_prefixes(tree, w, begin);
-    int const end_left = has_border ? lbvh_i_end_left(w, b) : -1,
-              end_right = has_border ? lbvh_i_end_right(w, b) : lbvh_i_block_threads + 1;
-    bool const within = end_left >= 0 && end_right <= lbvh_i_block_threads;
-    w.beyond[b] = !within;
-    if (b == 0) w.beyond[lbvh_i_block_threads] = true;
-    int32_t const first = begin + end_left, last = begin + end_right - 1;
-    lbvh_i_masked const cover = lbvh_i_cover(w, leaf, within ? end_left : 0, within ? end_right - 1 : 0);
-    if (within)
-        lbvh_i_store_node(tree, lbvh_i_number(tree.prefix, tree.first_leaf, first, last), cover, lbvh_i_left_of(tree, k, first),
-                          lbvh_i_skip(tree.prefix, tree.n, last));
-    lbvh_i_list_orphan(orphans, has_leaf && w.beyond[has_leaf ? lbvh_i_parent_border(tree, k, k) - begin : 0], k, k);
-    lbvh_i_list_orphan(orphans, within && w.beyond[within ? lbvh_i_parent_border(tree, first, last) - begin : 0], first, last);
+    int const thread = (int)threadIdx.x;
+    int32_t const begin = (int32_t)blockIdx.x * room, left = tree.n - begin, m = left < room ? left : room;
+    int32_t const k = begin + thread;
+    lbvh_node leaf = {};
+    if (thread < m) leaf = lbvh_i_make_leaf(tree, input, ids, k);
+    lbvh_i_note_prefix(tree, s, codes, m, thread);
+    if (thread < 2) lbvh_i_note_prefix(tree, s, codes, m, room + thread);
+    s.waits[thread] = -1;
+    s.parted[thread] = true;
+    if (thread == 0) s.climbing = 0;
+    if (codes && tree.code && thread < m) tree.code[k] = codes[k];
+    __syncthreads();
+    if (thread < m) {
+        int32_t const id = leaf.link;
+        leaf.skip = k + 1 == tree.n ? -1 : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1 : k + 1;
+        lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
+        if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
+        leaf.link = -1; /* it is stored */
+    }
+    lbvh_i_climb_all(tree, s, m, leaf);
+    lbvh_node const node = lbvh_i_get(s, thread);
+    if (thread < m && node.link >= 0) lbvh_i_store(&tree.node[k], node);
+    lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
 }
 
-/* Step 4: a thread for each orphan, which it carries along with the prefixes of its two borders. A meeting place is -1 again when
-   both have come. */
-__device__ __forceinline__ void lbvh_i_climb(const lbvh &tree, int32_t *meeting, int32_t first, int32_t last)
+/* What blocks have left: a list of orphans, by their first leaves, for each `leaves` leaves, beginning where those begin. */
+struct lbvh_i_orphans {
+    int32_t *first;
+    const int32_t *count; /* [lists] */
+    int32_t lists;
+    int64_t leaves;
+};
+
+/* before[l] = orphans in the lists before the block's l-th; one more: in all. */
+__device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orphans, int32_t begin, int32_t *before)
 {
-    uint8_t at_first = tree.prefix[first], behind_last = tree.prefix[last + 1];
-    bool is_left = behind_last > at_first;
-    int32_t number = first == last ? tree.first_leaf + first : is_left ? last : first;
-    lbvh_i_masked own = {lbvh_i_fetch(&tree.node[number]), tree.mask ? tree.mask[number] : 0};
-    while (first > 0 || last < tree.n - 1) { /* until it is the root */
-        int32_t const border = is_left ? last + 1 : first;
-        __threadfence(); /* the node is stored */
-        int32_t const far_end = atomicExch(&meeting[border], is_left ? first : last);
-        if (far_end < 0) return;
-        __threadfence();
-        atomicExch(&meeting[border], -1);
-        int32_t const inner = is_left ? border : border - 1, sibling = far_end == inner ? tree.first_leaf + inner : inner;
-        lbvh_i_masked const other = {lbvh_i_fetch(&tree.node[sibling]), tree.mask ? tree.mask[sibling] : 0};
-        int32_t const left = is_left ? number : sibling, skip = is_left ? other.node.skip : own.node.skip;
-        if (is_left) behind_last = tree.prefix[far_end + 1];
-        else at_first = tree.prefix[far_end];
-        if (is_left) last = far_end;
-        else first = far_end;
-        own = lbvh_i_join_masked(own, other);
-        own.node.skip = skip;
-        is_left = behind_last > at_first;
-        number = is_left ? last : first;
-        lbvh_i_store_node(tree, number, own, left, skip);
+    int const lane = (int)threadIdx.x;
+    if (lane >= 32) return;
+    if (lane == 0) before[0] = 0;
+    for (int32_t list = lane, base = 0; list < lbvh_i_round_lists; list += 32) {
+        int32_t sum = begin + list < orphans.lists ? orphans.count[begin + list] : 0;
+        for (int step = 1; step < 32; step *= 2) {
+            int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
+            if (lane >= step) sum += other;
+        }
+        before[list + 1] = base + sum;
+        base += __shfl_sync(0xFFFFFFFFu, sum, 31);
     }
 }
 
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_climb_kernel(__grid_constant__ const lbvh_device device, int32_t *meeting, lbvh_i_orphans orphans)
+/* The first leaf of the block's x-th orphan. */
+__device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphans, int32_t begin, const int32_t *before, int32_t x)
 {
-    int32_t const count = *orphans.count;
-    for (int32_t x = lbvh_i_thread(); x < count; x += (int32_t)(gridDim.x * blockDim.x))
-        lbvh_i_climb(device.tree, meeting, orphans.first[x], orphans.last[x]);
+    int list = 0;
+    for (int step = lbvh_i_round_lists / 2; step > 0; step /= 2)
+        if (before[list + step] <= x) list += step;
+    return orphans.first[(begin + list) * orphans.leaves + (x - before[list])];
+}
+
+/* The other rounds: a block takes up the orphans of some lists, as many as there is room for, until it has had all, and leaves a list of
+   its own. */
+__global__ void __launch_bounds__(lbvh_i_round_threads)
+    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_orphans orphans, int32_t *count)
+{
+    constexpr int room = lbvh_i_round_threads;
+    __shared__ lbvh_i_orphan_trees s;
+    __shared__ int32_t before[lbvh_i_round_lists + 1];
+    const lbvh &tree = device.tree;
+    int const thread = (int)threadIdx.x;
+    int32_t const begin = (int32_t)blockIdx.x * lbvh_i_round_lists;
+    int64_t const begin_leaf = begin * orphans.leaves, end = begin_leaf + lbvh_i_round_lists * orphans.leaves;
+    int32_t const end_leaf = end < tree.n ? (int32_t)end : tree.n;
+    if (thread == 0) s.climbing = 0;
+    lbvh_i_count_orphans(orphans, begin, before);
+    __syncthreads();
+    int32_t const all = before[lbvh_i_round_lists];
+    int32_t taken = 0;
+    int kept = 0; /* of the turn before */
+    do {
+        int const m = all - taken < room - kept ? kept + (int)(all - taken) : room;
+        if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_orphan_at(orphans, begin, before, taken + thread - kept);
+        taken += m - kept;
+        if (thread == 0) s.first_leaf[m] = taken < all ? lbvh_i_orphan_at(orphans, begin, before, taken) : end_leaf;
+        s.waits[thread] = -1;
+        s.parted[thread] = true;
+        __syncthreads();
+        lbvh_node own = {};
+        if (thread < m)
+            own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf, s.first(thread), s.first(thread + 1) - 1)]);
+        for (int b = thread; b <= m; b += room) s.prefix[b] = tree.prefix[s.first(b)];
+        __syncthreads();
+        lbvh_i_climb_all(tree, s, m, own);
+        lbvh_i_list_orphans(s, m, s.first_leaf, &s.kept);
+        __syncthreads();
+        kept = s.kept;
+    } while (taken < all);
+    for (int x = thread; x < kept; x += room) orphans.first[begin_leaf + x] = s.first(x);
+    if (thread == 0) count[blockIdx.x] = kept;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -590,7 +624,10 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
     if (k >= tree.n) return;
-    (void)lbvh_i_store_leaf(tree, input, ids, k);
+    lbvh_node leaf = lbvh_i_make_leaf(tree, input, ids, k);
+    leaf.skip = lbvh_i_skip(tree.prefix, tree.n, k);
+    lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
+    if (tree.mask) tree.mask[tree.first_leaf + k] = tree.desc.masks[leaf.link];
     for (int32_t at = tree.n > 1 ? parent[tree.first_leaf + k] : -1; at >= 0; at = parent[at]) {
         __threadfence();
         if (atomicAdd(&arrived[at], 1) == 0) return;
@@ -606,20 +643,29 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 /* A few blocks for each SM of a large GPU, whatever n: each thread takes many turns. */
 constexpr int64_t lbvh_i_many_turns = 4 * 132 * lbvh_i_block_threads;
 
+/* Blocks for so many, that many each. */
+int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
+
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging. ids NULL: a refit. The list of orphans lies where the sort no longer needs its memory. */
-lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids, cudaStream_t stream)
+/* Leaves and inner nodes by merging, in rounds until one block has had all. codes and ids NULL: a refit. The lists of orphans lie in
+   `list`, and how long they are in `count`. */
+template <class Key>
+lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, const int32_t *ids, int32_t *list, int32_t *count,
+                              cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
-    int32_t *const ids_a = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), *const ids_b = lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B);
-    lbvh_i_orphans const orphans = {&gpu->d_facts->orphans, lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEYS_A),
-                                    ids == ids_a ? ids_b : ids_a};
-    lbvh_result const result =
-        lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_merge_kernel, gpu->device, input, ids, orphans);
-    if (result != LBVH_OK || n <= lbvh_i_block_threads) return result;
-    return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_climb_kernel, gpu->device,
-                         lbvh_i_scratch<int32_t>(gpu, LBVH_I_MEETING), orphans);
+    lbvh_i_orphans orphans = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads), lbvh_i_block_threads};
+    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
+                                       list, count);
+    while (result == LBVH_OK && orphans.lists > 1) {
+        int32_t const lists = lbvh_i_blocks(orphans.lists, lbvh_i_round_lists);
+        count += orphans.lists;
+        result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads, lbvh_i_round_threads, lbvh_i_round_kernel,
+                               gpu->device, orphans, count);
+        orphans = {list, count, lists, orphans.leaves * lbvh_i_round_lists};
+    }
+    return result;
 }
 
 lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids, cudaStream_t stream)
@@ -657,11 +703,12 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
                                                   lbvh_i_code_bits(&tree->desc), stream)))
         return LBVH_CUDA_ERROR;
+    if (tree->desc.builder == LBVH_MERGE)
+        return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(), ids.Alternate(),
+                                 reinterpret_cast<int32_t *>(keys.Alternate()), stream);
     result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads, lbvh_i_prefix_kernel<Key>, gpu->device,
                            (const Key *)keys.Current());
-    if (result != LBVH_OK) return result;
-    if (tree->desc.builder == LBVH_SPLIT) return lbvh_i_cuda_split(gpu, input, ids.Current(), stream);
-    return lbvh_i_cuda_merge(gpu, input, ids.Current(), stream);
+    return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids.Current(), stream) : result;
 }
 
 /* Reports what a refit leaves out. (A build does it beside the codes.) */
@@ -1241,7 +1288,9 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
         result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
-    if (result == LBVH_OK) result = lbvh_i_cuda_merge(gpu, input, nullptr, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr, lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+                                             lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
     if (result != LBVH_OK) tree->n = tree->first_leaf = 0; /* half of it may be new */
     return result;
 }
