@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test bench bench-cuda figures figures-programs cuda deps clean consumers \
-        test-serial test-examples test-readme test-vendor test-emu test-cuda test-figures \
+        test-serial test-examples test-readme test-vendor test-emu test-cuda test-figures test-fuzz fuzz \
         deps-demo deps-pick deps-test deps-figures always
 
 export JOBS ?= 2
@@ -37,7 +37,8 @@ help:
 	@echo 'make cuda         build GPU tests, benchmarks and examples into build/cuda,'
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
-	@echo 'make test-serial test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
+	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
+	@echo 'make test-serial test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
 	@echo '                  the parts of make test'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
 	@echo 'make clean        remove build/'
@@ -112,6 +113,15 @@ test-serial: $(SERIAL_PROGRAMS)
 test-vendor: deps-test
 	@export NVCC='$(NVCC)'; status=0; \
 	tests/vendor/run.sh --self-check || status=1; tests/vendor/run.sh || status=1; exit $$status
+
+# Any bytes become descs, points and calls, and the answers are compared with brute force. A few seconds each, after the corpus.
+test-fuzz: deps-test
+	@tests/fuzz/run.sh
+
+# Does the short run find planted bugs? Then the long run.
+MINUTES ?= 10
+fuzz: deps-test
+	@status=0; tests/fuzz/run.sh --self-check || status=1; tests/fuzz/run.sh --long $(MINUTES) || status=1; exit $$status
 
 .PHONY: test-portability portability
 # The promised bits on other processors, in emulators. And can that check fail? In full: all cases, more flags, and the serial tests.
