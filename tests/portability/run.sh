@@ -252,7 +252,7 @@ serial() {
         # shellcheck disable=SC2086
         nice $command -I"$here/shim" -I"$root" -I"$root/tests" -I"$work/include" -I"$work/include/stb" "$test" -o "$out/program" -lm >"$out/log" 2>&1 ||
             { failure "$name, $t does not compile" "$out/log"; continue; }
-        ( cd "$root" && TEST_SMALL=1 timeout 1500 $runner "$out/program" ) >"$out/log" 2>&1 </dev/null
+        ( cd "$root" && TEST_SMALL=1 UGRID_TEST_SHARE=60 timeout 1500 $runner "$out/program" ) >"$out/log" 2>&1 </dev/null
         status=$?
         if [ $status -eq 0 ] && grep -q '^\[  PASSED  \]' "$out/log"; then
             ok "$name, $t: $(sed -n 's/^\[  PASSED  \] //p' "$out/log")"
