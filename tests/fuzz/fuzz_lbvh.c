@@ -465,7 +465,7 @@ static int on_pair(void *user, int32_t i, int32_t j)
 static void op_pairs(state *s)
 {
     int32_t const n = s->tree.n;
-    int64_t pairs = -1, needed = -1, at = 0, capacity;
+    int64_t pairs = -1, needed = -1, at = 0, walked = 0, capacity;
     int32_t *list, p, q;
     pair_user u;
     lbvh_result r;
@@ -476,6 +476,12 @@ static void op_pairs(state *s)
     r = lbvh_pairs(&s->tree, capacity ? list : NULL, capacity, &needed);
     FZ_TRACE("pairs: %lld", (long long)pairs);
     FZ_CHECK(r == (needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK) && needed == pairs);
+    for (p = 0; p < n; p++) {
+        lbvh_overlap later = lbvh_overlap_later(&s->tree, p);
+        for (; lbvh_next(&later); walked++)
+            if (walked < capacity) FZ_CHECK(list[2 * walked] == s->tree.node[s->tree.first_leaf + p].link && list[2 * walked + 1] == later.id);
+    }
+    FZ_CHECK(walked == pairs);
     for (p = 0; p < n; p++) for (q = p + 1; q < n; q++) {
         int32_t const i = s->tree.node[s->tree.first_leaf + p].link, j = s->tree.node[s->tree.first_leaf + q].link;
         if (s->truth[i].out || !(mask_of(s, i) & mask_of(s, j)) || !touch(s->tree.desc.dim, s->truth[i].min, s->truth[i].max, &s->truth[j])) continue;

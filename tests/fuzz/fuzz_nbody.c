@@ -227,8 +227,8 @@ static void op_build(state *s)
     nbody_result r;
     real *acc, *potential;
     size_t acc_step;
-    if (n > 400 && d.method == NBODY_FORCE_NODES && d.order > 6) n = 400;
-    if (d.order > 6 && (d.levels == 0 || d.levels > 4) && d.levels >= 0 && d.levels <= NBODY_MAX_LEVELS) d.levels = 4; /* tables of order^4, on each level */
+    if (n > 250 && is_tree(&d) && ((d.leaf > 0 && d.leaf < 8) || d.levels > 6 || d.order == 1 || d.order > 5)) n = 250; /* time */
+    if (d.order > 6 && d.levels >= 0 && d.levels <= NBODY_MAX_LEVELS) d.levels = 3 + (d.order <= 8 && d.levels > 3); /* tables of order^4, on each level */
     fz_drop_points(&s->points);
     s->points = fz_points_of(s->f, n, 2);
     any_masses(s, &d, n);
@@ -255,6 +255,7 @@ static void op_build(state *s)
     else fz_must(&codes, negative >= 0 && !any_sign, NBODY_BAD_MASS);
     fz_may(&codes, high[0] - low[0] > (double)FZ_MAX / 4 || high[1] - low[1] > (double)FZ_MAX / 4 || (double)d.size > (double)FZ_MAX / 4, NBODY_TOO_LARGE);
     fz_may(&codes, (double)d.size + fmax(fabs((double)d.min[0]), fabs((double)d.min[1])) > (double)FZ_MAX / 4, NBODY_TOO_LARGE);
+    fz_may(&codes, !FZ_IS_FLOAT, NBODY_TOO_LARGE); /* doubles have no wider type behind them: squares overflow, and 1e-300 has no inverse */
     fz_must(&codes, nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc || s->sim.desc.allocator.free != d.allocator.free ||
                 s->sim.desc.allocator.user != d.allocator.user), NBODY_BAD_ALLOCATOR);
     if (s->which < 2) {

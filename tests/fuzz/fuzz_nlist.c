@@ -394,6 +394,8 @@ static void op_build(state *s)
         for (i = 0; i < n; i++) for (a = 0; a < dim; a++)
             p.x[(size_t)i * (size_t)p.step + (size_t)a] = s->pos[i * dim + a] + (fz_roll(s->f, 3) ? 0 : (real)(0.25 * (fz_unit(s->f) - 0.5)));
     }
+    memset(&grid, 0, sizeof grid);
+    memset(&tree, 0, sizeof tree);
     first = fz_first_not_finite(&p);
     for (i = 0; i < n && l.radii; i++)
         if (!fz_finite(l.radii[i]) && (first < 0 || i < first)) first = i;
@@ -423,6 +425,8 @@ static void op_build(state *s)
         fz_must(&codes, !ordered, NLIST_BAD_EXCLUSIONS);
     }
     fz_may(&codes, source == 1 && have, NLIST_BAD_SOURCE);
+    for (i = 0; i < n && source == 2 && have; i++) for (a = 0; a < dim; a++) /* boxes too far from their particles */
+        fz_may(&codes, fabs((double)fz_point(&p, i)[a]) > (FZ_IS_FLOAT ? 1e17 : 1e150), NLIST_BAD_SOURCE);
     if (lie >= 253) fz_may(&codes, 1, NLIST_BAD_SOURCE);
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     if (have && source == 1) r = nlist_build_ugrid(&s->list, &d, &grid, lie == 253 ? NULL : p.x, p.stride, lie >= 254 ? -lie : n);
@@ -430,8 +434,8 @@ static void op_build(state *s)
     else r = nlist_build_brute(&s->list, &d, lie == 253 ? NULL : p.x, p.stride, lie >= 254 ? -lie : n);
     FZ_TRACE("build by %d (%d) n %d dim %d radius %g skin %g radii %d layout %d width %d half %d history %d events %d capacity %lld grow %d periodic %d%d%d: %s", source, have, n, d.dim,
              (double)d.radius, (double)d.skin, l.radii != NULL, (int)d.layout, d.width, d.half, d.history, d.events, (long long)d.capacity, d.grow, d.periodic[0], d.periodic[1], d.periodic[2], nlist_result_text(r));
-    if (have && source == 1) ugrid_free(&grid);
-    if (have && source == 2) lbvh_free(&tree);
+    ugrid_free(&grid);  /* also where it was refused: memory is kept */
+    lbvh_free(&tree);
     if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NLIST_OUT_OF_MEMORY);
     fz_may(&codes, d.layout == NLIST_STATIC, NLIST_ROW_FULL);
     fz_may(&codes, d.capacity > 0, NLIST_LIST_FULL);
@@ -710,6 +714,14 @@ static void op_pairs(state *s)
         i = pair[2 * k];
         j = pair[2 * k + 1];
         FZ_CHECK(i >= 0 && i < m->n && j >= 0 && j < m->n && m->has[i * MOST + j] && (k == 0 || pair[2 * k - 2] <= i));
+        if (m->half) FZ_CHECK(nlist_find_pair(&s->list, j, i) == nlist_find(&s->list, i, j));
+        if (shift) {
+            real d[3] = {0, 0, 0};
+            nlist_offset(&s->list, s->pos + i * m->dim, s->pos + j * m->dim, d);
+            for (a = 0; a < m->dim; a++)
+                if (s->box.periodic[a]) FZ_CHECK(fabs((double)d[a]) <= 0.5001 * ((double)s->box.max[a] - (double)s->box.min[a]));
+                else FZ_CHECK(d[a] == s->pos[j * m->dim + a] - s->pos[i * m->dim + a]);
+        }
         for (a = 0; a < m->dim && shift; a++) {
             double const length = (double)s->box.max[a] - (double)s->box.min[a], p = (double)s->pos[i * m->dim + a], q = (double)s->pos[j * m->dim + a];
             double const away = s->box.periodic[a] ? fmax(fabs(p - (double)s->box.min[a]), fabs(q - (double)s->box.min[a])) / length : 0;

@@ -404,6 +404,16 @@ static void op_query(state *s)
             }
             FZ_CHECK(places == walked);
         }
+        if (finite && s->built && s->grid.n > 0) { /* one ring of cells */
+            memset(seen, 0, (size_t)s->grid.n + 1);
+            walk = ugrid_near_point(&s->grid, p);
+            while (ugrid_next(&walk)) {
+                FZ_CHECK(walk.id >= 0 && walk.id < s->grid.n && !seen[walk.id]);
+                seen[walk.id] = 1;
+            }
+            for (found = 0; found < s->grid.n && !radius_bad(s->grid.desc.cell); found++)
+                FZ_CHECK(seen[found] || fz_near(&s->box, p, where(s, found), s->grid.desc.cell) != FZ_NEAR);
+        }
     }
     free(seen);
     free(ids);
