@@ -275,7 +275,7 @@ typedef enum lbvh_builder {
                            Kureck section 3.1.4); the one to read first. Keeps the codes, as keep_codes does. */
 } lbvh_builder;
 
-/* What alloc returns must be aligned to 16 bytes, as malloc's is; else LBVH_BAD_ALLOCATOR. */
+/* What alloc returns must be aligned to 16 bytes; else LBVH_BAD_ALLOCATOR. */
 typedef struct lbvh_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *memory, size_t bytes, void *user);
@@ -599,7 +599,14 @@ LBVH_FN lbvh_real lbvh_i_largest(void)
 {
     return LBVH_I_REAL_KIND == 1 ? (lbvh_real)3.40282347e+38 : (lbvh_real)1.7976931348623157e+308;
 }
-LBVH_FN lbvh_real lbvh_i_infinity(void) { return lbvh_i_largest() * 2; }
+LBVH_FN lbvh_real lbvh_i_infinity(void)
+{
+#if defined(__GNUC__) && !defined(__CUDACC__)
+    return (lbvh_real)__builtin_inf(); /* twice the largest number is a number where registers hold more (x87) */
+#else
+    return lbvh_i_largest() * 2;
+#endif
+}
 
 /* x*x + y*y + z*z, rounded after every operation, so that both sides find the same leaves at the rim. */
 LBVH_FN lbvh_real lbvh_i_square(lbvh_real x, lbvh_real y, lbvh_real z)
@@ -1705,7 +1712,7 @@ static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n)
         block->memory = lbvh_i_alloc(&tree->desc.allocator, bytes[b]);
         if (!block->memory) break;
         block->bytes = bytes[b];
-        misaligned |= (uintptr_t)block->memory % 16 != 0;
+        misaligned |= tree->desc.allocator.alloc && (uintptr_t)block->memory % 16 != 0;
     }
     lbvh_i_bind(tree, tree->block);
     if (misaligned) return LBVH_BAD_ALLOCATOR;

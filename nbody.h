@@ -297,7 +297,7 @@ typedef enum nbody_integrator {
     NBODY_EULER                 /* a kick, then a drift with the new velocity (Kalms equations 7 and 8): of first order */
 } nbody_integrator;
 
-/* What alloc returns must be aligned to 16 bytes, as malloc's is; else NBODY_BAD_ALLOCATOR. */
+/* What alloc returns must be aligned to 16 bytes; else NBODY_BAD_ALLOCATOR. */
 typedef struct nbody_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *memory, size_t bytes, void *user);
@@ -1905,7 +1905,7 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
     }
     memory = nbody_i_alloc(&sim->desc.allocator, bytes);
     if (!memory) return NBODY_OUT_OF_MEMORY;
-    if ((uintptr_t)memory % 16 != 0) {
+    if (sim->desc.allocator.alloc && (uintptr_t)memory % 16 != 0) {
         nbody_i_give_back(&sim->desc.allocator, memory, bytes);
         return NBODY_BAD_ALLOCATOR;
     }

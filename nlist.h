@@ -336,7 +336,7 @@ typedef enum nlist_layout {
     NLIST_HYBRID        /* slots, and a dynamic rest (Kureck section 4.3) */
 } nlist_layout;
 
-/* What alloc returns must be aligned to 16 bytes, as malloc's is; else NLIST_BAD_ALLOCATOR. */
+/* What alloc returns must be aligned to 16 bytes; else NLIST_BAD_ALLOCATOR. */
 typedef struct nlist_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *memory, size_t bytes, void *user);
@@ -1555,7 +1555,7 @@ static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t s
     if (larger.bytes <= block->bytes) return NLIST_OK;
     larger.memory = nlist_i_alloc(&list->desc.allocator, larger.bytes);
     if (!larger.memory) return NLIST_OUT_OF_MEMORY;
-    if ((uintptr_t)larger.memory % 16 != 0) {
+    if (list->desc.allocator.alloc && (uintptr_t)larger.memory % 16 != 0) {
         nlist_i_release(&list->desc.allocator, &larger);
         return NLIST_BAD_ALLOCATOR;
     }
@@ -1619,7 +1619,8 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     if (desc->layout == NLIST_DYNAMIC) nlist_i_ask(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
     if (uids) nlist_i_ask(&sizes, NLIST_I_UID, n, sizeof(int64_t));
     if (desc->skin > 0) nlist_i_ask(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
-    if (desc->history > 0) nlist_i_ask(&sizes, NLIST_I_HISTORY, slots + capacity, (size_t)desc->history);
+    if (desc->history > 0)
+        nlist_i_ask(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1, (size_t)desc->history);
     return sizes;
 }
 
@@ -3194,7 +3195,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
     if (result != NLIST_OK) return nlist_i_give_back(list, result);
-    found = entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
+    found = entries > INT64_MAX / 2 ? -1 : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
     if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);

@@ -227,14 +227,14 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
     lbvh_real min[3], max[3];
-    int32_t const i = lbvh_i_thread();
     if (threadIdx.x == 0) lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
     __syncthreads();
-    if (i >= tree.n) return;
-    lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, i, min, max);
-    if (box != LBVH_OK) lbvh_i_report(facts, box, i);
-    keys[i] = (Key)lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
-    ids[i] = i;
+    for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
+        lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, (int32_t)i, min, max);
+        if (box != LBVH_OK) lbvh_i_report(facts, box, (int32_t)i);
+        keys[i] = (Key)lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
+        ids[i] = (int32_t)i;
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -272,15 +272,11 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (tree.code && k < tree.n) tree.code[k] = codes[k];
 }
 
-/* Leaf k: box and id, without its skip. ids NULL: the leaf is there already, and gets a new box. */
-__device__ __forceinline__ lbvh_node lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input, const int32_t *ids, int32_t k)
+/* Gives a leaf the box of its element, `link`. */
+__device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input, lbvh_node *leaf)
 {
-    lbvh_node leaf;
-    leaf.link = ids ? ids[k] : tree.node[tree.first_leaf + k].link;
-    leaf.skip = -1;
-    (void)lbvh_box_of(&tree.desc, input.data, input.stride, leaf.link, leaf.min, leaf.max);
-    lbvh_i_fill_gaps(&leaf);
-    return leaf;
+    (void)lbvh_box_of(&tree.desc, input.data, input.stride, leaf->link, leaf->min, leaf->max);
+    lbvh_i_fill_gaps(leaf);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -294,7 +290,7 @@ __device__ __forceinline__ lbvh_node lbvh_i_make_leaf(const lbvh &tree, const lb
        prefix     | 2 | 4 | 3 | 5 | 1 |    parent have 3 and 1: it meets the parent of leaves 0 and 1 at border 2.
 
    Within a block, which meets in shared memory, this is quick; between blocks, each meeting would wait for global memory, twice. So
-   it is done in rounds, and only within blocks: in the first one a block takes 256 leaves, in the others what is left of 32 blocks. These
+   it is done in rounds, and only within blocks: in the first one a block takes 256 leaves, in the others what is left of 64 blocks. These
    orphans, whose parents reach beyond the block, are few: some 8 of 256 leaves, and at most 2 for each level of the tree.
    ------------------------------------------------------------------------------------------------ */
 
@@ -305,10 +301,14 @@ struct LBVH_ALIGN_NODE lbvh_i_half {
 };
 
 constexpr int lbvh_i_round_lists = 64;                                    /* lists of orphans that a block takes up */
-constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512; /* subtrees it takes up at a time */
+constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512; /* orphans it takes up at a time */
 
-constexpr int lbvh_i_turns = 3;
-constexpr int lbvh_i_merge_blocks = 8; /* on a processor at once */
+/* Blocks of round 1 that a processor should hold at once: 32 registers a thread, where it holds 2048 threads. */
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
+constexpr int lbvh_i_merge_blocks = 2048 / lbvh_i_block_threads;
+#else
+constexpr int lbvh_i_merge_blocks = 1024 / lbvh_i_block_threads;
+#endif
 
 /* The borders of a subtree on its way. */
 struct lbvh_i_climber {
@@ -322,21 +322,19 @@ template <int Room> struct lbvh_i_subtrees {
     int32_t waits[(size_t)Room + 1]; /* [border] the far end of the child that has come there, or -1 */
     uint8_t prefix[(size_t)Room + 2];
     bool parted[(size_t)Room];       /* [border] not joined over yet */
-    lbvh_i_climber climbers[(size_t)Room / 2];
-    int32_t climbing;
+    lbvh_i_climber climber[(size_t)Room / 3]; /* those that go on after two turns, which is three subtrees each */
+    int32_t climbers;
 };
 
 /* Those of round 1 are leaves, and the nodes in shared memory lie as those of the tree do. Inner nodes are told from leaves, which are
    stored already, by their links. */
 struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
     __device__ static int32_t first(int b) { return (int32_t)blockIdx.x * lbvh_i_block_threads + b; }
-    __device__ static void made(const lbvh &, int32_t, const lbvh_node &) {}
 };
 
 struct lbvh_i_orphan_trees : lbvh_i_subtrees<lbvh_i_round_threads> {
     int32_t first_leaf[lbvh_i_round_threads + 1], kept;
     __device__ int32_t first(int b) const { return first_leaf[b]; }
-    __device__ static void made(const lbvh &tree, int32_t number, const lbvh_node &node) { lbvh_i_store(&tree.node[number], node); }
 };
 
 template <class Subtrees> __device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
@@ -387,7 +385,7 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
 
 /* The subtree between two borders, with its node in shared memory, climbs: until it has to wait or its parent reaches beyond the block of
    m subtrees; or for so many turns, and then its borders are returned, else none. */
-template <class Subtrees>
+template <bool Stores, class Subtrees>
 __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtrees &s, int m, lbvh_i_climber c, lbvh_node own, int turns)
 {
     uint8_t at_begin = s.prefix[c.begin], at_end = s.prefix[c.end];
@@ -409,7 +407,7 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
         own.link = first == split - 1 ? tree.first_leaf + first : split - 1; /* the left child's number */
         is_right = at_begin >= at_end;
         lbvh_i_put(s, is_right ? c.begin : c.end - 1, own);
-        s.made(tree, is_right ? first : last, own);
+        if (Stores) lbvh_i_store(&tree.node[is_right ? first : last], own);
         if (tree.mask)
             tree.mask[is_right ? first : last] = tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
         s.parted[border] = false;
@@ -417,25 +415,26 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
     return c;
 }
 
-/* All m subtrees climb, thread t's with node `own`. After a few turns most have stopped; a few threads side by side carry on the others. */
-template <class Subtrees>
+/* All m subtrees climb, thread t's with node `own`. After two turns most of them wait; a few threads side by side carry on with the others,
+   rather than a few in every warp. */
+template <bool Stores, class Subtrees>
 __device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
 {
     int const thread = (int)threadIdx.x;
     lbvh_i_climber c = {0, 0};
     if (thread < m) {
         lbvh_i_put(s, thread, own);
-        c = lbvh_i_climb(tree, s, m, {thread, thread + 1}, own, lbvh_i_turns);
+        c = lbvh_i_climb<Stores>(tree, s, m, {thread, thread + 1}, own, 2);
     }
-    if (c.end > 0) s.climbers[atomicAdd(&s.climbing, 1)] = c;
+    if (c.end > 0) s.climber[atomicAdd(&s.climbers, 1)] = c;
     __syncthreads();
-    if (thread < s.climbing) {
-        c = s.climbers[thread];
+    if (thread < s.climbers) {
+        c = s.climber[thread];
         bool const is_right = s.prefix[c.begin] >= s.prefix[c.end];
-        (void)lbvh_i_climb(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
+        (void)lbvh_i_climb<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
     }
     __syncthreads();
-    if (thread == 0) s.climbing = 0;
+    if (thread == 0) s.climbers = 0;
 }
 
 /* Puts down the first leaves of what is left of m subtrees, in order, and how many that are: work for one warp. */
@@ -443,7 +442,6 @@ template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(co
 {
     int const lane = (int)threadIdx.x;
     int32_t listed = 0;
-    if (lane >= 32) return;
     for (int begin = 0; begin < m; begin += 32) {
         int const b = begin + lane;
         bool const one = b < m && s.parted[b];
@@ -476,16 +474,16 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     __shared__ lbvh_i_leaves s;
     const lbvh &tree = device.tree;
     int const thread = (int)threadIdx.x;
-    int32_t const begin = (int32_t)blockIdx.x * room, left = tree.n - begin, m = left < room ? left : room;
-    int32_t const k = begin + thread;
+    int32_t const begin = s.first(0), k = s.first(thread), left = tree.n - begin, m = left < room ? left : room;
     lbvh_node leaf = {};
-    if (thread < m) leaf = lbvh_i_make_leaf(tree, input, ids, k);
-    lbvh_i_note_prefix(tree, s, codes, m, thread);
+    if (thread < m) leaf.link = ids ? ids[k] : tree.node[tree.first_leaf + k].link;
+    lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is on its way */
     if (thread < 2) lbvh_i_note_prefix(tree, s, codes, m, room + thread);
     s.waits[thread] = -1;
     s.parted[thread] = true;
-    if (thread == 0) s.climbing = 0;
+    if (thread == 0) s.climbers = 0;
     if (codes && tree.code && thread < m) tree.code[k] = codes[k];
+    if (thread < m) lbvh_i_make_leaf(tree, input, &leaf);
     __syncthreads();
     if (thread < m) {
         int32_t const id = leaf.link;
@@ -494,10 +492,10 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
         if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
         leaf.link = -1; /* it is stored */
     }
-    lbvh_i_climb_all(tree, s, m, leaf);
+    lbvh_i_climb_all<false>(tree, s, m, leaf);
     lbvh_node const node = lbvh_i_get(s, thread);
     if (thread < m && node.link >= 0) lbvh_i_store(&tree.node[k], node);
-    lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
+    if (thread < 32) lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
 }
 
 /* What blocks have left: a list of orphans, by their first leaves, for each `leaves` leaves, beginning where those begin. */
@@ -547,7 +545,7 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
     int32_t const begin = (int32_t)blockIdx.x * lbvh_i_round_lists;
     int64_t const begin_leaf = begin * orphans.leaves, end = begin_leaf + lbvh_i_round_lists * orphans.leaves;
     int32_t const end_leaf = end < tree.n ? (int32_t)end : tree.n;
-    if (thread == 0) s.climbing = 0;
+    if (thread == 0) s.climbers = 0;
     lbvh_i_count_orphans(orphans, begin, before);
     __syncthreads();
     int32_t const all = before[lbvh_i_round_lists];
@@ -566,8 +564,8 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
             own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf, s.first(thread), s.first(thread + 1) - 1)]);
         for (int b = thread; b <= m; b += room) s.prefix[b] = tree.prefix[s.first(b)];
         __syncthreads();
-        lbvh_i_climb_all(tree, s, m, own);
-        lbvh_i_list_orphans(s, m, s.first_leaf, &s.kept);
+        lbvh_i_climb_all<true>(tree, s, m, own);
+        if (thread < 32) lbvh_i_list_orphans(s, m, s.first_leaf, &s.kept);
         __syncthreads();
         kept = s.kept;
     } while (taken < all);
@@ -624,8 +622,10 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
     if (k >= tree.n) return;
-    lbvh_node leaf = lbvh_i_make_leaf(tree, input, ids, k);
+    lbvh_node leaf = {};
+    leaf.link = ids[k];
     leaf.skip = lbvh_i_skip(tree.prefix, tree.n, k);
+    lbvh_i_make_leaf(tree, input, &leaf);
     lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
     if (tree.mask) tree.mask[tree.first_leaf + k] = tree.desc.masks[leaf.link];
     for (int32_t at = tree.n > 1 ? parent[tree.first_leaf + k] : -1; at >= 0; at = parent[at]) {
@@ -641,7 +641,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
    ------------------------------------------------------------------------------------------------ */
 
 /* A few blocks for each SM of a large GPU, whatever n: each thread takes many turns. */
-constexpr int64_t lbvh_i_many_turns = 4 * 132 * lbvh_i_block_threads;
+constexpr int64_t lbvh_i_many_turns = 8 * 132 * lbvh_i_block_threads;
 
 /* Blocks for so many, that many each. */
 int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
@@ -697,8 +697,8 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
         result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_bounds_kernel,
                                gpu->device, input, n, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_keys_kernel<Key>, gpu->device, input, given,
-                               keys.Current(), ids.Current(), gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_keys_kernel<Key>,
+                               gpu->device, input, given, keys.Current(), ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
                                                   lbvh_i_code_bits(&tree->desc), stream)))

@@ -11,8 +11,7 @@
 
    Hashes are taken of values, number by number, never of memory as it lies. Inputs are made of integers, and are
    exact: no processor can round them in its own way. A line that begins with "ok" or "bad" says what was checked on the spot.
-   UGRID_REAL, LBVH_REAL, NLIST_REAL and NBODY_REAL must be the same. PORTABILITY_ALIGN: all memory comes through desc.allocator, aligned
-   to 16 bytes, for machines whose malloc aligns to 8. */
+   UGRID_REAL, LBVH_REAL, NLIST_REAL and NBODY_REAL must be the same. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -106,34 +105,6 @@ static void *take(size_t bytes)
     if (!memory) out_of_memory();
     return memory;
 }
-
-/* ------------------------------------------------------------------------------------------------
-   Memory for the headers
-   ------------------------------------------------------------------------------------------------ */
-
-#ifdef PORTABILITY_ALIGN
-static void *aligned_alloc_16(size_t bytes, void *user)
-{
-    unsigned char *memory = (unsigned char *)malloc(bytes + 32), *at;
-    (void)user;
-    if (!memory) return NULL;
-    at = memory + 16 + (16 - (uintptr_t)memory % 16);
-    memcpy(at - sizeof memory, &memory, sizeof memory);
-    return at;
-}
-
-static void aligned_free_16(void *at, size_t bytes, void *user)
-{
-    unsigned char *memory;
-    (void)bytes;
-    (void)user;
-    memcpy(&memory, (unsigned char *)at - sizeof memory, sizeof memory);
-    free(memory);
-}
-#define ALLOCATE(desc) ((desc)->allocator.alloc = aligned_alloc_16, (desc)->allocator.free = aligned_free_16)
-#else
-#define ALLOCATE(desc) ((void)(desc))
-#endif
 
 /* ------------------------------------------------------------------------------------------------
    How much
@@ -337,7 +308,6 @@ static void grid_case(int workload, int dim, int periodic, const grid_option *op
     real *pos = (real *)take(((size_t)n + 1) * (size_t)dim * sizeof *pos);
     ugrid_result r;
     int a;
-    ALLOCATE(&desc);
     snprintf(name, sizeof name, "ugrid %s %dD%s %s", workload_name[workload], dim, periodic ? " periodic" : "", option->text);
     desc.dim = dim;
     for (a = 0; a < dim && !desc.unbounded && desc.cell >= 0; a++) {
@@ -615,7 +585,6 @@ static void tree_case(int workload, int dim, int kind, int bits, int masked, int
     int width;
     uint64_t merged;
     snprintf(name, sizeof name, "lbvh %s %dD %s %d%s", workload_name[workload], dim, kind_name[kind], bits, masked ? " masks" : "");
-    ALLOCATE(&desc);
     width = make_elements(workload, dim, kind, n, data);
     for (i = 0; i < n; i++) masks[i] = (uint32_t)(draw() >> 29) & 15u;
     for (i = 0; i < 3 * count; i++) index[i] = i / 3 + i % 3;
@@ -700,7 +669,6 @@ static void left_out_case(void)
     lbvh_desc desc = {0};
     real data[40 * 6];
     make_elements(UNIFORM, 3, BOXES, 40, data);
-    ALLOCATE(&desc);
     data[6 * 7] = lbvh_i_infinity() - lbvh_i_infinity();
     data[6 * 11 + 4] = lbvh_i_infinity();
     data[6 * 13] = data[6 * 13 + 3] + 1;
@@ -866,8 +834,6 @@ static nlist_result build_list(nlist *list, const nlist_desc *desc, int source, 
     int64_t needed = 0;
     int32_t *pair, i;
     int a;
-    ALLOCATE(&cells);
-    ALLOCATE(&boxes);
     cells.dim = desc->dim;
     boxes.dim = desc->dim;
     boxes.kind = LBVH_POINTS;
@@ -916,7 +882,6 @@ static void list_case(int workload, int dim, int source, int layout, int half, i
     nlist_result r;
     snprintf(name, sizeof name, "nlist %s %dD %s %s%s%s", workload_name[workload], dim, source_name[source], layout_name[layout],
              half ? " half" : "", periodic ? " periodic" : "");
-    ALLOCATE(&desc);
     make_points(workload, (uint64_t)(30 + dim), n, dim, pos);
     for (i = 0; i < n; i++) {
         radii[i] = unit() / 64;
@@ -981,8 +946,6 @@ static void mesh_case(int indexed)
     int32_t index[2 * (SIDE - 1) * (SIDE - 1) * 3], triangles = 0, i;
     int x, y, k, step;
     snprintf(name, sizeof name, "nlist mesh%s", indexed ? " indexed" : "");
-    ALLOCATE(&desc);
-    ALLOCATE(&boxes);
     seed(77);
     for (y = 0; y < SIDE; y++) for (x = 0; x < SIDE; x++) {
         real *v = vertex + 3 * (y * SIDE + x);
@@ -1136,7 +1099,6 @@ static void force_case(int workload, const force_option *option, nbody_law law, 
     int32_t i;
     nbody_result r;
     snprintf(name, sizeof name, "nbody %s %s%s%s", workload_name[workload], option->text, law == NBODY_INVERSE ? " 1/d" : "", with_mass ? " masses" : "");
-    ALLOCATE(&desc);
     make_points(workload, 50, n, 2, pos);
     for (i = 0; i < n; i++) mass[i] = unit() + 1;
     for (i = 0; i < 2 * n; i++) vel[i] = unit() - (real)0.5;
@@ -1429,8 +1391,6 @@ static void save_files(void)
     int64_t needed = 0;
     int32_t i;
     int k;
-    ALLOCATE(&shape);
-    ALLOCATE(&desc);
     make_elements(CLUSTERED, 3, BOXES, 300, boxes);
     for (i = 0; i < 300; i++) masks[i] = (uint32_t)(draw() >> 32);
     for (k = 0; k < 3; k++) {
@@ -1478,8 +1438,6 @@ static void load_files(void)
     nlist_desc desc = {0};
     int64_t size;
     int k, shorter;
-    ALLOCATE(&shape);
-    ALLOCATE(&desc);
     desc.radius = (real)0.09375;
     for (k = 0; k < 6; k++) {
         char what[20];
