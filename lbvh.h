@@ -2131,9 +2131,10 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
         lbvh_result const result = lbvh_i_judge(tree, lbvh_box_of(&tree->desc, data, stride, k, min, max), k);
         if (result != LBVH_OK) return result;
     }
+    if (tree->n == 0) return LBVH_OK; /* there may be no array to point into */
     leaves = tree->node + tree->first_leaf;
     for (k = 0; k < tree->n; k++) (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
-    if (tree->n > 0) lbvh_i_merge(tree);
+    lbvh_i_merge(tree);
     return LBVH_OK;
 }
 
@@ -2814,6 +2815,7 @@ static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *see
         int const out = leaf->min[a] == lbvh_i_infinity() && leaf->max[a] == -lbvh_i_infinity();
         if (lbvh_left_out(leaf) ? !out : !finite) return 0;
     }
+    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0)) return 0; /* searches look at 0 there */
     return 1;
 }
 

@@ -301,7 +301,7 @@ extern "C" {
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
     X(NLIST_BAD_BOX,          "a periodic axis needs desc.min below desc.max, both finite") \
     X(NLIST_BAD_PERIOD,       "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
-    X(NLIST_BAD_SOURCE,       "the grid or tree is empty, of another n, or has left particles out, or desc.deterministic meets one without a defined order: UGRID_SORT, or deterministic there too") \
+    X(NLIST_BAD_SOURCE,       "the grid or tree is empty, of another n, has left particles out, or has boxes too far from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or deterministic there too") \
     X(NLIST_BAD_EXCLUSIONS,   "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by serial builds)") \
     X(NLIST_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nlist_free") \
     X(NLIST_BAD_INDEX,        "an id is not in 0 .. n-1, a pair is a particle with itself, two particles get one new id, or a triangle names a vertex that is not there: list.bad_id is the first such pair, particle or triangle") \
@@ -562,8 +562,10 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
    (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
 
-/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0; desc.skin
-   not more than that of the list that was saved. Damaged bytes are refused (NLIST_BAD_FILE), and then the list is as it was. The box comes from the file. */
+/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0 (any; with desc.width
+   it decides on the memory: name it where files come from strangers); desc.skin not more than that of the list that was saved. The bytes may
+   be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a look at every row, and then the list is as it was. The box
+   comes from the file. O(n + entries log entries). */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
 
 /* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice. Safe on any
@@ -2438,6 +2440,13 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
 #ifdef NLIST_I_LBVH
 NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place) { return &tree->node[tree->first_leaf + place]; }
 
+/* Does a search reach boxes that are so far from their particles? Squares of distances are compared. */
+NLIST_FN int nlist_i_reaches_out(const nlist_desc *desc, nlist_real largest, nlist_real out)
+{
+    nlist_real const far_off = nlist_i_gap(desc) + (largest + 2 * out);
+    return nlist_i_finite(far_off * far_off);
+}
+
 /* By how much the sphere of a particle sticks out of its leaf's box: then searches go that much further. */
 NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
 {
@@ -2512,7 +2521,7 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
         sticks = nlist_i_sticks_out(list, nlist_i_leaf(tree, place), p, nlist_i_radius(&list->desc, i));
         if (!(sticks <= out)) out = sticks;
     }
-    if (!nlist_i_finite(out)) return NLIST_BAD_SOURCE;
+    if (!nlist_i_reaches_out(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
     for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_lbvh_row(finder, tree, place, out);
     return result;
 }
@@ -3056,6 +3065,15 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     return NLIST_OK;
 }
 
+/* Ends of an axis as nlist_i_head_of writes them: numbers that are exactly reals, 0 where nothing repeats. */
+static int nlist_i_file_axis_good(int periodic, double min, double max)
+{
+    double const most = (double)NLIST_I_REAL_MAX;
+    if (!periodic) return min == 0 && max == 0;
+    if (!(min >= -most && min < max && max <= most)) return 0;
+    return (double)(nlist_real)min == min && (double)(nlist_real)max == max && nlist_i_finite((nlist_real)max - (nlist_real)min);
+}
+
 /* Is this the head of a whole, undamaged file? */
 static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
 {
@@ -3066,11 +3084,11 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
     if (memcmp(head->magic, "nlist\n\x1a", 8) != 0 || head->version != 1 || head->real != sizeof(nlist_real)) return 0;
     if (head->n < 1 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
     if (head->history < 0 || head->history > 4096 || head->next_uid < 0 || head->periodic < 0 || head->periodic > 7) return 0;
-    if (head->next_uid > INT64_MAX >> 1 || (head->keys != 0 && head->keys != 1)) return 0;
+    if (head->next_uid > INT64_MAX >> 1 || ((head->keys | head->half | head->has_uid | head->has_reference) & ~1)) return 0;
+    if (head->periodic >> head->dim != 0 || (!head->has_uid && head->next_uid < head->n)) return 0;
     if (head->keys && (head->half || head->has_uid || head->has_reference || head->periodic || head->dim != 3)) return 0;
     if (nlist_i_file_size(head) != size) return 0;
-    for (a = 0; a < 3; a++)
-        if ((head->periodic >> a & 1) && !(head->min[a] < head->max[a] && head->max[a] - head->min[a] <= (double)NLIST_I_REAL_MAX)) return 0;
+    for (a = 0; a < 3; a++) if (!nlist_i_file_axis_good(head->periodic >> a & 1, head->min[a], head->max[a])) return 0;
     sum = head->sum;
     head->sum = 0;
     head->sum = nlist_i_checksum(nlist_i_checksum(14695981039346656037u, head, sizeof *head), bytes + sizeof *head,
@@ -3078,12 +3096,86 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
     return head->sum == sum;
 }
 
+/* Moves v[at] down to where it belongs in the heap v[0] .. v[count - 1]. */
+static void nlist_i_sift(uint64_t *v, int64_t at, int64_t count)
+{
+    uint64_t const moving = v[at];
+    int64_t child;
+    for (; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && v[child + 1] > v[child]) child++;
+        if (v[child] <= moving) break;
+        v[at] = v[child];
+    }
+    v[at] = moving;
+}
+
+/* Are they all different? Sorts them, in place: a stranger's rows may be long, and nlist_validate would take their squares. */
+static int nlist_i_all_differ(uint64_t *v, int64_t count)
+{
+    int64_t k;
+    for (k = count / 2; k > 0; k--) nlist_i_sift(v, k - 1, count);
+    for (k = count - 1; k > 0; k--) {
+        uint64_t const largest = v[0];
+        v[0] = v[k];
+        v[k] = largest;
+        nlist_i_sift(v, 0, k);
+    }
+    for (k = 1; k < count; k++) if (v[k] == v[k - 1]) return 0;
+    return 1;
+}
+
+/* The uid of particle i in a file. */
+static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
+{
+    const nlist_i_head *head = finder->head;
+    size_t const before = (size_t)head->n * sizeof(int32_t) + (size_t)head->total * (sizeof(int32_t) + (size_t)head->history);
+    int64_t uid;
+    memcpy(&uid, finder->file + before + (size_t)i * sizeof uid, sizeof uid);
+    return uid;
+}
+
+/* No partner twice, nobody with itself, and a half list has a pair in one row only, that of the lower uid. */
+static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
+{
+    const nlist_i_head *head = finder->head;
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, head->total, sizeof(uint64_t), 0);
+    uint64_t *const pair = (uint64_t *)finder->list->block[NLIST_I_WORK].memory;
+    int64_t k = 0;
+    int32_t i;
+    if (result != NLIST_OK) return result;
+    for (i = 0; i < finder->n; i++) {
+        int64_t const end = finder->begin[i] + finder->length[i];
+        for (; k < end; k++) {
+            int32_t const j = finder->found[k];
+            if (!head->keys && j == i) return NLIST_BAD_FILE;
+            if (head->half && head->has_uid && nlist_i_file_uid(finder, i) >= nlist_i_file_uid(finder, j)) return NLIST_BAD_FILE;
+            pair[k] = head->half && j < i ? (uint64_t)j << 32 | (uint64_t)i : (uint64_t)i << 32 | (uint64_t)j;
+        }
+    }
+    return nlist_i_all_differ(pair, head->total) ? NLIST_OK : NLIST_BAD_FILE;
+}
+
+/* Each particle has an uid of its own, and those that come later get others. */
+static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
+{
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->n, sizeof(uint64_t), 0);
+    uint64_t *const uid = (uint64_t *)finder->list->block[NLIST_I_WORK].memory;
+    int32_t i;
+    if (result != NLIST_OK) return result;
+    for (i = 0; i < finder->n; i++) {
+        int64_t const is = nlist_i_file_uid(finder, i);
+        if (is < 0 || is >= finder->head->next_uid) return NLIST_BAD_FILE;
+        uid[i] = (uint64_t)is;
+    }
+    return nlist_i_all_differ(uid, finder->n) ? NLIST_OK : NLIST_BAD_FILE;
+}
+
 /* Rows of a file: counts that add up, partners that exist. */
 static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
     const nlist_i_head *head = finder->head;
     const unsigned char *at = finder->file;
-    nlist_result const result = nlist_i_need(finder, head->total);
+    nlist_result result = nlist_i_need(finder, head->total);
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
@@ -3097,7 +3189,8 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     if (head->total > 0) memcpy(finder->found, at + (size_t)finder->n * sizeof(int32_t), (size_t)head->total * sizeof(int32_t));
     for (k = 0; k < head->total; k++)
         if (finder->found[k] < 0 || (!head->keys && finder->found[k] >= finder->n)) return NLIST_BAD_FILE;
-    return NLIST_OK;
+    result = nlist_i_check_file_pairs(finder);
+    return result == NLIST_OK && head->has_uid ? nlist_i_check_file_uids(finder) : result;
 }
 
 /* History, uids and reference positions of a file, into rows that are laid out. */

@@ -1993,7 +1993,7 @@ static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
     int a;
     for (a = 0; a < desc->dim; a++) {
         ugrid_real const at = desc->max[a] < 0 ? -desc->max[a] : desc->max[a];
-        ugrid_real const step = at * 8 * (ugrid_real)UGRID_I_EPSILON;
+        ugrid_real const step = at * (8 * (ugrid_real)UGRID_I_EPSILON); /* at * 8 could overflow */
         if (desc->max[a] != desc->min[a]) continue;
         if (!cell_given && desc->cell < step) desc->cell = step;
         desc->max[a] += desc->cell > step ? desc->cell : step;

@@ -545,8 +545,11 @@ __global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device devic
         const lbvh_node *leaf = nlist_i_leaf(&tree.tree, place);
         nlist_real p[3];
         nlist_i_point(&device.list, job.pos, job.stride, leaf->link, p);
-        if (nlist_i_takes_part(device.list, job, leaf->link, p))
-            bits = nlist_i_bits(nlist_i_sticks_out(&device.list, leaf, p, nlist_i_radius(&device.list.desc, leaf->link)));
+        if (nlist_i_takes_part(device.list, job, leaf->link, p)) {
+            nlist_real const out = nlist_i_sticks_out(&device.list, leaf, p, nlist_i_radius(&device.list.desc, leaf->link));
+            bool const reached = nlist_i_reaches_out(&device.list.desc, nlist_i_largest(device.list, job.facts), out);
+            bits = reached ? nlist_i_bits(out) : 0x7F800000;
+        }
     }
     nlist_i_warp_max(&job.facts->sticks_bits, bits);
 }

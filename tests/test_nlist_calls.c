@@ -374,6 +374,15 @@ static void test_bad_sources(void **state)
     CHECK(ugrid_build(&grid, &g, four, 0, 3) == UGRID_OK && lbvh_build(&tree, &t, four, 0, 3) == LBVH_OK);
     CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, four, 0, 4), NLIST_BAD_SOURCE);
     CHECK_RESULT(nlist_build_lbvh(&list, &d, &tree, four, 0, 4), NLIST_BAD_SOURCE);
+    { /* boxes so far from their particles that squares overflow */
+        real const far_off = sizeof(real) == 4 ? (real)1e20 : (real)1e160;
+        real old[6] = {0}, now[6] = {0};
+        old[0] = far_off;
+        old[3] = -far_off;
+        now[3] = (real)0.1;
+        CHECK(lbvh_build(&tree, &t, old, 0, 2) == LBVH_OK);
+        CHECK_RESULT(nlist_build_lbvh(&list, &d, &tree, now, 0, 2), NLIST_BAD_SOURCE);
+    }
     g.dim = t.dim = 2;
     CHECK(ugrid_build(&grid, &g, four, 3 * sizeof(real), 4) == UGRID_OK);
     CHECK(lbvh_build(&tree, &t, four, 3 * sizeof(real), 4) == LBVH_OK);

@@ -2406,6 +2406,14 @@ static void test_refused_sources()
     d.radius = 1;
     CHECK_RESULT(nlist_cuda_build_ugrid(&b.gpu, &d, &b.grid_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_SOURCE);
     CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &d, &b.tree_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_SOURCE);
+    context = "refused sources: boxes so far from the particles that squares overflow";
+    real const far_off = sizeof(real) == 4 ? (real)1e20 : (real)1e160;
+    Device<real> d_old(std::vector<real>{far_off, 0, 0, -far_off, 0, 0}), d_now(std::vector<real>{0, 0, 0, (real)0.1, 0, 0});
+    lbvh_desc t = {};
+    t.kind = LBVH_POINTS;
+    CHECK(lbvh_cuda_build(&b.tree_gpu, &t, d_old.p, 0, 2, stream) == LBVH_OK);
+    CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &d, &b.tree_gpu, d_now.p, 0, 2, stream), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_BAD_SOURCE);
 }
 
 static void test_refused_meshes()
