@@ -71,9 +71,10 @@ build/pick: OWN_CFLAGS = $(ASSIMP_CFLAGS)
 build/pick: OWN_LIBS = $(ASSIMP_LIBS)
 build/pick: | deps-pick
 
-# The one that can show a window.
+# Those that can show a window.
 build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
-build/galaxy: OWN_LIBS = $(SDL_LIBS)
+build/boids: OWN_CFLAGS = $(subst GALAXY,BOIDS,$(SDL_CFLAGS))
+build/galaxy build/boids: OWN_LIBS = $(SDL_LIBS)
 
 demo: build/dam_break
 	@mkdir -p build/demo

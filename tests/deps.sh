@@ -32,8 +32,9 @@ optional() {
     have tcc || echo tcc
     have x86_64-w64-mingw32-gcc || echo gcc-mingw-w64-x86-64
     have cmake || echo cmake
-    module sdl2 || echo libsdl2-dev             # examples/galaxy.c: a window, and
-    have Xvfb || echo xvfb                      # a screen for its test
+    module sdl2 || echo libsdl2-dev             # examples/galaxy.c and boids.c: a window,
+    have Xvfb || echo xvfb                      # a screen for their tests, and
+    have xdotool || echo xdotool                # somebody at the keys
     have gnuplot || echo gnuplot-nox            # the benchmarks' figures
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
     links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" # gcc-multilib itself would exclude the cross compilers
