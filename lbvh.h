@@ -56,7 +56,7 @@
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_reserve, lbvh_load and lbvh_validate (and lbvh_cuda_... as told there) allocate, by desc.allocator.
+   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by desc.allocator.
             Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two nodes of
             32, a prefix of 1), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in the room of the nodes to come.
             (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 28, 20 with codes of 30 bits,
@@ -197,6 +197,7 @@
 #define lbvh_free               lbvh_f64_free
 #define lbvh_bytes              lbvh_f64_bytes
 #define lbvh_validate           lbvh_f64_validate
+#define lbvh_verify             lbvh_f64_verify
 #define lbvh_measure            lbvh_f64_measure
 #define lbvh_save               lbvh_f64_save
 #define lbvh_load               lbvh_f64_load
@@ -248,7 +249,7 @@ extern "C" {
     X(LBVH_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
     X(LBVH_NOT_BUILT,        "the tree holds nothing this call can use: call lbvh_build first (and see what the call needs)") \
     X(LBVH_BAD_FILE,         "these bytes are not a tree saved by this version, with this real type and byte order, undamaged") \
-    X(LBVH_INVALID,          "lbvh_validate found the structure damaged") \
+    X(LBVH_INVALID,          "lbvh_validate or lbvh_verify found the structure damaged") \
     X(LBVH_CUDA_ERROR,       "a CUDA call failed: tree.cuda_error has its cudaError_t")
 
 #define LBVH_I_CODE(code, text) code,
@@ -400,6 +401,12 @@ LBVH_API int64_t lbvh_bytes(const lbvh *tree);
    of its children's, ids each once, masks and prefixes right. Safe on any content of the arrays. For tests and students.
    Allocates n bytes. O(n). */
 LBVH_API lbvh_result lbvh_validate(const lbvh *tree);
+
+/* The structure as lbvh_validate does, and then the answers: which leaves a search finds that overlap `samples` of the leaves, against a
+   look at every leaf. Spread over the places, others for each seed; more than n: all. LBVH_INVALID: `*bad_id` (may be NULL) is the first
+   element with a wrong answer, -1 where the structure is damaged. For tests of your own, with your data. Allocates n bytes.
+   O(n + samples * n). */
+LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t seed, int32_t *bad_id);
 
 /* How good a tree is. Areas are surfaces (2D: circumferences); elements left out have none. */
 typedef struct lbvh_quality {
@@ -2865,6 +2872,56 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     valid = lbvh_i_prefixes_valid(tree) && lbvh_i_nodes_valid(tree, (unsigned char *)seen.memory);
     lbvh_i_release(&tree->desc.allocator, &seen);
     return valid ? LBVH_OK : LBVH_INVALID;
+}
+
+/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves. */
+static int32_t lbvh_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
+{
+    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
+    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
+}
+
+/* Does a search around the leaf at `place` find those that it should, each once, by ascending place? met: [n] zeros, before and after. */
+static int lbvh_i_finds(const lbvh *tree, int32_t place, unsigned char *met)
+{
+    const lbvh_node *leaves = tree->node + tree->first_leaf, *own = &leaves[place];
+    lbvh_overlap o = lbvh_overlap_between(tree, own->min, own->max);
+    int32_t other, last = -1;
+    int right = 1;
+    while (lbvh_next(&o)) {
+        if (o.place <= last || o.id != leaves[o.place].link) right = 0;
+        met[o.place] = 1;
+        last = o.place;
+    }
+    for (other = 0; other < tree->n; other++) {
+        if (met[other] != (!lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max))) right = 0;
+        met[other] = 0;
+    }
+    return right;
+}
+
+LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t seed, int32_t *bad_id)
+{
+    lbvh_block met;
+    lbvh_result result;
+    int32_t k;
+    if (bad_id) *bad_id = -1;
+    if (!tree || samples < 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_validate(tree);
+    if (result != LBVH_OK || tree->n == 0) return result;
+    if (samples > tree->n) samples = tree->n;
+    met.bytes = (size_t)tree->n;
+    met.memory = lbvh_i_alloc(&tree->desc.allocator, met.bytes);
+    if (!met.memory) return LBVH_OUT_OF_MEMORY;
+    memset(met.memory, 0, met.bytes);
+    for (k = 0; k < samples && result == LBVH_OK; k++) {
+        int32_t const place = lbvh_i_sample(tree->n, samples, seed, k);
+        if (lbvh_i_finds(tree, place, (unsigned char *)met.memory)) continue;
+        if (bad_id) *bad_id = tree->node[tree->first_leaf + place].link;
+        result = LBVH_INVALID;
+    }
+    lbvh_i_release(&tree->desc.allocator, &met);
+    return result;
 }
 
 #ifdef __cplusplus

@@ -214,6 +214,7 @@
 #define nbody_step            nbody_f64_step
 #define nbody_energy          nbody_f64_energy
 #define nbody_validate        nbody_f64_validate
+#define nbody_verify          nbody_f64_verify
 #define nbody_bytes           nbody_f64_bytes
 #define nbody_free            nbody_f64_free
 #define nbody_cuda_reserve        nbody_f64_cuda_reserve
@@ -253,7 +254,7 @@ extern "C" {
     X(NBODY_OUT_OF_MEMORY,  "an allocation failed: desc.allocator or malloc returned NULL") \
     X(NBODY_NOT_BUILT,      "there is no tree: call nbody_build or nbody_accelerations first") \
     X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but slow; sim.frame->cells_needed is enough") \
-    X(NBODY_INVALID,        "nbody_validate found the structure damaged") \
+    X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
     X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t")
 
 #define NBODY_I_CODE(code, text) code,
@@ -518,6 +519,10 @@ NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real
    the cells that touch, sources with the mass of their cells, and every pair of leaves counted exactly once. For tests and students. Allocates
    n bytes. O(n levels). */
 NBODY_API nbody_result nbody_validate(const nbody *sim);
+
+/* The structure as nbody_validate does, and then the forces as nbody_estimate does: NBODY_INVALID when one of the samples is off by more than
+   `most` of the sum of all |terms|, or not a number. For tests of your own, with your data. */
+NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most);
 
 /* Bytes of memory that it holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
@@ -1743,7 +1748,7 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
     double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
     double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay), right = sqrt(x * x + y * y);
     e.samples = 1;
-    if (!(all <= 0)) e.mean_share = e.share = error / all;
+    if (!(all <= 0 && error <= 0)) e.mean_share = e.share = error / all; /* infinite where there should be no force */
     if (right > 0) {
         double const ux = length > 0 ? ax / length : 0, uy = length > 0 ? ay / length : 0;
         e.mean = e.worst = error / right;
@@ -3331,6 +3336,15 @@ NBODY_API nbody_result nbody_validate(const nbody *sim)
     nbody_i_give_back(&sim->desc.allocator, seen, (size_t)sim->n);
     if (valid && sim->cell) valid = nbody_i_frame_valid(sim) && nbody_i_cells_valid(sim);
     return valid ? NBODY_OK : NBODY_INVALID;
+}
+
+NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most)
+{
+    nbody_error error;
+    nbody_result result = nbody_validate(sim);
+    if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
+    if (result != NBODY_OK) return result;
+    return error.share <= most ? NBODY_OK : NBODY_INVALID;
 }
 
 #ifdef __cplusplus

@@ -74,7 +74,7 @@
 
    >>rules
 
-   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load and nlist_validate allocate, by desc.allocator
+   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate and nlist_verify allocate, by desc.allocator
             (nlist_cuda_... as told there). Memory grows and is kept. Bytes per particle and per entry, in float:
                STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
                HYBRID 8 + 4 width, and 12 an entry that found no slot        skin: 12 a particle (2D: 8)
@@ -266,6 +266,7 @@
 #define nlist_save              nlist_f64_save
 #define nlist_load              nlist_f64_load
 #define nlist_validate          nlist_f64_validate
+#define nlist_verify            nlist_f64_verify
 #define nlist_cuda_reserve          nlist_f64_cuda_reserve
 #define nlist_cuda_build_brute      nlist_f64_cuda_build_brute
 #define nlist_cuda_build_pairs      nlist_f64_cuda_build_pairs
@@ -316,7 +317,7 @@ extern "C" {
     X(NLIST_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
     X(NLIST_NOT_BUILT,        "the list holds nothing this call can use: build it first (and see what the call needs)") \
     X(NLIST_BAD_FILE,         "these bytes are not a list saved by this version, with this real type and byte order, undamaged") \
-    X(NLIST_INVALID,          "nlist_validate found the structure damaged") \
+    X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
     X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t")
 
 #define NLIST_I_CODE(code, text) code,
@@ -571,6 +572,13 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
 /* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice. Safe on any
    content of the arrays. For tests and students. Allocates n + entries bytes. O(n + entries * row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
+
+/* The structure as nlist_validate does, and then the rows of `samples` particles, against a look at every particle. desc, pos, stride: those
+   that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for the latter); of desc its arrays are read. Spread over the
+   ids, others for each seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong row, -1 where the
+   structure is damaged. For tests of your own, with your data. Allocates n + entries bytes. O(n + entries * row + samples * n). */
+NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t samples,
+                                    uint32_t seed, int32_t *bad_id);
 
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
@@ -3409,6 +3417,67 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     if (!met.memory) return NLIST_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
     result = nlist_i_rows_good(list, rows, (unsigned char *)met.memory) ? NLIST_OK : NLIST_INVALID;
+    nlist_i_release(&list->desc.allocator, &met);
+    return result;
+}
+
+/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves. */
+static int32_t nlist_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
+{
+    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
+    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
+}
+
+/* Are in row i those that should be, each once? met: [n] zeros, before and after. */
+static int nlist_i_row_right(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, unsigned char *met)
+{
+    const int64_t *uid = nlist_i_rows(list)->uid;
+    nlist_each e = nlist_of(list, i);
+    nlist_i_seeker seeker;
+    nlist_real p[3];
+    int32_t j;
+    int right = 1;
+    while (nlist_next(&e)) met[e.id] = 1;
+    nlist_i_point(list, pos, stride, i, p);
+    seeker = nlist_i_seek(&list->desc, i, p);
+    for (j = 0; j < list->n; j++) {
+        nlist_real q[3];
+        nlist_i_point(list, pos, stride, j, q);
+        if (met[j] != (j != i && nlist_i_lists(list, uid, &seeker, j, q))) right = 0;
+        met[j] = 0;
+    }
+    return right;
+}
+
+NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t samples,
+                                    uint32_t seed, int32_t *bad_id)
+{
+    nlist with_arrays;
+    nlist_block met;
+    nlist_result result;
+    int32_t k;
+    if (bad_id) *bad_id = -1;
+    if (!list || !desc || samples < 0 || list->keys || (list->n > 0 && !pos)) return NLIST_BAD_ARGUMENT;
+    stride = nlist_i_stride(stride, list->desc.dim);
+    if (list->n > 0 && stride == 0) return NLIST_BAD_ARGUMENT;
+    result = nlist_validate(list);
+    if (result != NLIST_OK || list->n == 0) return result;
+    with_arrays = *list;
+    with_arrays.desc.radii = desc->radii;
+    with_arrays.desc.masks = desc->masks;
+    with_arrays.desc.exclude_start = desc->exclude_start;
+    with_arrays.desc.exclude = desc->exclude;
+    if (samples > list->n) samples = list->n;
+    met.bytes = (size_t)list->n;
+    met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
+    if (!met.memory) return NLIST_OUT_OF_MEMORY;
+    memset(met.memory, 0, met.bytes);
+    for (k = 0; k < samples && result == NLIST_OK; k++) {
+        int32_t const i = nlist_i_sample(list->n, samples, seed, k);
+        if (nlist_i_row_right(&with_arrays, pos, stride, i, (unsigned char *)met.memory)) continue;
+        if (bad_id) *bad_id = i;
+        result = NLIST_INVALID;
+    }
     nlist_i_release(&list->desc.allocator, &met);
     return result;
 }

@@ -57,7 +57,7 @@
 
    >>rules
 
-   Memory   Only ugrid_build, ugrid_reserve and ugrid_validate (and ugrid_cuda_... as told there) allocate, by desc.allocator.
+   Memory   Only ugrid_build, ugrid_reserve, ugrid_validate and ugrid_verify (and ugrid_cuda_... as told there) allocate, by desc.allocator.
             Memory grows and is kept; after ugrid_reserve(n), builds up to n allocate nothing. Searches need about 50 KB of
             stack (80 KB for double). Bytes for n particles and c cells, float, LOOSE:
                COUNT 24 n + 4 c      SORT 36 n + 4 c     (records 16, order 4, work 4 or 16; no_records: 16 less; inverse: 4 more;
@@ -189,6 +189,7 @@
 #define ugrid_free              ugrid_f64_free
 #define ugrid_bytes             ugrid_f64_bytes
 #define ugrid_validate          ugrid_f64_validate
+#define ugrid_verify            ugrid_f64_verify
 #define ugrid_gather            ugrid_f64_gather
 #define ugrid_scatter           ugrid_f64_scatter
 #define ugrid_cell_sums         ugrid_f64_cell_sums
@@ -245,7 +246,7 @@ extern "C" {
     X(UGRID_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
     X(UGRID_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
     X(UGRID_NOT_BUILT,        "the grid holds nothing this call can use: call ugrid_build first (and see what the call needs)") \
-    X(UGRID_INVALID,          "ugrid_validate found the structure damaged") \
+    X(UGRID_INVALID,          "ugrid_validate or ugrid_verify found the structure damaged") \
     X(UGRID_CUDA_ERROR,       "a CUDA call failed: grid.cuda_error has its cudaError_t")
 
 #define UGRID_I_CODE(code, text) code,
@@ -437,6 +438,12 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid);
 /* UGRID_OK, or UGRID_INVALID when the structure is damaged: every particle in its cells, each once, nothing else.
    For tests and students. Needs the positions of the build. Allocates n * spans bytes. O(n + cells). */
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
+
+/* The structure as ugrid_validate does, and then the answers: whom the walks find within `radius` of `samples` particles, against a look at
+   every particle. Spread over the ids, others for each seed; more than n: all. UGRID_INVALID: `*bad_id` (may be NULL) is the first particle
+   with a wrong answer, -1 where the structure is damaged. For tests of your own, with your data. Allocates n * spans bytes.
+   O(n + cells + samples * n). */
+UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples, uint32_t seed, int32_t *bad_id);
 
 /* dst[k] = src[particle at place k] for elements of `bytes` bytes: brings any attribute into the grid's order.
    FIXED, LIST and TIGHT keep the caller's order: a plain copy. src and dst must not overlap. */
@@ -2968,6 +2975,67 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     memset(seen.memory, 0, seen.bytes);
     result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
     ugrid_i_release(&grid->desc.allocator, &seen);
+    return result;
+}
+
+/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves. */
+static int32_t ugrid_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
+{
+    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
+    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
+}
+
+/* Is particle j in any cell? */
+static int ugrid_i_entered(const ugrid *grid, const ugrid_real q[3])
+{
+    int32_t local;
+    for (local = 0; local < grid->spans; local++) if (ugrid_i_entry_number(grid, q, local) >= 0) return 1;
+    return 0;
+}
+
+/* Does the walk around particle i find those that it should, each once? met: [n] zeros, before and after. */
+static int ugrid_i_finds(const ugrid *grid, ugrid_real radius, int32_t i, unsigned char *met)
+{
+    ugrid_real p[3], q[3];
+    ugrid_near walk;
+    int32_t j;
+    int right = 1;
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+    walk = ugrid_near_within(grid, p, radius);
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        if (ugrid_distance2(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
+    }
+    for (j = 0; j < grid->n; j++) {
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
+        if (met[j] != (ugrid_i_entered(grid, q) && ugrid_distance2(grid, p, q) <= radius * radius)) right = 0;
+        met[j] = 0;
+    }
+    return right;
+}
+
+UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples, uint32_t seed, int32_t *bad_id)
+{
+    ugrid_result result;
+    ugrid_block met;
+    int32_t k;
+    if (bad_id) *bad_id = -1;
+    if (!grid || samples < 0) return UGRID_BAD_ARGUMENT;
+    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
+    result = ugrid_validate(grid);
+    if (result != UGRID_OK || grid->n == 0) return result;
+    if (samples > grid->n) samples = grid->n;
+    met.bytes = (size_t)grid->n;
+    met.memory = ugrid_i_alloc(&grid->desc.allocator, met.bytes);
+    if (!met.memory) return UGRID_OUT_OF_MEMORY;
+    memset(met.memory, 0, met.bytes);
+    for (k = 0; k < samples && result == UGRID_OK; k++) {
+        int32_t const i = ugrid_i_sample(grid->n, samples, seed, k);
+        if (ugrid_i_finds(grid, radius, i, (unsigned char *)met.memory)) continue;
+        if (bad_id) *bad_id = i;
+        result = UGRID_INVALID;
+    }
+    ugrid_i_release(&grid->desc.allocator, &met);
     return result;
 }
 
