@@ -59,7 +59,7 @@
    Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by desc.allocator.
             Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two nodes of
             32, a prefix of 1), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in the room of the nodes to come.
-            (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 28, 20 with codes of 30 bits,
+            (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30 bits,
             12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own.
             Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.

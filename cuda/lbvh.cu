@@ -453,15 +453,15 @@ template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(co
     if (lane == 0) *count = listed;
 }
 
-/* The prefix of border b of m leaves: from the codes, if they are given, and then it is stored, too. One more border is needed for the
-   skip of the last leaf. */
+/* The prefix of border b of m leaves: from the codes, if they are given, and then it is stored, too, by the block of the leaf behind it.
+   One more border is needed for the skip of the last leaf. */
 template <class Key>
 __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s, const Key *codes, int m, int b)
 {
     int32_t const k = s.first(b);
     if (b > m + 1) return;
     s.prefix[b] = k > tree.n ? (uint8_t)0 : codes ? lbvh_i_prefix_at(tree, codes, k) : tree.prefix[k];
-    if (codes && (b < m || k == tree.n)) tree.prefix[k] = s.prefix[b];
+    if (codes && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
 /* Round 1: a block takes so many leaves. codes NULL: the prefixes are there already. */

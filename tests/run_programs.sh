@@ -4,7 +4,7 @@
 # A program may do less work when the variable TEST_SMALL is set. One that then ends within three seconds is
 # also run under valgrind (NAME.plain only: sanitizers and valgrind do not go together).
 #
-# Of the big products each of the four runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
+# Of the big products each of the builds runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
 set -u
 . "$(dirname "$0")/units.sh"
 

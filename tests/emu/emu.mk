@@ -12,8 +12,8 @@
 #   emu-selftest   does the emulator compute what CUDA says? In all modes and orders.
 #   emu-bugs       does it find every planted bug in the mode that has to, and nothing else?
 #   emu-programs   tests/cuda/test_*.cu in all modes; then: was every kernel of cuda/ executed?
-# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are three builds of
-# each program, .asan .tsan .msan; with only g++ there is .asan alone; without either all is skipped.
+# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are two builds of each program, .asan and .tsan, and
+# with FULL=1 .msan; with only g++ there is .asan alone; without either all is skipped.
 
 EMU := tests/emu
 EMU_OUT := build/emu
@@ -21,7 +21,7 @@ EMU_CLANG := $(firstword $(shell command -v clang++-14 clang++ 2>/dev/null))
 EMU_TSAN_LIBRARY := $(if $(EMU_CLANG),$(wildcard $(shell $(EMU_CLANG) -print-resource-dir)/lib/*/libclang_rt.tsan*.a))
 EMU_GXX := $(shell command -v g++ 2>/dev/null)
 EMU_CXX := $(if $(EMU_TSAN_LIBRARY),$(EMU_CLANG),$(EMU_GXX))
-EMU_MODES := $(if $(EMU_TSAN_LIBRARY),asan tsan msan,$(if $(EMU_GXX),asan))
+EMU_MODES := $(if $(EMU_TSAN_LIBRARY),asan tsan $(if $(FULL),msan),$(if $(EMU_GXX),asan))
 
 EMU_FLAGS := -std=c++17 -g1 -Wall -Wextra -fno-omit-frame-pointer -I$(EMU)/include -I$(EMU) -I.
 # As nvcc: the macro, and the header before everything else. A product is not rounded twice on the way.

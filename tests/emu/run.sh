@@ -29,7 +29,8 @@ if [ ! -x "$dir/selftest.asan" ]; then
     echo '0 passed, 0 failed, 1 skipped'
     exit 0
 fi
-[ -x "$dir/selftest.tsan" ] || skips 'ThreadSanitizer and MemorySanitizer: they need clang++ and libclang-rt'
+if [ ! -x "$dir/selftest.tsan" ]; then skips 'ThreadSanitizer and MemorySanitizer: they need clang++ and libclang-rt'
+elif [ ! -x "$dir/selftest.msan" ]; then skips 'MemorySanitizer: make test FULL=1'; fi
 
 # good PROGRAM ARGUMENT VARIABLES...: has to end without a word from the emulator or a sanitizer.
 good() {

@@ -10,7 +10,7 @@
 # "N passed, M failed, K skipped". A missing compiler skips its rows and fails nothing.
 #
 # For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is right.
-# Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS.
+# Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL (1: nvcc's other rows, too).
 set -u
 export LC_ALL=C   # compilers must say "undefined reference", whatever the user's language
 
@@ -557,10 +557,12 @@ cuda_rows() {
     nvcc=$(find_nvcc)
     if [ ! "$nvcc" ]; then row "nvcc" skip "no nvcc"; return; fi
     n=$(nvcc_command "$nvcc" c++17)
-    row "nvcc c++17: as .cu, declarations" only_compiles "$n" include.cu
-    row "nvcc c++17: as .cu, without _CUDA" cu_program "$n" "$nvcc"
+    if [ "${FULL:-}" ]; then
+        row "nvcc c++17: as .cu, declarations" only_compiles "$n" include.cu
+        row "nvcc c++17: as .cu, without _CUDA" cu_program "$n" "$nvcc"
+    fi
     if [ ! -f "$headers_dir/cuda/$header.cu" ]; then row "nvcc, _CUDA" skip "no cuda/$header.cu"; return; fi
-    row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
+    [ ! "${FULL:-}" ] || row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
     row "nvcc c++17: _CUDA, one .cu and two C files; every symbol has the prefix" cuda_program_and_symbols "$n" "$nvcc" "$cc"
     if is_fed; then
         # shellcheck disable=SC2086
