@@ -34,6 +34,7 @@ help:
 	@echo 'make test         all tests; GPU tests too where there is a GPU; FULL=1: with more compilers, types and sanitizers'
 	@echo 'make bench        measure the serial part'
 	@echo 'make bench-cuda   measure the CUDA part (needs a GPU)'
+	@echo 'make web          four scenes for a browser, one file: build/web/nearfield.html (needs emscripten)'
 	@echo 'make figures      measure what the sources plotted, and draw it into build/figures; the GPU part where there is a GPU.'
 	@echo '                  DATA=folder: draw what was measured elsewhere (there: sh run.sh figures); RESULTS=folder: draw into it'
 	@echo 'make cuda         build GPU tests, benchmarks and examples into build/cuda,'
@@ -77,6 +78,18 @@ build/pick: | deps-pick
 build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
 build/boids: OWN_CFLAGS = $(subst GALAXY,BOIDS,$(SDL_CFLAGS))
 build/galaxy build/boids: OWN_LIBS = $(SDL_LIBS)
+
+# The serial headers in a browser: one file, which needs no server. (NODE_PATH: where Debian has the modules of its emscripten, for a
+# node that is not Debian's. -msse2: emscripten makes WebAssembly's vectors of it, and nbody.h runs four times as fast.)
+EMCC ?= emcc
+WEB_FLAGS := -msimd128 -msse2 -sSINGLE_FILE=1 -sENVIRONMENT=web -sALLOW_MEMORY_GROWTH=1 -sTOTAL_STACK=1MB \
+    -sEXPORTED_RUNTIME_METHODS=UTF8ToString -sMINIFY_HTML=0
+.PHONY: web
+web: build/web/nearfield.html
+	@echo 'open $<'
+build/web/nearfield.html: examples/web/nearfield.c examples/web/page.html $(SOURCES)
+	@mkdir -p build/web
+	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) --shell-file examples/web/page.html $< -o $@
 
 demo: build/dam_break
 	@mkdir -p build/demo
@@ -151,7 +164,8 @@ $(CUDA_EXAMPLES_ON_CPU): build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_H
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
 
 test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU)
-	@tests/run_examples.sh $(CUDA_EXAMPLES_ON_CPU) $(EXAMPLES)
+	@status=0; tests/run_examples.sh $(CUDA_EXAMPLES_ON_CPU) $(EXAMPLES) || status=1; \
+	MAKE='$(MAKE)' tests/test_web.sh || status=1; exit $$status
 
 # The programs in README.md and in the header's comment. And can that check fail?
 test-readme: deps-test $(ON_CPU)

@@ -39,6 +39,7 @@ optional() {
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
     links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" # gcc-multilib itself would exclude the cross compilers
     foreign
+    web
 }
 
 # What tests/portability builds for and runs on: big, so `make test` does not install it.
@@ -49,8 +50,14 @@ foreign() {
     have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     have arm-linux-gnueabihf-gcc || echo gcc-arm-linux-gnueabihf libc6-dev-armhf-cross
     have wine || echo wine wine64
+}
+
+# WebAssembly, for tests/portability and tests/test_web.sh, and a browser for the latter: big, too.
+web() {
+    [ "$all" ] || return 0
     have emcc || echo emscripten
     have node || echo nodejs
+    have chromium || echo chromium
 }
 
 links_32_bit() {
