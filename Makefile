@@ -41,7 +41,7 @@ help:
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
 	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
-	@echo 'make test-serial test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
+	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
 	@echo '                  the parts of make test'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
 	@echo 'make clean        remove build/'
@@ -118,7 +118,7 @@ define SERIAL_RULE
 $(foreach variant,plain sanitized double double-sanitized,build/tests/$1.$(variant)): tests/$1.c $(SOURCES) | deps-test
 	@mkdir -p build/tests
 	$$(CC) -std=c99 $$(WARN) $$(VARIANT) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< -o $$@ \
-	    -Wl,--as-needed $$(LDFLAGS) $$(CMOCKA_LIBS) $$(STB_LIBS) -lm
+	    -Wl,--as-needed $$(LDFLAGS) $$(CMOCKA_LIBS) $$(STB_LIBS) -lm -lpthread
 endef
 $(foreach t,$(SERIAL),$(eval $(call SERIAL_RULE,$t)))
 
@@ -138,6 +138,11 @@ test-fuzz: deps-test
 MINUTES ?= 10
 fuzz: deps-test
 	@status=0; tests/fuzz/run.sh --self-check || status=1; tests/fuzz/run.sh --long $(MINUTES) || status=1; exit $$status
+
+.PHONY: test-flags
+# Other compilers and levels of optimization, threads under ThreadSanitizer. And can the check of what is refused fail?
+test-flags: deps-test
+	@status=0; tests/test_flags.sh --self-check || status=1; tests/test_flags.sh || status=1; exit $$status
 
 .PHONY: test-portability portability
 # The promised bits on other processors, in emulators. And can that check fail? In full: all cases, more flags, and the serial tests.

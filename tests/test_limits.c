@@ -313,15 +313,18 @@ static void test_rows_exactly(void **state)
 /* Pairs and files: the same array of `size` units for `capacity`. */
 #define CHECK_ROOM(type, per, call, OK, TOO_SMALL) do { \
         int64_t needed = -1, all, capacity = 0; \
-        type *room = NULL; \
+        type *room = NULL, *whole = NULL; \
         CHECK((call) == TOO_SMALL && needed > 1); \
         all = needed; \
         for (capacity = all + 1; capacity >= all - 1; capacity--) { \
             room = NEW(type, (per) * capacity); \
             needed = -1; \
             CHECK((call) == (capacity < all ? TOO_SMALL : OK) && needed == all); \
-            free(room); \
+            if (!whole) whole = room; \
+            else if (capacity == all) CHECK(same(room, whole, (size_t)((per) * all) * sizeof *room)); \
+            if (room != whole) free(room); \
         } \
+        free(whole); \
     } while (0)
 
 static void test_room_exactly(void **state)
