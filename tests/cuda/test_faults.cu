@@ -540,7 +540,8 @@ static void recover(World *w, int step)
     Object const object = steps[step].object;
     bool const list = object == LIST || object == CONTACTS || object == LOADED;
     if (list) nlist_cuda_free(object == LIST ? &w->list : object == CONTACTS ? &w->contacts : &w->loaded);
-    for (int k = 0; k < step && (list || (steps[step].rule == AS_BEFORE && w->n_of(object) == 0)); k++)
+    bool const anew = list || (steps[step].rule == AS_BEFORE && w->n_of(object) == 0);
+    for (int k = 0; k < step && anew; k++)
         if (steps[k].object == object && !(object == LIST && k < 10)) CHECK(w->do_step(k) == FINE); /* those need the grid of then */
     CHECK(w->do_step(step) == FINE);
 }
