@@ -503,6 +503,58 @@ static void test_files(void **state)
     lbvh_free(&loaded);
 }
 
+/* What stands at the head of a file, on any machine: files are kept for years. */
+static void test_head_of_a_file(void **state)
+{
+    static const uint32_t order = 0x01020304u;
+    int32_t const numbers[4] = {(int32_t)sizeof(real), 3, 63, 2};
+    uint32_t version;
+    lbvh tree = {0};
+    file f;
+    (void)state;
+    CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, 2), LBVH_OK);
+    f = saved(&tree);
+    CHECK(same(f.bytes, "lbvh.h\r\n", 8) && same(f.bytes + 8, &order, 4));
+    memcpy(&version, f.bytes + 12, 4);
+    CHECK(version == 1 && same(f.bytes + 16, numbers, sizeof numbers));
+    free(f.bytes);
+    lbvh_free(&tree);
+}
+
+/* Elements near the end of the numbers lie in an infinite box; those at infinity do not. */
+static void test_largest_numbers(void **state)
+{
+    real const far = (real)0.9 * (IS_FLOAT ? (real)3.402823e38 : (real)1.797693134862315e308);
+    real const all[6] = {-REAL_INFINITY, -REAL_INFINITY, -REAL_INFINITY, REAL_INFINITY, REAL_INFINITY, REAL_INFINITY};
+    int a;
+    (void)state;
+    for (a = 0; a < 6; a++) {
+        lbvh tree = {0};
+        lbvh_overlap o;
+        real box[6] = {0, 0, 0, 0, 0, 0};
+        box[a % 3] = box[3 + a % 3] = a < 3 ? far : -far;
+        CHECK_RESULT(lbvh_build(&tree, NULL, box, 0, 1), LBVH_OK);
+        o = lbvh_overlap_box(&tree, all);
+        CHECK(lbvh_next(&o) && o.id == 0 && !lbvh_next(&o));
+        lbvh_free(&tree);
+    }
+}
+
+/* A corner that is nowhere: along its axis the box is, too, at both ends; along the others it is as ever. */
+static void test_box_of_a_bad_triangle(void **state)
+{
+    real const bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
+    int k, corner, x, b;
+    (void)state;
+    for (b = 0; b < 3; b++) for (corner = 0; corner < 3; corner++) for (k = 0; k < 3; k++) {
+        real p[3][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}}, min[3], max[3];
+        p[corner][k] = bad[b];
+        lbvh_triangle_box(3, p[0], p[1], p[2], min, max);
+        for (x = 0; x < 3; x++)
+            CHECK(x == k ? min[x] == REAL_INFINITY && max[x] == REAL_INFINITY : min[x] == 0 && max[x] == 2);
+    }
+}
+
 /* No pointers inside: a copy of the arrays elsewhere is the same tree. */
 static void test_relocation(void **state)
 {
@@ -1221,6 +1273,9 @@ int main(void)
         TEST(test_out_of_memory),
         TEST(test_change_of_allocator),
         TEST(test_files),
+        TEST(test_head_of_a_file),
+        TEST(test_largest_numbers),
+        TEST(test_box_of_a_bad_triangle),
         TEST(test_relocation),
         TEST(test_damaged_files),
         TEST(test_counts_in_files),

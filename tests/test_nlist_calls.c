@@ -1212,6 +1212,89 @@ static void test_forged_files(void **state)
     free(whole);
 }
 
+/* A list of keys has no half, no names, no positions, no periods and 3 dimensions: a file that says otherwise is refused, even if all
+   else in it agrees with that. */
+static void test_heads_of_keys(void **state)
+{
+    nlist list = {0}, loaded = {0};
+    nlist_desc d = plain_desc();
+    nlist_i_head whole;
+    int64_t size, room, k;
+    uint8_t *bytes, *forged;
+    int what;
+    (void)state;
+    CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
+    bytes = (uint8_t *)saved(&list, &size);
+    memcpy(&whole, bytes, sizeof whole);
+    room = size + 4 * (8 + 3 * (int64_t)sizeof(real));
+    for (what = 0; what < 6; what++) {
+        nlist_i_head head = whole;
+        int64_t const named = what == 2 ? 4 * 8 : what == 3 ? 4 * 3 * (int64_t)sizeof(real) : 0;
+        forged = NEW(uint8_t, room);
+        memset(forged, 0, (size_t)room);
+        memcpy(forged, bytes, (size_t)size);
+        head.keys = 1;
+        head.next_uid = 4;
+        head.sum = 0;
+        if (what == 1) head.half = 1;
+        if (what == 2) { /* names 0 .. 3, after the rows */
+            head.has_uid = 1;
+            for (k = 0; k < 4; k++) memcpy(forged + size + 8 * k, &k, 8);
+        }
+        if (what == 3) head.has_reference = 1;
+        if (what == 4) { head.periodic = 1; head.max[0] = 8; }
+        if (what == 5) head.dim = 2;
+        memcpy(forged, &head, sizeof head);
+        head.sum = nlist_i_checksum(14695981039346656037u, forged, (size_t)(size + named));
+        memcpy(forged, &head, sizeof head);
+        d.dim = what == 5 ? 2 : 3;
+        d.half = what == 1;
+        CHECK_RESULT(nlist_load(&loaded, &d, forged, size + named), what ? NLIST_BAD_FILE : NLIST_OK);
+        free(forged);
+    }
+    free(bytes);
+    nlist_free(&list);
+    nlist_free(&loaded);
+}
+
+/* Nothing to add up: no way is refused that a full list of this layout would need a unit or another width for. */
+static void test_sums_of_little(void **state)
+{
+    static const nlist_mode modes[] = {NLIST_AUTO, NLIST_PER_PARTICLE, NLIST_PER_CONTACT, NLIST_REDUCE};
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    nlist_sums how;
+    int called = 0, k;
+    (void)state;
+    memset(&how, 0, sizeof how);
+    how.values = 1;
+    d.layout = NLIST_STATIC;
+    d.width = 3; /* not one that NLIST_REDUCE knows */
+    d.half = d.deterministic = 1; /* which needs a unit */
+    for (k = 0; k < 8; k++) {
+        how.mode = modes[k % 4];
+        if (k == 4) CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
+        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, NULL), NLIST_OK);
+    }
+    CHECK(!called);
+    nlist_free(&list);
+}
+
+/* After nlist_reserve a full list is an empty one. */
+static void test_reserved_is_empty(void **state)
+{
+    nlist list = {0};
+    nlist_desc d = full_list(&list, NLIST_COMPACT, NULL);
+    int64_t needed = -1;
+    (void)state;
+    CHECK(list.total > 0);
+    CHECK_RESULT(nlist_reserve(&list, &d, 9, 9), NLIST_OK);
+    CHECK(list.n == 0 && list.total == 0 && list.event_count[0] == 0 && list.event_count[1] == 0 && list.event_count[2] == 0);
+    CHECK_RESULT(nlist_pairs(&list, NULL, 0, &needed, NULL, 0, NULL), NLIST_OK);
+    CHECK(needed == 0);
+    nlist_free(&list);
+}
+
 /* ------------------------------------------------------------------------------------------------
    nlist_validate
    ------------------------------------------------------------------------------------------------ */
@@ -1530,6 +1613,9 @@ int main(void)
         TEST(test_files_refused),
         TEST(test_damaged_files),
         TEST(test_forged_files),
+        TEST(test_heads_of_keys),
+        TEST(test_sums_of_little),
+        TEST(test_reserved_is_empty),
         TEST(test_validate_finds_damage),
         TEST(test_validate_is_safe),
         TEST(test_pairs),

@@ -1724,6 +1724,19 @@ static void test_stride(void **state)
             free_lists(&l);
             free(offsets);
         }
+        { /* a stride that says what 0 stands for */
+            size_t const plain = sizeof(real) * (size_t)dim;
+            ugrid_desc plain_fit;
+            int64_t *offsets = NEW(int64_t, s.n + 1), needed = -1, wanted = -1;
+            memset(&plain_fit, 0, sizeof plain_fit);
+            plain_fit.dim = dim;
+            CHECK_RESULT(ugrid_fit(&plain_fit, s.pos, plain, s.n, NULL), UGRID_OK);
+            CHECK_RESULT(ugrid_build(&loose, &plain_fit, s.pos, plain, s.n), UGRID_OK);
+            CHECK_RESULT(ugrid_neighbors_at(&loose, s.pos, 0, s.n, s.radius[0], offsets, NULL, 0, &wanted), UGRID_BUFFER_TOO_SMALL);
+            CHECK_RESULT(ugrid_neighbors_at(&loose, s.pos, plain, s.n, s.radius[0], offsets, NULL, 0, &needed), UGRID_BUFFER_TOO_SMALL);
+            CHECK(needed == wanted && needed >= s.n);
+            free(offsets);
+        }
         CHECK_RESULT(ugrid_build(&loose, NULL, bodies[0].x, sizeof(real) * 3 - 1, s.n), UGRID_BAD_ARGUMENT);
         memset(&tight_fit, 0, sizeof tight_fit);
         tight_fit.dim = dim;
@@ -1738,6 +1751,38 @@ static void test_stride(void **state)
     ugrid_free(&loose);
     arrfree(configs);
     describe = NULL;
+}
+
+/* In 2D nothing depends on what a desc says about a third axis. */
+static void test_flat_desc(void **state)
+{
+    real const pos[8] = {(real)0.1, (real)0.5, (real)0.9, (real)0.5, (real)0.1, (real)0.6, (real)0.5, (real)0.5};
+    ugrid plain = {0}, odd = {0};
+    ugrid_desc d;
+    int k;
+    (void)state;
+    for (k = 0; k < 8; k++) {
+        int64_t pairs = -1, wanted = -2;
+        memset(&d, 0, sizeof d);
+        d.dim = 2;
+        d.max[0] = d.max[1] = 1;
+        d.cell = (real)0.25;
+        d.periodic[0] = k % 2;
+        d.placement = k % 4 < 2 ? UGRID_LOOSE : UGRID_TIGHT;
+        d.cell_order = k < 4 ? UGRID_ROWS : UGRID_MORTON;
+        CHECK_RESULT(ugrid_build(&plain, &d, pos, 0, 4), UGRID_OK);
+        d.min[2] = 5;
+        d.max[2] = 9;
+        d.periodic[2] = 1;
+        CHECK_RESULT(ugrid_build(&odd, &d, pos, 0, 4), UGRID_OK);
+        CHECK(odd.cell_count == plain.cell_count && memcmp(&odd.axis[2], &plain.axis[2], sizeof odd.axis[2]) == 0);
+        CHECK_RESULT(ugrid_validate(&odd), UGRID_OK);
+        CHECK_RESULT(ugrid_count_pairs(&plain, (real)0.21, &wanted), UGRID_OK);
+        CHECK_RESULT(ugrid_count_pairs(&odd, (real)0.21, &pairs), UGRID_OK);
+        CHECK(pairs == wanted);
+    }
+    ugrid_free(&plain);
+    ugrid_free(&odd);
 }
 
 /* The largest and smallest numbers there are: nothing overflows, and near is near. */
@@ -2479,6 +2524,8 @@ DAMAGE(next_ends_early, g->head, *link_at(g, g->head[full]) = -1)
 DAMAGE(next_too_high, g->head, *link_at(g, g->head[full]) = g->n * g->spans)
 DAMAGE(entries_more, 1, g->entries++)
 DAMAGE(entries_less, 1, g->entries--)
+DAMAGE(first_cell_forgotten, g->head && g->head[0] >= 0, /* and so it is counted */
+       { int32_t k = g->head[0]; for (; k >= 0; k = *link_at(g, k)) g->entries--; g->head[0] = -1; })
 
 typedef int damage(ugrid *g);
 
@@ -2487,7 +2534,7 @@ static damage *const damages[] = {
     order_twice, order_negative, order_too_high, order_other_cell, inverse_swapped, inverse_negative, record_moved, record_nan,
     record_z, record_wrong_id, count_more, count_less, count_of_nothing, count_negative, count_huge, slot_twice, slot_negative,
     slot_too_high, head_lost, head_skips, head_of_nothing, head_too_high, head_negative, next_in_a_circle, next_itself,
-    next_ends_early, next_too_high, entries_more, entries_less,
+    next_ends_early, next_too_high, entries_more, entries_less, first_cell_forgotten,
 };
 
 static int current_damage;
@@ -3022,6 +3069,7 @@ int main(void)
         TEST(test_optional_arrays),
         TEST(test_cell_sums),
         TEST(test_stride),
+        TEST(test_flat_desc),
         TEST(test_extreme_positions),
         TEST(test_out_of_memory),
         TEST(test_change_of_allocator),
