@@ -165,7 +165,8 @@
 #endif
 #endif
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
 #error "lbvh.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
 #endif
 
@@ -487,7 +488,8 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
    LBVH_IMPLEMENTATION and LBVH_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as LBVH_CUDA_ERROR.
+   the GPU unless its comment says so; every launch error comes back as LBVH_CUDA_ERROR. An error of your own that
+   you have left unread before may be cleared.
    ------------------------------------------------------------------------------------------------ */
 
 #ifdef LBVH_CUDA

@@ -176,7 +176,8 @@
 #endif
 #endif
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
 #error "nbody.h: -ffast-math (-Ofast) hides NaN and Inf and undoes exact sums; compile without it"
 #endif
 
@@ -533,7 +534,8 @@ NBODY_API void nbody_free(nbody *sim);
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
    NBODY_IMPLEMENTATION and NBODY_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as NBODY_CUDA_ERROR.
+   the GPU unless its comment says so; every launch error comes back as NBODY_CUDA_ERROR. An error of your own that
+   you have left unread before may be cleared.
    ------------------------------------------------------------------------------------------------ */
 
 #ifdef NBODY_CUDA

@@ -233,7 +233,8 @@
 #define NLIST_API extern
 #endif
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
 #error "nlist.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
 #endif
 
@@ -583,7 +584,8 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, c
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
    NLIST_IMPLEMENTATION and NLIST_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as NLIST_CUDA_ERROR.
+   the GPU unless its comment says so; every launch error comes back as NLIST_CUDA_ERROR. An error of your own that
+   you have left unread before may be cleared.
    ------------------------------------------------------------------------------------------------ */
 
 #ifdef NLIST_CUDA

@@ -164,7 +164,8 @@
 #endif
 #endif
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
 #error "ugrid.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
 #endif
 
@@ -496,7 +497,8 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
    UGRID_IMPLEMENTATION and UGRID_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as UGRID_CUDA_ERROR.
+   the GPU unless its comment says so; every launch error comes back as UGRID_CUDA_ERROR. An error of your own that
+   you have left unread before may be cleared.
    ------------------------------------------------------------------------------------------------ */
 
 #ifdef UGRID_CUDA

@@ -34,6 +34,14 @@ enum {
     LBVH_I_TEMP
 };
 
+/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
+template <class In, class Out>
+cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
+{
+    (void)cudaGetLastError();
+    return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
+}
+
 bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -79,6 +87,7 @@ template <class Key>
 cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys, cub::DoubleBuffer<int32_t> &ids,
                               int32_t n, int bits, cudaStream_t stream)
 {
+    (void)cudaGetLastError();
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
@@ -88,7 +97,7 @@ template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, in
     size_t scan = 0, sort = 0;
     cub::DoubleBuffer<Key> keys;
     cub::DoubleBuffer<int32_t> ids;
-    if (lbvh_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, scan, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)m + 1)))
+    if (lbvh_i_failed(gpu, lbvh_i_exclusive_sum(nullptr, scan, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)m + 1)))
         return LBVH_CUDA_ERROR;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr))) return LBVH_CUDA_ERROR;
     *bytes = scan > sort ? scan : sort;
@@ -1009,7 +1018,7 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
     return lbvh_i_failed(gpu,
-                         cub::DeviceScan::ExclusiveSum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
+                         lbvh_i_exclusive_sum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }

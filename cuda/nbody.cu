@@ -90,6 +90,7 @@ template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which) { return stati
 cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys, cub::DoubleBuffer<int32_t> &ids,
                                int32_t n, int levels, cudaStream_t stream)
 {
+    (void)cudaGetLastError(); /* CUB would take an error that the caller has left unread for its own */
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, 2 * (levels - 1), stream);
 }
 

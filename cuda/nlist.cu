@@ -32,6 +32,14 @@ constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* this block of the host's has no 
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 9; /* of bits per particle that a first pass through a grid keeps */
 
+/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
+template <class In, class Out>
+cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
+{
+    (void)cudaGetLastError();
+    return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
+}
+
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -202,7 +210,7 @@ nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
     const nlist_desc *desc = &gpu->device.list.desc;
     size_t temp = 0;
     if (!nlist_i_counts_first(desc) && !desc->events) return NLIST_OK;
-    if (nlist_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, temp, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)n + 1)))
+    if (nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, temp, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)n + 1)))
         return NLIST_CUDA_ERROR;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1, sizeof(int64_t), stream);
     if (result == NLIST_OK)
@@ -221,7 +229,7 @@ nlist_result nlist_i_take_words(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[NLIST_I_TEMP].bytes;
-    return nlist_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[NLIST_I_TEMP].memory, temp,
+    return nlist_i_failed(gpu, nlist_i_exclusive_sum(gpu->scratch[NLIST_I_TEMP].memory, temp,
                                                              nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
                                                              nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS), m + 1, stream))
                ? NLIST_CUDA_ERROR
@@ -1325,6 +1333,7 @@ nlist_result nlist_i_take_keys(nlist_cuda *gpu, int64_t m, size_t *temp, cudaStr
 {
     cub::DoubleBuffer<uint64_t> keys;
     *temp = 0;
+    (void)cudaGetLastError();
     if (nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(nullptr, *temp, keys, 2 * m, 0, 64, stream))) return NLIST_CUDA_ERROR;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_A], 2 * m, sizeof(uint64_t), stream);
     if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_B], 2 * m, sizeof(uint64_t), stream);

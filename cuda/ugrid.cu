@@ -27,6 +27,14 @@ enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_
 /* The most strips of one search that keep their hits as bits, and the longest such strip (>>hits). */
 constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
 
+/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
+template <class In, class Out>
+cudaError_t ugrid_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
+{
+    (void)cudaGetLastError();
+    return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
+}
+
 bool ugrid_i_failed(ugrid_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -83,6 +91,7 @@ int ugrid_i_key_bits(const ugrid *grid) { return ugrid_i_bit_length((uint32_t)gr
 cudaError_t ugrid_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
                                cub::DoubleBuffer<int32_t> &entries, int64_t m, int bits, cudaStream_t stream)
 {
+    (void)cudaGetLastError();
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, entries, m, 0, bits, stream);
 }
 
@@ -93,10 +102,10 @@ ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
     size_t scan = 0, list = 0, sort = 0;
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> entries;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr,
+    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr,
                                                           (int64_t)grid->cell_count + 1)))
         return UGRID_CUDA_ERROR;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, list, (int64_t *)nullptr, (int64_t *)nullptr, rows + 1)))
+    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, list, (int64_t *)nullptr, (int64_t *)nullptr, rows + 1)))
         return UGRID_CUDA_ERROR;
     if (ugrid_i_sorts(&grid->desc) &&
         ugrid_i_failed(gpu, ugrid_i_sort_pairs(nullptr, sort, keys, entries, rows * grid->spans, ugrid_i_key_bits(grid), nullptr)))
@@ -357,7 +366,7 @@ ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stre
     ugrid_result result =
         ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
     if (result != UGRID_OK) return result;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start,
+    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start,
                                                           (int64_t)grid->cell_count + 1, stream)))
         return UGRID_CUDA_ERROR;
     result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
@@ -1395,13 +1404,13 @@ ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t 
 {
     size_t temp = 0;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(offsets + rows, 0, sizeof *offsets, stream))) return UGRID_CUDA_ERROR;
-    if (ugrid_i_failed(gpu, cub::DeviceScan::ExclusiveSum(nullptr, temp, offsets, offsets, rows + 1, stream)))
+    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, temp, offsets, offsets, rows + 1, stream)))
         return UGRID_CUDA_ERROR;
     ugrid_result const result =
         ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, stream); /* only where rows exceed the n reserved */
     if (result != UGRID_OK) return result;
     return ugrid_i_failed(
-               gpu, cub::DeviceScan::ExclusiveSum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream))
+               gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream))
                ? UGRID_CUDA_ERROR
                : UGRID_OK;
 }

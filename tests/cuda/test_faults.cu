@@ -605,8 +605,8 @@ static cudaError_t leave_an_error()
     return error;
 }
 
-/* The caller has not read an error of his own. Calls do their work as ever, and leave it for him to read; but CUB, on a GPU, takes an error
-   that it finds for its own: then the call says which it was, the error counts as read, and the same call works. */
+/* The caller has not read an error of his own. It is no fault of ours, and calls do their work as ever. (CUB takes an error that it finds for
+   its own, and so the error may be forgotten before CUB is asked; elsewhere it stays for him to read.) */
 static void test_unread_errors()
 {
     for (int kind = 0; kind < kinds; kind++) {
@@ -621,12 +621,7 @@ static void test_unread_errors()
                 cudaError_t const error = leave_an_error();
                 int const r = w.do_step(k);
                 cudaError_t const left = cudaGetLastError();
-#ifdef CUDA_EMU
                 CHECK(r == FINE && w.error_of(steps[k].object) == 0);
-#else
-                CHECK(w.error_of(steps[k].object) == (r == FINE ? 0 : (int32_t)error));
-                CHECK(r == FINE || (r == CUDA_FAILED && left == cudaSuccess));
-#endif
                 CHECK(left == error || left == cudaSuccess);
                 if (r != FINE) recover(&w, k);
                 CHECK(w.sum_of(steps[k].object) == noted[k].sum);

@@ -124,6 +124,7 @@ cudaError_t sort(void *storage, size_t &bytes, const K *keys, K *keys_out, const
                  int end, bool descending, bool may_overwrite, cudaStream_t stream) {
     constexpr bool with_values = !std::is_same<V, NullType>::value;
     const size_t value_size = with_values ? sizeof(V) : 0;
+    if (cudaPeekAtLastError() != cudaSuccess) return cudaPeekAtLastError(); /* as the real one */
     if (begin < 0 || end > (int)sizeof(K) * 8 || begin > end) return cudaErrorInvalidValue;
     /* A DoubleBuffer lends its second half; else CUB needs room for a copy of everything. */
     const size_t needed = 1024 + (may_overwrite ? 0 : n * (sizeof(K) + value_size));
@@ -237,6 +238,7 @@ cudaError_t inclusive(void *storage, size_t &bytes, In in, Out out, Op op, size_
 struct DeviceScan {
     template <class In, class Out, class N>
     static cudaError_t ExclusiveSum(void *storage, size_t &bytes, In in, Out out, N n, cudaStream_t stream = nullptr) {
+        if (cudaPeekAtLastError() != cudaSuccess) return cudaPeekAtLastError(); /* as the real one */
         return emu_detail::exclusive(storage, bytes, in, out, emu_detail::Plus{}, emu_detail::value_t<In>{}, (size_t)n, stream);
     }
     template <class In, class Out, class N>
