@@ -654,6 +654,61 @@ static void test_any_input(void **state)
     }
 }
 
+/* The walk of a point, anywhere: each body once, and by its cell's sources only where a whole cell of that level lies between. */
+static void check_near_point(const nbody *sim, double const at[2], uint8_t *met)
+{
+    nbody_near walk = nbody_near_point(sim, (real)at[0], (real)at[1]);
+    int32_t i;
+    memset(met, 0, (size_t)sim->n);
+    while (nbody_next_near(&walk)) {
+        const nbody_cell *cell = &sim->cell[walk.cell];
+        int32_t const column[2] = {cell->x, cell->y};
+        int a, beside = 1;
+        for (a = 0; a < 2; a++) {
+            double const own = floor(((double)(real)at[a] - sim->frame->origin[a]) / sim->frame->edge * (double)(1 << cell->level));
+            beside = beside && own - column[a] >= -1 && own - column[a] <= 1;
+        }
+        CHECK(walk.whole == (cell->level < 2 || beside));
+        CHECK(!walk.whole || cell->child < 0);
+        for (i = 0; i < cell->count; i++) met[cell->first + i]++;
+    }
+    for (i = 0; i < sim->n; i++) CHECK(met[i] == 1);
+}
+
+static void test_near_points(void **state)
+{
+    static const double far[] = {-1e30, -1e9, -40, -2.2, -0.4, 0.3, 1.4, 2.1, 40, 1e9, 1e30}; /* in edges of the square */
+    int const rounds = small_run() ? 20 : 300;
+    int input, k, x, y;
+    (void)state;
+    for (input = 0; input < 2; input++) {
+        oracle_scene s;
+        nbody sim = {0};
+        nbody_desc d = oracle_desc(&settings[S_VP]);
+        double at[2];
+        uint8_t *met;
+        d.leaf = 3;
+        oracle_make(&s, input ? ORACLE_CLUMPS : ORACLE_UNIFORM, small_run() ? 80 : 300, 0, &dice);
+        note(&s, &d, "walks of points");
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        CHECK(sim.frame->levels > 3);
+        met = NEW(uint8_t, s.n);
+        for (k = 0; k < rounds; k++) { /* in and around the square */
+            at[0] = sim.frame->origin[0] + sim.frame->edge * (3 * wl_u(&dice) - 1);
+            at[1] = sim.frame->origin[1] + sim.frame->edge * (3 * wl_u(&dice) - 1);
+            check_near_point(&sim, at, met);
+        }
+        for (x = 0; x < COUNT_OF(far); x++) for (y = 0; y < COUNT_OF(far); y++) {
+            at[0] = sim.frame->origin[0] + sim.frame->edge * far[x];
+            at[1] = sim.frame->origin[1] + sim.frame->edge * far[y];
+            check_near_point(&sim, at, met);
+        }
+        free(met);
+        nbody_free(&sim);
+        oracle_forget(&s);
+    }
+}
+
 /* Bodies that pile up in one cell of the last level, with others far away: pair by pair, and no number is lost. */
 static void test_crowded_cell(void **state)
 {
@@ -1466,6 +1521,10 @@ static void test_validate_reads_numbers(void **state)
         CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
         sim.id[4] = sim.id[3];
         CHECK_RESULT(nbody_validate(&sim), NBODY_INVALID);
+        sim.id[4] = s.n; /* the first that there is not */
+        CHECK_RESULT(nbody_validate(&sim), NBODY_INVALID);
+        sim.id[4] = -1;
+        CHECK_RESULT(nbody_validate(&sim), NBODY_INVALID);
         nbody_free(&sim);
         oracle_forget(&s);
     }
@@ -1507,6 +1566,7 @@ int main(void)
         TEST(test_bars),
         TEST(test_orders),
         TEST(test_any_input),
+        TEST(test_near_points),
         TEST(test_crowded_cell),
         TEST(test_square),
         TEST(test_units),
