@@ -40,6 +40,10 @@ EMU_OBJECT_msan := $(EMU_OUT)/emu.msan.o
 EMU_HEADERS := $(EMU)/emu.h $(EMU)/test_support.h $(EMU)/include/cuda_runtime.h $(EMU)/include/cub/cub.cuh
 EMU_PROGRAMS := $(patsubst tests/cuda/%.cu,%,$(wildcard tests/cuda/test_*.cu))
 emu_builds = $(foreach mode,$(EMU_MODES),$(addsuffix .$(mode),$(addprefix $(EMU_OUT)/,$1)))
+# Those that run kernels which the others run, too, for what the host does with them: one build will do.
+EMU_FOR_HOST := test_faults test_totals
+EMU_PROGRAM_BUILDS := $(call emu_builds,$(if $(FULL),$(EMU_PROGRAMS),$(filter-out $(EMU_FOR_HOST),$(EMU_PROGRAMS)))) \
+    $(if $(EMU_MODES),$(patsubst %,$(EMU_OUT)/%.asan,$(EMU_FOR_HOST)))
 
 $(EMU_OUT)/emu.o: $(EMU)/emu.cc $(EMU_HEADERS)
 	@mkdir -p $(EMU_OUT)
@@ -65,10 +69,10 @@ emu-selftest: $(call emu_builds,selftest)
 	@$(EMU)/run.sh $(EMU_OUT) selftest
 emu-bugs: $(call emu_builds,bugs)
 	@$(EMU)/run.sh $(EMU_OUT) bugs
-emu-programs: $(call emu_builds,$(EMU_PROGRAMS))
+emu-programs: $(EMU_PROGRAM_BUILDS)
 	@$(EMU)/run.sh $(EMU_OUT) programs $(EMU_PROGRAMS)
 
 # What the Makefile runs: everything, with one sum at the end.
 EMU_TESTS := emu-all
-emu-all: $(call emu_builds,selftest bugs $(EMU_PROGRAMS))
+emu-all: $(call emu_builds,selftest bugs) $(EMU_PROGRAM_BUILDS)
 	@$(EMU)/run.sh $(EMU_OUT) selftest bugs programs $(EMU_PROGRAMS)
