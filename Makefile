@@ -43,6 +43,7 @@ help:
 	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
 	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
 	@echo '                  the parts of make test'
+	@echo 'make soak         a drum and a dam, 30 minutes each (MINUTES=1: quickly), while their lists change at random; memory must stay flat'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
 	@echo 'make clean        remove build/'
 
@@ -143,6 +144,12 @@ fuzz: deps-test
 # Other compilers and levels of optimization, threads under ThreadSanitizer. And can the check of what is refused fail?
 test-flags: deps-test
 	@status=0; tests/test_flags.sh --self-check || status=1; tests/test_flags.sh || status=1; exit $$status
+
+# Scenes that run for long while their lists change at random: are planted bugs found? Then MINUTES of each, 30 unless you say.
+.PHONY: soak
+soak:
+	@status=0; tests/soak/run.sh --self-check || status=1; \
+	tests/soak/run.sh --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES)) || status=1; exit $$status
 
 .PHONY: test-portability portability
 # The promised bits on other processors, in emulators. And can that check fail? In full: all cases, more flags, and the serial tests.
