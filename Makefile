@@ -45,6 +45,7 @@ help:
 	@echo '                  the parts of make test'
 	@echo 'make soak         a drum and a dam, 30 minutes each (MINUTES=1: quickly), while their lists change at random; memory must stay flat'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
+	@echo 'make mutation     changes the headers one operator at a time: what do the tests notice? (hours; MUTANTS=5: less)'
 	@echo 'make clean        remove build/'
 
 # ---- what has to be installed -------------------------------------------------------------------
@@ -157,6 +158,12 @@ test-portability: deps-test
 	@status=0; tests/portability/run.sh --self-check || status=1; tests/portability/run.sh || status=1; exit $$status
 portability: deps-test
 	@tests/portability/run.sh --full
+
+.PHONY: mutation
+# Do the tests notice when a header is wrong? Some hours; MUTANTS=5: less. Not a part of make test.
+MUTANTS ?= 60
+mutation: deps-test
+	@tests/mutation/run.sh --mutants $(MUTANTS)
 
 # A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
 consumers: deps-test
