@@ -104,9 +104,12 @@ demo: build/dam_break
 test: deps-test
 	@MAKE='$(MAKE)' tests/run_all.sh
 
-# Each tests/test_NAME.c three times: plain, with the sanitizers, with both the sanitizers and doubles; FULL=1: and with doubles alone.
+# Each tests/test_NAME.c plain, with the sanitizers, and, those of the numbers, with both the sanitizers and doubles; FULL=1: all of them so,
+# and with doubles alone.
 SERIAL := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-SERIAL_PROGRAMS := $(foreach t,$(SERIAL),$(addprefix build/tests/$t,.plain .sanitized .double-sanitized $(if $(FULL),.double)))
+SERIAL_ONCE := test_faults test_floats test_limits test_threads test_verify
+SERIAL_PROGRAMS := $(foreach t,$(SERIAL),$(addprefix build/tests/$t,.plain .sanitized \
+    $(if $(FULL),.double-sanitized .double,$(if $(filter $t,$(SERIAL_ONCE)),,.double-sanitized))))
 # -g1: lines and functions, which is what reports show. It compiles in two thirds of the time of -g.
 SANITIZE := -Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 DOUBLE := -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double

@@ -10,7 +10,7 @@
 # "N passed, M failed, K skipped". A missing compiler skips its rows and fails nothing.
 #
 # For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is right.
-# Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL (1: nvcc's other rows, too).
+# Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL (1: more standards, nvcc's other rows).
 set -u
 export LC_ALL=C   # compilers must say "undefined reference", whatever the user's language
 
@@ -574,14 +574,19 @@ cuda_rows() {
 
 # ------------------------------------------------------------------------------------------------
 
+# The oldest and the newest; FULL: those between, too.
+c_years='c99 c17' cxx_years='c++11 c++20'
+if [ "${FULL:-}" ]; then c_years='c99 c11 c17' cxx_years='c++11 c++14 c++17 c++20'; fi
+
 matrix() {      # matrix HEADER
     header=$1; HEADER=$(echo "$header" | tr a-z A-Z)
     if [ ! -f "$here/use_$header.c" ]; then row "tests/vendor/use_$header.c is there" false; return; fi
     write_sources
-    family "$CC"  "$warn"       c   c99   c99 c11 c17
-    family clang  "$clang_warn" c   c99   c99 c11 c17
-    family "$CXX" "$warn"       c++ c++17 c++11 c++14 c++17 c++20
-    family clang++ "$clang_warn" c++ c++17 c++11 c++14 c++17 c++20
+    # shellcheck disable=SC2086
+    family "$CC"  "$warn"       c   c99   $c_years
+    family clang  "$clang_warn" c   c99   $c_years
+    family "$CXX" "$warn"       c++ c++17 $cxx_years
+    family clang++ "$clang_warn" c++ c++17 $cxx_years
     if have "$CXX"; then
         row "$CXX c++17: without exceptions and RTTI" \
             only_compiles "$CXX -x c++ -std=c++17 -O2 -fno-exceptions -fno-rtti $warn" impl.c
