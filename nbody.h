@@ -3288,10 +3288,11 @@ static int nbody_i_all_counted(const nbody *sim, int32_t leaf)
     return bodies == sim->n;
 }
 
-/* The sources of a cell have the mass of its bodies, up to rounding. */
+/* The sources of a cell have the mass of its bodies, up to rounding; below the smallest normal number, 2^-126 or 2^-1022, that is all of a source. */
 static int nbody_i_sources_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
+    double const smallest = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -126 : -1022);
     double mass = 0, all = 0, sources = 0, size = 0;
     int32_t k, count;
     if (cell->level < 2 || (cell->child < 0 && sim->desc.sources == NBODY_MASS_CENTRES)) return 1;
@@ -3306,7 +3307,7 @@ static int nbody_i_sources_valid(const nbody *sim, int32_t at)
         sources += m;
         size += fabs(m);
     }
-    return fabs(sources - mass) <= (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13);
+    return fabs(sources - mass) <= (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13) + count * smallest;
 }
 
 static int nbody_i_cells_valid(const nbody *sim)
