@@ -198,10 +198,10 @@ static void check_list(state *s)
     if (m->n > 0) FZ_CHECK(s->list.total == total);
 }
 
-/* After a refusal: as it was; out of memory may have emptied a list that remembers nothing. */
-static void check_refused(state *s, nlist_result r)
+/* After a refusal: as it was; out of memory may have emptied it where the list asked for remembers nothing: that is made in its place. */
+static void check_refused(state *s, const nlist_desc *asked, nlist_result r)
 {
-    if (r == NLIST_OUT_OF_MEMORY && !s->now->remembers && s->list.n == 0) {
+    if (r == NLIST_OUT_OF_MEMORY && asked->history == 0 && !asked->events && s->list.n == 0) {
         s->now->n = 0;
         return;
     }
@@ -456,7 +456,7 @@ static void op_build(state *s)
         s->box = box;
         take_build(s, &d, n, truth);
         free(truth);
-    } else check_refused(s, r);
+    } else check_refused(s, &d, r);
     give_back(&l);
     fz_drop_points(&p);
 }
@@ -508,7 +508,7 @@ static void op_pairs_build(state *s)
         memset(&s->box, 0, sizeof s->box);
         s->box.dim = d.dim == 2 ? 2 : 3;
         take_build(s, &d, n, truth);
-    } else check_refused(s, r);
+    } else check_refused(s, &d, r);
     free(truth);
     give_back(&l);
     free(pair);
@@ -594,7 +594,7 @@ static void op_remap(state *s)
             free(pos);
         }
         check_list(s);
-    } else check_refused(s, r);
+    } else check_refused(s, &s->given, r);
     free(before);
     free(name);
 }
@@ -795,7 +795,7 @@ static void op_reload(state *s)
     FZ_TRACE("reload: %s", nlist_result_text(r));
     FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_RADIUS || (r == NLIST_OUT_OF_MEMORY && s->list.desc.allocator.alloc), nlist_result_text(r));
     if (r == NLIST_OK) s->given.layout = d.layout, s->given.width = d.width, s->given.capacity = 0;
-    check_refused(s, r);
+    check_refused(s, &d, r);
     free(bytes);
 }
 

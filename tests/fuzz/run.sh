@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the headers: any bytes become descs, points and calls, and the answers are compared with brute force.
 #
-#   tests/fuzz/run.sh                     the corpus, then some seconds at random for each fuzzer (FUZZ_SECONDS, 7)
+#   tests/fuzz/run.sh                     the corpus, then some seconds for each fuzzer (FUZZ_SECONDS, 7), from the same seed each time (FUZZ_SEED)
 #   tests/fuzz/run.sh --long MINUTES      minutes for each (10); what is new goes to build/fuzz/grown/NAME
 #   tests/fuzz/run.sh --only 'ugrid|load' those whose names match
 #   tests/fuzz/run.sh --self-check        is a planted bug found, by each fuzzer?
@@ -9,7 +9,7 @@
 #
 # With clang and libFuzzer (Debian: clang, libclang-rt-NN-dev). Where they are missing, the corpus and some made inputs are run by
 # standalone.c, compiled by $CC, with sanitizers where it has them. The last line is "N passed, M failed, K skipped".
-# Environment: FUZZ_SECONDS, CLANG, CC (cc), FUZZ_HEADERS (where the headers are), FUZZ_STANDALONE=1: as if there were no clang.
+# Environment: FUZZ_SECONDS, FUZZ_SEED, CLANG, CC (cc), FUZZ_HEADERS (where the headers are), FUZZ_STANDALONE=1: as if there were no clang.
 set -u
 export LC_ALL=C
 
@@ -19,6 +19,7 @@ work=${FUZZ_WORK:-$root/build/fuzz}
 headers=${FUZZ_HEADERS:-$root}
 seconds=${FUZZ_SECONDS:-5}
 made_inputs=${FUZZ_RUNS:-1500}
+seed=${FUZZ_SEED:-1}         # 0: another one each time, which long runs take
 fuzzers="ugrid lbvh nlist nbody load"
 only=.
 mode=quick
@@ -79,7 +80,7 @@ fuzz() {
     {
         ( cd "$work" && "$program" $limits -runs=0 -artifact_prefix="$work/$name-" "$here/corpus/$name" ) >"$log" 2>&1 || return 1
         [ "$grown" ] || { grown=$(mktemp -d "$work/new.XXXXXX"); stop=$grown; }
-        ( cd "$work" && "$program" $limits -max_total_time="$time" -artifact_prefix="$work/$name-" "$grown" "$here/corpus/$name" ) >>"$log" 2>&1
+        ( cd "$work" && "$program" $limits -seed="$seed" -max_total_time="$time" -artifact_prefix="$work/$name-" "$grown" "$here/corpus/$name" ) >>"$log" 2>&1
         status=$?
     }
     [ "${stop:-}" ] && rm -rf "$stop"
@@ -90,7 +91,7 @@ runs_in() { sed -n 's/^stat::number_of_executed_units: *//p; s/.*, \([0-9]*\) ma
 
 run_all() {
     local name time=$seconds grown
-    [ $mode = long ] && time=$((minutes * 60))
+    [ $mode = long ] && time=$((minutes * 60)) && seed=${FUZZ_SEED:-0}
     for name in $fuzzers; do
         [[ $name =~ $only ]] || continue
         if ! compile "$name" "$headers" "$work/$name" >"$work/$name.compile.log" 2>&1; then
