@@ -140,13 +140,21 @@ static field direct(const state *s, const real *at, int32_t self, double scale)
     return f;
 }
 
+/* What rounding does: to sums, and to the places of sources, which are as exact as their coordinates, against the finest cells. */
+static double rounding_of(const state *s)
+{
+    const nbody_frame *frame = s->sim.frame;
+    double const far = (fmax(fabs(frame->min[0]), fabs(frame->min[1])) + frame->size) / frame->size;
+    return FZ_IS_FLOAT ? 6e-6 + ldexp(s->sim.cell ? far : 1, (s->sim.cell ? frame->levels : 1) - 26) : 1e-11;
+}
+
 /* The largest error of any body, as a share of the sum of all |terms|: those of tests/test_nbody.c, which were found by trying, and three
    times as much for what was not tried. */
 static double share_of(const state *s)
 {
     static const double nodes[13] = {0, 2.5e-2, 3e-1, 6e-2, 1.1e-2, 2.2e-3, 5e-4, 1e-4, 2.6e-5, 6e-6, 1e-6, 4e-7, 1e-7};
     const nbody_desc *d = &s->sim.desc;
-    double const rounding = FZ_IS_FLOAT ? 6e-6 + ldexp(1, (s->sim.cell ? s->sim.frame->levels : 1) - 26) : 1e-11;
+    double const rounding = rounding_of(s);
     double share = 0;
     if (!s->sim.cell) return rounding;
     if (d->method == NBODY_FORCE_NODES) share += nodes[d->order];

@@ -170,7 +170,12 @@ static void put_bytes(uint8_t *history, int bytes, uint32_t token)
     for (k = 0; k < bytes; k++) history[k] = (uint8_t)(token >> 8 * (k % 4));
 }
 
-static void quiet(state *s) { if (s->which < 2) s->heap[s->which].fail_at = 0, s->heap[s->which].failed = 0; }
+/* No allocation fails from now on: of either heap, since a refused call may have named the one that the list is not of. */
+static void quiet(state *s)
+{
+    int h;
+    for (h = 0; h < 2; h++) s->heap[h].fail_at = s->heap[h].failed = 0;
+}
 
 /* The list is what the table says, in every row, with every byte of history. */
 static void check_list(state *s)
@@ -180,7 +185,7 @@ static void check_list(state *s)
     int32_t i, j;
     quiet(s);
     FZ_CHECK(s->list.n == m->n);
-    FZ_CHECK(nlist_validate(&s->list) == NLIST_OK);
+    { nlist_result v = nlist_validate(&s->list); FZ_CHECK_CODE(v == NLIST_OK, nlist_result_text(v)); }
     for (i = 0; i < m->n; i++) {
         nlist_each e = nlist_of(&s->list, i);
         int count = 0, want = 0;
@@ -262,7 +267,7 @@ static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *
     if (!o->remembers) m->next_uid = n;
     quiet(s);
     FZ_CHECK(s->list.n == n && s->list.bad_id == -1);
-    FZ_CHECK(nlist_validate(&s->list) == NLIST_OK);
+    { nlist_result v = nlist_validate(&s->list); FZ_CHECK_CODE(v == NLIST_OK, nlist_result_text(v)); }
     for (i = 0; i < n; i++) {
         nlist_each e = nlist_of(&s->list, i);
         while (nlist_next(&e)) {
