@@ -1074,7 +1074,7 @@ static void one_step(soak *s, int32_t check)
     int32_t moved = 1;
     s->step++;
     turn_gravity(s);
-    upkeep(s);
+    if (s->step > 1) upkeep(s); /* the first step makes the list */
     if (s->failures) return;
     if (s->list.desc.skin > 0 && !one_in(s, 50)) {
         nlist_result const r = nlist_moved(&s->list, s->rec, 16, &moved);
