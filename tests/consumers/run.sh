@@ -1,7 +1,12 @@
 #!/bin/bash
 # Can somebody else's project use nearfield? Each way is tried in a temporary folder: a program for each header is built
 # there, run, and what it prints is looked at. The last line is "N passed, M failed, K skipped".
+#
+#   tests/consumers/run.sh
+#   tests/consumers/run.sh --installed    only find_package and pkg-config, for a nearfield that is installed already: where they
+#                                         look by themselves, and where CMAKE_PREFIX_PATH and PKG_CONFIG_PATH (environment) say
 set -u
+case ${1:-} in '' | --installed) only=${1:-} ;; *) echo "run.sh: what is '$1'?"; exit 2 ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$root/tests/units.sh"
@@ -79,7 +84,7 @@ copied() {
 configured() {
     local way=$1; shift
     have cmake || skip "no cmake"
-    cmake -S . -B out -DHEADERS="$(echo $headers | tr ' ' ';')" -DWAY="$way" -DNEARFIELD="$root" \
+    cmake -S . -B out -DHEADERS="$(echo $headers | tr ' ' ';')" -DWAY="$way" -DNEARFIELD="$root" -DVERSION="$(version ugrid)" \
         -DCMAKE_INSTALL_PREFIX="$project/installed" "$@"
 }
 
@@ -97,15 +102,14 @@ install_nearfield() {
     mv "$units/first" "$prefix"
 }
 
-is_installed() { have cmake || skip "no cmake"; [ -d "$prefix" ] || { cat "$units/install.log"; false; }; }
-found() { is_installed && built installed -DCMAKE_PREFIX_PATH="$prefix"; }
+is_installed() { have cmake || skip "no cmake"; [ "$only" ] || [ -d "$prefix" ] || { cat "$units/install.log"; false; }; }
+found() { is_installed && built installed; }
 
 # One version everywhere: the header's macros say what CMake and pkg-config say.
 pkg_config() {
     local h
     have pkg-config || skip "no pkg-config"
     is_installed || return
-    export PKG_CONFIG_PATH=$prefix/share/pkgconfig
     for h in $headers; do
         # shellcheck disable=SC2046
         by_hand $(pkg-config --cflags --libs nearfield) && runs_right "./outside_$h" &&
@@ -128,14 +132,17 @@ cuda() {
     cmake --build out && { [ "$how" = declarations ] || runs_right out/outside_cuda; }
 }
 
-cuda_found() { is_installed && cuda program installed -DCMAKE_PREFIX_PATH="$prefix"; }
+cuda_found() { is_installed && cuda program installed; }
 
-install_nearfield >"$units/install.log" 2>&1
-unit try "installed, find_package, CUDA" cuda_found
-unit try "add_subdirectory, CUDA" cuda declarations subdirectory
-for header in $headers; do unit try "$header: copied file" copied "$header"; done
-unit try "add_subdirectory, which installs nothing of ours" subdirectory
-unit try "FetchContent" built fetch
+if [ ! "$only" ]; then
+    install_nearfield >"$units/install.log" 2>&1
+    export CMAKE_PREFIX_PATH=$prefix PKG_CONFIG_PATH=$prefix/share/pkgconfig
+    unit try "installed, find_package, CUDA" cuda_found
+    unit try "add_subdirectory, CUDA" cuda declarations subdirectory
+    for header in $headers; do unit try "$header: copied file" copied "$header"; done
+    unit try "add_subdirectory, which installs nothing of ours" subdirectory
+    unit try "FetchContent" built fetch
+fi
 unit try "installed, find_package" found
 unit try "installed, pkg-config" pkg_config
 all_units
