@@ -32,16 +32,17 @@ count() {
 }
 
 passed=0 failed=0 skipped=0
-table=$(printf '%-14s %8s %8s %8s %8s' group passed failed skipped seconds)
+table=$(printf '%-18s %8s %8s %8s %8s %8s' group passed failed skipped seconds "of CPU")
+TIMEFORMAT='%U %S'
+cpu_seconds() { awk '{ printf "%.0f\n", $1 + $2 }' build/log/time; }
 
 for group in $groups; do
     echo; echo "== $group"
     start=$SECONDS
-    make_group "$group" 2>&1 </dev/null | tee "build/log/$group.log"
-    status=${PIPESTATUS[0]}
+    { time make_group "$group" 2>&1 </dev/null | tee "build/log/$group.log"; status=${PIPESTATUS[0]}; } 2>build/log/time
     read -r p f k < <(count "build/log/$group.log" "$status")
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
-    table+=$(printf '\n%-14s %8d %8d %8d %8d' "$group" "$p" "$f" "$k" $((SECONDS - start)))
+    table+=$(printf '\n%-18s %8d %8d %8d %8d %8d' "$group" "$p" "$f" "$k" $((SECONDS - start)) "$(cpu_seconds)")
 done
 
 echo; echo "== all tests (logs: build/log)"
