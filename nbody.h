@@ -49,13 +49,16 @@
 
    >>rules
 
-   Law      Body j draws body i with G m_i m_j / d^2 (NBODY_INVERSE_SQUARE: gravity between bodies that stay in a plane; Kalms
-            equations 3 to 6, where the printed sign repels), or with G m_i m_j / d (NBODY_INVERSE: gravity of a world of two dimensions,
-            and of straight lines of charge or vortices). d^2 means d^2 + softening^2, everywhere. Potentials: -G m / d and G m ln d.
-            A negative `gravity` repels.
+   Words    A body has an id, its index in your arrays, and a place, its index here, where the bodies of a cell follow each other. A
+            source draws: a body, or a point that stands for a cell's bodies. A target is drawn: a body, a node, a point of yours. One
+            source on one target is a term. Level 0 is the whole square, deeper levels have smaller cells; a cell not divided is a leaf.
+   Law      The acceleration of body i is G times the sum over all j of m_j d / u^(3/2), with d = p_j - p_i, u = |d|^2 + softening^2
+            (NBODY_INVERSE_SQUARE: gravity between bodies that stay in a plane; Kalms equation 6 over m_i, but equations 4 to 6 are
+            printed with p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two dimensions, and of straight
+            lines of charge or vortices). Potentials: -G m / sqrt(u) and G m ln(u) / 2. A negative `gravity` repels.
    Units    Are yours, any: inside, lengths and masses are scaled by powers of two, which costs no digit.
-   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve and nbody_validate (and nbody_cuda_... as
-            told there) allocate, by desc.allocator. Memory grows and is kept. See nbody_bytes.
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve, nbody_validate and _verify (and
+            nbody_cuda_... as told there) allocate, by desc.allocator. Memory grows and is kept. See nbody_bytes.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at, nbody_estimate); one at a time may change it.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently. A refusal leaves outputs unwritten, and the nbody empty.
@@ -66,41 +69,50 @@
 
    >>how it works
 
-   A square around all bodies is divided into 4 cells, each of these into 4, and so on: level l has 2^l cells per side. Cells that hold
-   no body are not stored. Cells that touch are near each other, others are far: the children of cells near my parent's that are not near me
-   act on me at my level ("far" cells, at most 27); what is near is left to the level below; at the last level it is summed body by body.
+   A square around all bodies (Kalms: always 0 .. 1) is divided into 4 cells, each of these into 4, and so on: level l has 2^l cells per
+   side. Cells that hold no body are not stored. Cells that touch are near each other, others are far. At my level, the far cells that act
+   on me are the children of cells near my parent that are not near me. What is near is left to the next level; on the last one it is
+   summed body by body. On levels 0 and 1 nothing is far (Kalms section 5.6.5).
 
-       level 2            level 3                  c: my cell.  F: far, acts on c at this level.  n: near, left to the next level.
-       F F F F            . . . . . . . .          .: acted on c's parent already, one level up
-       n n n F            F F F F F F . .
-       n c n F            F F F F F F . .          So each pair of bodies is counted once, at the finest level where their cells do
-       n n n F            F n n n F F . .          not touch, and farther means coarser: the error of each part is the same share of it.
-                          F n c n F F . .
-                          F n n n F F . .          (Kalms sections 5.5 and 5.6, Figures 8, 9, 12)
+       level 2            level 3
+                          . . . . . . . .      c: my cell; on the left my parent.  F: far, acts at this level: 7, then 27, never more
+       F   F   F   F      . . . . . . . .      n: near, left to the next level.    .: acted on my parent, one level up
+                          F F F F F F . .
+       n   n   n   F      F F F F F F . .      4 x 7 + 27 + 9 = 64: each cell acts once, on the coarsest level where it does not touch.
+                          F n n n F F . .      So farther means coarser: a source misplaces the bodies that it stands for by the same
+       n   c   n   F      F n c n F F . .      share e of the distance at most, on every level, and that changes 1 / d^2 by at most
+                          F n n n F F . .      1 / (1 - e)^2 - 1 of it (Kalms equation 9).
+       n   n   n   F      F F F F F F . .                                     (Kalms sections 5.5 and 5.6, Figures 6 to 9)
 
-   virtual particles   A cell acts through few sources instead of its bodies. MASS_CENTRES (the source): 8 x 8 sub-cells, each the sum of
+   virtual particles   A cell acts through few sources instead of its bodies. MASS_CENTRES (Kalms): 8 x 8 sub-cells, each the sum of
                        its masses at their centre; the bodies of a leaf act themselves. CHEBYSHEV: k x k fixed points, whose masses
-                       share out each body's as interpolation weights (of either sign).
-   force nodes         A cell feels through k x k points: far cells act on these; children's points, then bodies, interpolate. order 1
-                       (the source): 8 x 8 even nodes, linear. order k: k x k Chebyshev nodes, polynomials of degree k - 1.
+                       share out each body's as interpolation weights (of either sign). Example: >>up.
+   force nodes         A cell feels through k x k points: far cells act on these; children's points, then bodies, interpolate. order 1:
+                       8 x 8 even nodes, linear (Kalms). order k: k x k Chebyshev nodes, polynomials of degree k - 1. Example: >>rule.
                        With CHEBYSHEV sources, the force of one cell's sources on another's nodes is a table, the same for all pairs
                        of cells with the same offset (40 offsets): no root is taken at all.
 
-                 bodies --> sources of leaves --> sources of parents       up, from the last level to level 2    >>up
-                                   |  far cells        |  far cells
-                 bodies <-- nodes of leaves <--- nodes of parents          down, from level 2 to the last        >>down
-                    + near bodies, one by one                              at the leaves                         >>bodies
+       FORCE_NODES       bodies --> sources of leaves --> sources of parents     up, from the last level to level 2    >>up
+       (Kalms Figure 15)                  |  far cells       |  far cells
+                         bodies <-- nodes of leaves <--- nodes of parents        down, from level 2 to the last        >>down
+                            + near bodies, one by one                            at the leaves                         >>bodies
+       VIRTUAL_PARTICLES has no nodes: the sources far from the leaf and from each of its ancestors act on its bodies (Kalms Figure 12).
 
-   leaves              desc.levels given: all leaves are on the last level, as in the source. Else a cell is divided while it has
-                       more than desc.leaf bodies: clumps get more levels, voids fewer. Then a leaf can touch cells of other levels:
-                           a larger leaf that does not touch me, but touches my parent: its bodies act on my nodes;
-                           a smaller cell that does not touch me, inside one that does: its sources act on my bodies.
+   leaves              desc.levels given: all leaves are on the last level, as with Kalms. Else a cell is divided while it has more
+                       than desc.leaf bodies: clumps get more levels, voids fewer. Then a leaf can be near cells of other levels:
+
+                           +-------+---+---+     c     me, a leaf. My parent: m, c, m, and a cell that is divided again
+                           |       | m | c |     A     larger, touches my parent and not me. Too near for its sources: its bodies act
+                           |   A   +---+-+-+           on my nodes (Carrier, list 4)
+                           |       | m |t|t|     s     smaller, does not touch me, but is in a cell that does. Too near for my nodes:
+                           |       |   |s|s|           its sources act on my bodies (list 3)
+                           +-------+---+-+-+     t, m  touch me: body by body (list 1). F above: list 2
 
    Which setting: mean error of the force and interactions (terms) per body, 100,000 bodies, evenly spread. `make bench` prints more.
 
        method, order                   mean error   terms       (G m d / d^3 for one pair: one term; an entry of a table: 1/10)
-       VIRTUAL_PARTICLES               3e-4         6400        the source; order 2, with second moments: 1.2e-6
-       FORCE_NODES order 1             1e-3         2700        the source
+       VIRTUAL_PARTICLES               3e-4         6400        Kalms; order 2, with second moments: 1.2e-6
+       FORCE_NODES order 1             1e-3         2700        Kalms
        FORCE_NODES order 4             3e-4         240, and 330 by table: the default
        FORCE_NODES order 6             6e-6         840, and 410
        FORCE_NODES order 8             4e-7         840, and 1300 (double: 1.6e-7)
@@ -108,17 +120,18 @@
    Sources  Kalms:  M. Kalms, High-performance particle simulation using CUDA, master's thesis, Linkoeping University, 2015.
             Barnes, Hut: A hierarchical O(N log N) force-calculation algorithm, Nature 324, 1986.
             Carrier: J. Carrier, L. Greengard, V. Rokhlin, A fast adaptive multipole algorithm for particle simulations, SIAM J. Sci. Stat.
-                     Comput. 9, 1988 (lists of cells of unequal levels).
+                     Comput. 9, 1988 (lists 1 to 4: who acts on whom in a tree of unequal leaves).
             Fong:    W. Fong, E. Darve, The black-box fast multipole method, J. Comput. Phys. 228, 2009 (Chebyshev sources and nodes).
             Knuth:   D. Knuth, The Art of Computer Programming 2, section 4.2.2 (the two-sum).
 
    >>limits
 
    n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the square's side. Bodies that crowd into one
-   such cell are summed pair by pair. Points of nbody_fields_at farther away than 1e18 units count as at that distance, and a float force
-   of 1/d^2 is 0 from 1e12 on. Pairs nearer than 5e-13 (float; 5e-103 double) of the largest of coordinates, square and softening are
-   softened to that; bodies at one and the same point do not act on each other. NaN and infinite numbers are refused with the index of
-   the first, so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
+   such cell are summed pair by pair. L being about the largest of coordinates, square and softening: points of nbody_fields_at farther
+   away than 1e18 L (double: 1e150 L) count as at that distance; a float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L
+   on; pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that; bodies at one and the same point do not act on each other. NaN
+   and infinite numbers are refused with the index of the first, so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV
+   takes any sign).
 
    >>not here
 
@@ -286,10 +299,10 @@ typedef enum nbody_sources {
     NBODY_CHEBYSHEV             /* FORCE_NODES: masses at order x order Chebyshev points */
 } nbody_sources;
 
-/* How a kernel is written (Kalms section 6.3): the same sums, from the plainest to the fastest. The serial code does not look at it. */
+/* How kernels are written (Kalms sections 6.3.2 to 6.3.4): the same sums, from the plainest to the fastest. Nothing to the serial code. */
 typedef enum nbody_stage {
     NBODY_FAST = 0,             /* registers, warps, few launches */
-    NBODY_ONE_THREAD,           /* one block of one thread */
+    NBODY_ONE_THREAD,           /* one block of one thread (but bounds, sort and table as always) */
     NBODY_MANY_THREADS,         /* a thread for each body, node or source; one kernel per level */
     NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources come through shared memory, 64 at a time; one kernel per level */
 } nbody_stage;
@@ -318,7 +331,7 @@ typedef struct nbody_cuda_allocator {
 enum {
     NBODY_MAX_LEVELS = 17,      /* 16 bits of a cell's number per axis */
     NBODY_MAX_ORDER = 12,
-    NBODY_CHUNK = 64            /* bodies, sources or nodes taken together (Kalms section 5.4), and terms added before a carry */
+    NBODY_CHUNK = 64            /* bodies, sources or nodes taken together (Kalms section 5.4), and terms of a plain sum: >>sums */
 };
 
 typedef struct nbody_desc {
@@ -349,8 +362,9 @@ typedef struct nbody_desc {
    >>tree: the object. All zero is empty. Every array may be read by you.
    ------------------------------------------------------------------------------------------------ */
 
-/* A cell: 64 bytes. Cells are stored level by level, and in Morton order within a level, so that the children of one are neighbours
-   in memory, and so are its bodies. No cell is empty. */
+/* A cell: 64 bytes. Cells are stored level by level, and in Morton order (>>square) within a level, so that the children of one are
+   neighbours in memory, and so are its bodies. No cell is empty. (Kalms section 6.1 has a full grid on each level, and in each cell a
+   linked list of chunks; here a cell is a stretch of arrays that are sorted once.) */
 typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1 */
     int32_t first, count;       /* its bodies: places first .. first + count - 1 */
@@ -374,11 +388,11 @@ typedef struct nbody_frame {
     int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l: level_first[l] .. level_first[l + 1] - 1 */
     int32_t cells_needed;       /* CUDA: more than `cells` when desc.max_cells was too small */
     int32_t fitted;             /* 1: the square was fitted to the bodies */
-    int32_t chunks;             /* of up to NBODY_CHUNK bodies, all of one leaf: the pieces of work for the GPU (Kalms section 5.4) */
+    int32_t chunks;             /* of up to NBODY_CHUNK bodies, all of one leaf: the pieces of work for the GPU (Kalms section 6.1.2) */
     int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a negative mass); 0: none */
 } nbody_frame;
 
-/* Force nodes and Chebyshev points: all on a cell's unit square, the same for all cells. */
+/* Force nodes and Chebyshev points along one axis of a cell, whose side counts as 1: the same for all cells. >>rule */
 typedef struct nbody_rule {
     int32_t side;               /* nodes per side */
     int32_t linear;             /* 1: even nodes, linear */
@@ -386,7 +400,7 @@ typedef struct nbody_rule {
     nbody_real t[NBODY_MAX_ORDER];       /* where they are, ascending, 0 .. 1 */
     nbody_real scale[NBODY_MAX_ORDER];   /* of the polynomial that is 1 at t[i] and 0 at the others: 1 / product of t[i] - t[j] */
     nbody_real to_child[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [half][a][i]: weight of the parent's node i for node a of the child in
-                                                                  that half. For masses it is the way up */
+                                                                  that half. Masses go up by the same weights */
 } nbody_rule;
 
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
@@ -421,8 +435,8 @@ typedef struct nbody {
 } nbody;
 
 /* ------------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const nbody may run in many threads at once.
-   The walks (nbody_far_of, nbody_near_of, ...) are further down: >>walk.
+   >>api: functions. Unless a comment says otherwise, a call on a const nbody may run in many threads at once, and a pointer that is NULL,
+   a count below 0 or a bad stride is NBODY_BAD_ARGUMENT. The walks (nbody_far_of, nbody_near_of, ...) are further down: >>walk.
    ------------------------------------------------------------------------------------------------ */
 
 /* NBODY_VERSION_... of the file that made the functions, as major * 10000 + minor * 100 + patch. */
@@ -431,24 +445,24 @@ NBODY_API int nbody_version(void);
 /* English text of a result: what was wrong, and the field to change. Never NULL. */
 NBODY_API const char *nbody_result_text(nbody_result result);
 
-/* `*out` = desc with every default filled in for n bodies (desc NULL: all defaults). Says what is wrong with desc. */
+/* `*out` = desc with every default filled in for n bodies (desc NULL: all defaults). NBODY_BAD_... says what is wrong with desc. */
 NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n);
 
 /* Levels that suit n evenly spread bodies, for this method and order: a number for desc.levels where the tree of the source is wanted,
-   with all leaves on one level. 1 at least. */
+   with all leaves on one level. 1 at least, and where desc is refused. */
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n);
 
-/* Takes the memory that n evenly spread bodies need. Not thread-safe on one nbody. */
+/* Takes the memory that n evenly spread bodies need, with potentials; empties it. Refused as nbody_build. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n);
 
 /* Builds the tree and its virtual particles (DIRECT: takes over the bodies), without any force: then nbody_fields_at can be asked, and
-   the walks. pos: 2 numbers per body, `stride` bytes apart (0: tightly packed). mass: [n], NULL: all 1. n = 0 is fine. O(n log n).
-   NBODY_BAD_..., NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave the nbody empty. Not thread-safe on one nbody. */
+   the walks. pos: 2 numbers per body, `stride` bytes apart (0: tightly packed). mass: [n], NULL: all 1. n = 0 is fine. O(n levels).
+   NBODY_BAD_..., NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave it empty. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                    const nbody_real *mass, int32_t n);
 
-/* acc[2 i], acc[2 i + 1] = acceleration of body i: force over mass, which also bodies of mass 0 have. Builds the tree; see nbody_build.
-   acc may not overlap the input. */
+/* acc[2 i], acc[2 i + 1] = acceleration of body i: force over mass (Kalms equation 6 over m_i), which also bodies of mass 0 have. Builds
+   the tree; see nbody_build. acc may not overlap the input. Cost: the terms of the table at the top; DIRECT: n^2. */
 NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                            const nbody_real *mass, int32_t n, nbody_real *acc);
 
@@ -458,8 +472,9 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential);
 
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square or not: acc[2 m], potential[m]. After
-   nbody_build, or any of the two above. A point takes some hundreds of terms per level, through the sources of cells that do not touch its own. A body
-   exactly at a point does not draw it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+   nbody_build, or any of the two above; else NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), through the
+   sources of cells that do not touch its own. A body exactly at a point does not draw it, and counts in its potential only if softened.
+   NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
                                        nbody_real *potential, int32_t *bad_id);
 
@@ -475,7 +490,7 @@ typedef struct nbody_error {
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct sums in double for `samples` bodies,
-   spread over the square, others for each seed (more than n: all). n * samples terms: 64 of 1M bodies cost less than a step. */
+   spread over the square, others for each seed (more than n: all). NBODY_NOT_BUILT. n * samples terms: with 64 of 1M, below a step's. */
 NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error);
 
 /* What the tree of the last evaluation cost. */
@@ -487,7 +502,7 @@ typedef struct nbody_counts {
     int64_t table_terms;        /* sources on nodes by table: a product and a sum per force component */
 } nbody_counts;
 
-/* Counts them, from the walks. O(cells). */
+/* Counts them, from the walks. NBODY_NOT_BUILT. O(cells). */
 NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts);
 
 /* The bodies of a simulation, tightly packed; CUDA: device memory. */
@@ -498,9 +513,9 @@ typedef struct nbody_bodies {
     int32_t fresh;              /* 1: acc belongs to pos. nbody_step sets it; clear it when you changed pos, mass or desc yourself */
 } nbody_bodies;
 
-/* One time step: moves vel and pos by dt, and leaves acc as the integrator left it. LEAPFROG evaluates forces once per step (twice in the
-   first), EULER once. Refusals as nbody_build, before anything moved; but LEAPFROG may run out of memory, or into numbers that are not
-   finite, after half a kick and the drift. */
+/* One time step: moves vel and pos by dt. acc is then that of the new positions (LEAPFROG) or of the old (EULER). LEAPFROG evaluates
+   forces once per step (twice in the first), EULER once; strides in desc are not used. NBODY_BAD_NUMBER: dt. Refusals as nbody_build,
+   before anything moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick and the drift. */
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
                                   nbody_integrator integrator);
 
@@ -513,16 +528,16 @@ typedef struct nbody_energies {
     double centre[2];           /* sum of m pos / mass; 0 without mass */
 } nbody_energies;
 
-/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not looked at. */
+/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not looked at. O(n). */
 NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies);
 
-/* NBODY_OK, or NBODY_INVALID when the structure is damaged: cells and their bodies nested, Morton order, ids each once, `beside` exactly
-   the cells that touch, sources with the mass of their cells, and every pair of leaves counted exactly once. For tests and students. Allocates
-   n bytes. O(n levels). */
+/* NBODY_OK, or NBODY_INVALID when the structure is damaged: cells and their bodies nested, Morton order, ids each once, `beside` as
+   >>cells makes it, sources with the mass of their cells, and all bodies counted once on every leaf. For tests and students.
+   NBODY_NOT_BUILT, NBODY_OUT_OF_MEMORY: it allocates n bytes. O(n levels). */
 NBODY_API nbody_result nbody_validate(const nbody *sim);
 
-/* The structure as nbody_validate does, and then the forces as nbody_estimate does: NBODY_INVALID when one of the samples is off by more than
-   `most` of the sum of all |terms|, or not a number. For tests of your own, with your data. */
+/* The structure as nbody_validate does, and then the forces as nbody_estimate does: NBODY_INVALID when one of the samples is off by more
+   than `most` of the sum of all |terms|, or not a number. For tests of your own, with your data. */
 NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most);
 
 /* Bytes of memory that it holds. */
@@ -540,8 +555,8 @@ NBODY_API void nbody_free(nbody *sim);
 
 #ifdef NBODY_CUDA
 
-/* What kernels take by value: an nbody whose arrays lie in device memory. A type of its own, so that host code
-   cannot walk through device pointers by accident. */
+/* What kernels take by value: an nbody whose arrays lie in device memory. A type of its own, so that host code cannot walk through device
+   pointers by accident (Kalms section 6.3.7). */
 typedef struct nbody_device { nbody sim; } nbody_device;
 
 enum { NBODY_CUDA_SCRATCH = 8 };
@@ -553,12 +568,13 @@ typedef struct nbody_cuda {
     nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
 } nbody_cuda;
 
-/* Takes all memory that evaluations over up to n bodies need (with potentials too): after it, they allocate nothing, so that a step can be captured
+/* Takes all memory that evaluations over up to n bodies need, with potentials: they allocate nothing after it, and a step can be captured
    in a CUDA graph. A graph keeps n, desc and addresses: a later call that needs more memory, or another n or desc, makes it stale. */
 NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream);
 
-/* As the serial ones. Bodies that are not finite are not refused here: forces then mean nothing, and nbody_cuda_check tells. To capture a
-   nbody_cuda_step in a graph, have bodies->fresh at 1 for LEAPFROG (after one step), at 0 for EULER: a graph keeps what it was. */
+/* As the serial ones. Bodies that are not finite are not refused here: forces then mean nothing, and nbody_cuda_check tells. Points that
+   are not finite get NaN. To capture a nbody_cuda_step in a graph, have bodies->fresh at 1 for LEAPFROG (after one step), at 0 for EULER:
+   a graph keeps what it was. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
                                         const nbody_real *d_mass, int32_t n, struct CUstream_st *stream);
 NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
@@ -571,14 +587,15 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
 NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
                                        nbody_integrator integrator, struct CUstream_st *stream);
 
-/* As nbody_estimate and nbody_energy; d_error and d_energies: one each. Both need a nbody_cuda that was reserved for or evaluated (NBODY_NOT_BUILT). */
+/* As nbody_estimate and nbody_energy; d_error and d_energies: one each, in device memory. NBODY_NOT_BUILT: estimate needs an evaluation,
+   energy at least nbody_cuda_reserve. */
 NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
                                            struct CUstream_st *stream);
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
                                          nbody_energies *d_energies, struct CUstream_st *stream);
 
-/* Waits for the stream and says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first such
-   body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL with `*frame` (may be NULL) saying how many are needed: set desc.max_cells to that. */
+/* Waits for the stream and says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first
+   such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL with `*frame` (may be NULL) saying how many are needed: set desc.max_cells to that. */
 NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream);
 
 /* Copies everything into a host nbody (its memory reused): evaluated there, walked, counted and validated here. Waits for the stream. */
@@ -667,14 +684,16 @@ NBODY_FN double nbody_i_log(double u)
 /* ------------------------------------------------------------------------------------------------
    >>sums: terms in runs of NBODY_CHUNK, runs without loss
 
-   The thesis saw the length of its forces go wrong as n grew (Kalms section 7.3): a float sum of n terms loses about log2(n) / 2 bits, and
-   more in an unlucky order. Here a plain sum takes 64 terms at most, and what each addition of such a part to the whole rounds away is
-   kept in a second number (Knuth's two-sum, exact): the error stays that of 64 terms, for a dozen operations more.
+   A plain float sum of n terms loses about log2(n) / 2 bits, and more in an unlucky order. Here a plain sum takes 64 terms at most, and
+   what each addition of such a part to the whole rounds away is kept in a second number (Knuth's two-sum, exact): the error stays that of
+   64 terms, for a dozen operations more. (Kalms section 7.3 saw the length of forces go wrong as n grew, and laid it to such sums. Up to
+   100,000 bodies it is as large without them: a virtual particle is exact only while its sub-cell holds one body.)
    ------------------------------------------------------------------------------------------------ */
 
 enum { NBODY_I_X, NBODY_I_Y, NBODY_I_POTENTIAL, NBODY_I_PARTS };
 
-/* whole + lost is the sum so far, part what comes next. */
+/* whole + lost is the sum so far, part what comes next. `seen` is how much of part arrived in sum, sum - seen what is left of whole: what
+   is missing of either goes to lost. Float, 16777216 + 1: sum is 16777216, seen 0, lost 1. */
 NBODY_FN void nbody_i_carry(nbody_real *part, nbody_real *whole, nbody_real *lost)
 {
     nbody_real const sum = *whole + *part, seen = sum - *whole;
@@ -711,14 +730,17 @@ NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>force: what one source does to a target. d = source - target, u = d^2 + softening^2, all in the units of the arrays.
+   >>force: what one source does to a target. d = source - target, u = d^2 + softening^2, in the units of the arrays; G comes last.
+
+       force on unit mass   m g d     g = u^(-3/2), NBODY_INVERSE: 1 / u               (Kalms equation 5, with the sign that attracts)
+       potential            m phi     phi = -u^(-1/2), NBODY_INVERSE: ln(u) / 2
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct nbody_i_law {
     nbody_law law;
     int softened;               /* desc.softening > 0 */
     int potential;              /* is it wanted? */
-    nbody_real soften2;         /* softening^2, never so little that 1 / u^(3/2) overflows */
+    nbody_real soften2;         /* frame->soften2 */
     nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are logarithms of your lengths */
 } nbody_i_law;
 
@@ -733,14 +755,14 @@ NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
     return law;
 }
 
-/* d times this is the force of unit mass: 1 / d^3 or 1 / d^2 (Kalms equation 5, whose printed sign repels). root: 1 / sqrt(u). */
+/* g. root: 1 / sqrt(u), not looked at by NBODY_INVERSE. */
 NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real root)
 {
     if (law == NBODY_INVERSE) return 1 / u;
     return nbody_i_times(root, nbody_i_times(root, root));
 }
 
-/* The potential of unit mass. */
+/* phi. */
 NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
     if (law->law == NBODY_INVERSE) return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
@@ -750,8 +772,9 @@ NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbod
 /* Does a source at distance^2 d2 count in the potential? Not a body in its own, and nothing that sits on the target unsoftened. */
 NBODY_FN int nbody_i_counts(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
 
-/* One source and its second moments Q = (xx xy, xy yy) of mass around itself: what the next term of the Taylor series of the force sees. With g
-   as a function of u, and g' = c g / u, g'' = c (c - 1) g / u^2 (c = -3/2 for 1/d^2, -1 for 1/d):
+/* One source, and its second moments of mass around itself: Q = (xx xy, xy yy), xx the sum of m (x - centre)^2, and so on. A body at the
+   offset s from the centre acts by g (d + s): of its Taylor series in s, the first-order terms cancel around a centre of mass, and the
+   second see Q. With g' = c g / u and g'' = c (c - 1) g / u^2, derivatives by u (c = -3/2, NBODY_INVERSE: -1):
 
        force of m at d + its spread   m g d + g' (2 Q d + trace(Q) d) + 2 g'' (d Q d) d
        potential                      m phi + g trace(Q) / 2 + g' (d Q d)
@@ -772,7 +795,7 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     part[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
-/* Adds one term. */
+/* Adds one term: m g d, m phi. A body on itself adds d = 0, so no term need be left out of the force (Kalms equation 6: j != i). */
 NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments, nbody_i_target *t)
 {
     nbody_real const dx = s->x - t->x, dy = s->y - t->y;
@@ -787,7 +810,7 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>square: where a body is in the tree
+   >>square: where a body is in the tree (Kalms section 5.3)
    ------------------------------------------------------------------------------------------------ */
 
 /* Side of a cell of this level, and how many such sides a unit of length has. */
@@ -824,7 +847,12 @@ NBODY_FN uint32_t nbody_i_spread(uint32_t v)
     return (v | v << 1) & 0x55555555u;
 }
 
-/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. */
+/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. On level 2:
+
+       row 3   10 11 14 15      column 3 = 11, row 1 = 01 in binary: row and column in turn, 01 11 = 7.
+           2    8  9 12 13      The children of cell c are 4 c .. 4 c + 3 on their level: bodies that are sorted by the number on the
+           1    2  3  6  7      last level lie cell by cell on every level at once.
+           0    0  1  4  5 */
 NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y) { return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x); }
 
 /* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a number can be. */
@@ -860,6 +888,7 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->edge = frame->size / frame->length;
     frame->inverse = 1 / frame->edge;
     softening = (double)desc->softening / frame->length;
+    /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
     frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
     return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) && nbody_i_finite(frame->soften2);
 }
@@ -911,7 +940,8 @@ NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_
    >>cells: how a level is made from the one above
    ------------------------------------------------------------------------------------------------ */
 
-/* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end. shift: of the quarter's two bits. */
+/* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end. shift: of the quarter's two bits.
+   Bodies of quarters 0 0 1 3 3 give begin 0 2 3 3 5: there is none in quarter 2. */
 NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end, int shift, int32_t begin[5])
 {
     uint32_t q;
@@ -960,7 +990,8 @@ NBODY_FN nbody_cell nbody_i_root(int32_t n)
     return root;
 }
 
-/* Do a cell and another of the same or a higher level (a smaller one) have a point in common? */
+/* Do a cell and another of the same level or a deeper one have a point in common? On the level of the little one, the large one has the
+   columns x << s .. ((x + 1) << s) - 1, and one more on each side touches it. */
 NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
 {
     int const s = little->level - large->level;
@@ -968,8 +999,9 @@ NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
            little->y >= (large->y << s) - 1 && little->y <= (large->y + 1) << s;
 }
 
-/* Finds what is beside a cell: of the cells beside its parent, the leaves that touch it, and the children that touch it. All nine are read
-   before anything is written, so that a GPU waits for memory once and not nine times. */
+/* Finds what is beside a cell: of the cells beside its parent, the leaves that touch it, and the children that touch it. (What touches a
+   cell lies in what touches its parent, so nothing else needs to be looked at.) All nine are read before anything is written, so that a
+   GPU waits for memory once and not nine times; where a child is follows from `quarters`, without reading it. */
 NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 {
     const nbody_cell *parent = &cells[cell->parent];
@@ -1009,10 +1041,11 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
    >>walk: which cells act on a cell
    ------------------------------------------------------------------------------------------------ */
 
-/* Cells that act on a cell at its own level: beside its parent, but not beside itself. See >>how it works. */
+/* Cells that act on a cell at its own level: the children of what is beside its parent, and leaves there, that do not touch it. (Kalms
+   section 5.6.2: "considered near on the prior level but far on the current level"; Carrier, lists 2 and 4.) */
 typedef struct nbody_far {
-    int32_t cell;               /* the one found, of the same level, or a larger leaf. A larger leaf acts by its bodies; others by their
-                                   sources, but leaves of MASS_CENTRES by their bodies */
+    int32_t cell;               /* the one found, of the same level, or a larger leaf. That acts by its bodies; others by their sources,
+                                   but leaves of MASS_CENTRES by their bodies */
     const nbody_cell *cells;
     int32_t of;                 /* whom they act on */
     int32_t k, c;               /* next: child c of the k-th beside the parent */
@@ -1051,8 +1084,9 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
     return 0;
 }
 
-/* What is left for the bodies of a leaf: leaves that touch it, and, inside larger cells that touch it, smaller ones that do not. For a
-   point that is no body, the same from the root. */
+/* What is left for the bodies of a leaf: leaves that touch it, and, inside cells that touch it, smaller ones that do not (Carrier, lists
+   1 and 3). The walk goes down from each cell beside the leaf, and no deeper than what it finds. For a point that is no body, the same
+   from the root. */
 typedef struct nbody_near {
     int32_t cell;               /* the one found */
     int32_t whole;              /* 1: body by body; 0: it is far enough for its sources. (Leaves of MASS_CENTRES, and those with no more
@@ -1092,7 +1126,7 @@ NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real 
     return walk;
 }
 
-/* Column of a point that may lie anywhere, in cells of this level; -2 and less to the left of all. */
+/* Column of a point that may lie anywhere, in cells of this level; where no cell can be beside it, cells + 2 or -3 stand for all. */
 NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axis, nbody_real x)
 {
     double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
@@ -1174,8 +1208,8 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
     return run;
 }
 
-/* Do the bodies of a cell act themselves, though it is far? Leaves with MASS_CENTRES (Kalms section 5.6.3: real particles on the last level),
-   and where they are fewer than the sources. */
+/* Do the bodies of a cell act themselves, though it is far? Leaves with MASS_CENTRES (in Kalms section 5.6.3, step 2, only parents get
+   virtual particles), and where they are fewer than the sources. */
 NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
 {
     return cell->child < 0 && (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
@@ -1203,7 +1237,7 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
     return run;
 }
 
-/* What a far cell acts by, on a cell of this level (on bodies: its own level). A larger leaf is too near for its sources. */
+/* What a far cell acts by, on a cell of this level (of nbody_near: its own level). A larger leaf is too near for its sources. */
 NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -1238,8 +1272,17 @@ NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nb
 /* ------------------------------------------------------------------------------------------------
    >>rule: interpolation between nodes
 
-   Kalms places 8 x 8 nodes evenly in a cell, at (i + 1/2) / 8, and takes the 2 x 2 around a body (section 5.6.4); between the outer nodes and
-   the border the line goes on. The nodes are a cell's own: those of the next cell have seen other far cells.
+   order 1: Kalms spreads nodes evenly and takes the 2 x 2 around a body (section 5.6.4); how many, and what happens at the border of a
+   cell, he leaves open. Here each cell has 8 x 8, one chunk, at (i + 1/2) / 8 of its side, and uses its own alone: those of the next cell
+   have felt other far cells. Between the outer nodes and the border the line goes on.
+
+       |--0-----1-----2x----3-----4-----5-----6-----7--|    u: of a body, 0 .. 1;  s = 8 u - 1/2;  i = floor(s), 0 .. 6;  f = s - i
+       0 1/16  3/16  5/16                         15/16 1   along a row: F = (1 - f) F_i + f F_i+1; then the same across two rows
+
+       u = 0.34: s = 2.22, nodes 2 and 3 by 0.78 and 0.22        u = 0.03: s = -0.26, nodes 0 and 1 by 1.26 and -0.26
+
+   order k (Fong): t_i = (1 - cos(pi (i + 1/2) / k)) / 2, for k = 4: 0.038, 0.309, 0.691, 0.962. Denser towards the borders, where
+   polynomials through even nodes swing. F = sum of w_i(u) F_i, with w_i(u) = product of (u - t_j) / (t_i - t_j) over all j but i.
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct nbody_i_stencil {
@@ -1247,7 +1290,7 @@ typedef struct nbody_i_stencil {
     nbody_real weight[NBODY_MAX_ORDER]; /* of nodes first .. first + rule.stencil - 1 */
 } nbody_i_stencil;
 
-/* Chebyshev: weight i is the polynomial that is 1 at t[i] and 0 at all other nodes, as the product of what lies left and right of i. */
+/* All w_i(u): left is the product of u - t[j] over the nodes before i, right over those behind it; nothing is divided by u - t[i]. */
 NBODY_FN void nbody_i_polynomials(const nbody_rule *rule, nbody_real u, nbody_real weight[NBODY_MAX_ORDER])
 {
     nbody_real left = 1, right = 1;
@@ -1292,7 +1335,7 @@ NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stenci
     return sum;
 }
 
-/* What far cells do to a body of this leaf, by the leaf's nodes. */
+/* What far cells do to a body of this leaf, by the leaf's nodes: the first that is added to a target. */
 NBODY_FN void nbody_i_feel_nodes(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -1307,6 +1350,27 @@ NBODY_FN void nbody_i_feel_nodes(const nbody *sim, int32_t at, int potential, nb
 
 /* ------------------------------------------------------------------------------------------------
    >>up: the sources of a cell
+
+   MASS_CENTRES (Kalms section 5.6.1, Figure 10): an even grid over a cell's 2 x 2 children. What they give, bodies or sources of their
+   own, is sorted into its sub-cells, and each that has mass becomes one virtual particle. With subcells = 4, lengths in sub-cells:
+
+       +---+---+---+---+ 4       bodies                       virtual particles: total mass, centre of mass
+       |   .   |   . d |         a  mass 1  at 0.2, 0.2
+       + . + . + . + . +         b       3     0.6, 0.6       a, b  mass 4  at (1 * 0.2 + 3 * 0.6) / 4 = 0.5, 0.5
+       |   .   |   .   |         c       2     1.5, 0.5       c     as it is
+       +---+---+---+---+ 2       d       5     3.2, 3.4       d     as it is
+       |   .   |   .   |
+       + . + . + . + . +
+       |a,b. c |   .   |
+       +---+---+---+---+ 0
+
+   CHEBYSHEV (Fong): the force F(x) of unit mass at x on something far away is smooth in x, so it can be interpolated between masses at
+   the points t_i of >>rule. Then the sum over all bodies b of a cell is one over its points:
+
+       sum_b m_b F(x_b)  ~  sum_b m_b sum_i w_i(x_b) F(t_i)  =  sum_i M_i F(t_i),     M_i = sum_b m_b w_i(x_b)
+
+   Along one axis, order 2, points 0.146 and 0.854: mass 1 at 0.25 becomes 0.854 and 0.146, with the same centre. A parent's points take
+   the M_i of its children's in the same way.
    ------------------------------------------------------------------------------------------------ */
 
 /* Sums of one sub-cell. Lengths are from the corner of the cell. */
@@ -1326,7 +1390,8 @@ NBODY_FN void nbody_i_heap_up(nbody_i_heap *heap, double x, double y, const nbod
     heap->myy += nbody_i_product(my, y) + (double)s->yy;
 }
 
-/* The virtual particle of a sub-cell (Kalms section 5.6.1): its mass at its centre of mass, source number `at` of all. */
+/* The virtual particle of a sub-cell: its mass at its centre of mass, source number `at` of all. Moments around the corner become those
+   around the centre: sum of m (x - c)^2 = sum of m x^2 - (sum of m x) c. */
 NBODY_FN void nbody_i_store_heap(const nbody *sim, const nbody_i_heap *heap, double corner_x, double corner_y, size_t at)
 {
     double const x = heap->mx / heap->m, y = heap->my / heap->m;
@@ -1346,7 +1411,7 @@ NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
     return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_virtual(sim, child);
 }
 
-/* Number of sub-cells of one side that lie left of a point: its sub-cell's column. `from_corner` is its distance to the cell's corner. */
+/* Column (or row) of a point's sub-cell. from_corner: its distance to the cell's corner along that axis. */
 NBODY_FN int nbody_i_subcell(double from_corner, double subcells_per_unit, int subcells)
 {
     double const at = nbody_i_product(from_corner, subcells_per_unit);
@@ -1391,7 +1456,7 @@ NBODY_FN nbody_i_heap nbody_i_subcell_heap(const nbody *sim, const nbody_cell *c
     return heap;
 }
 
-/* CHEBYSHEV, a leaf: the mass at point (i, j), each body's share being the weight that the point has in an interpolation at the body. */
+/* CHEBYSHEV, a leaf: M_ij, the mass at point (i, j). */
 NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell, int i, int j)
 {
     double sum = 0;
@@ -1404,7 +1469,7 @@ NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell,
     return sum;
 }
 
-/* CHEBYSHEV: what one child hands up to its parent's point (i, j), by the weights of >>rule read the other way. */
+/* CHEBYSHEV: what one child hands up to its parent's point (i, j). to_child has the weight of point i where the child's point a is. */
 NBODY_FN nbody_real nbody_i_mass_of_child(const nbody *sim, int32_t child, int i, int j)
 {
     const nbody_cell *cell = &sim->cell[child];
@@ -1433,8 +1498,10 @@ NBODY_FN nbody_real nbody_i_point_mass(const nbody *sim, const nbody_cell *cell,
    >>table: CHEBYSHEV sources on CHEBYSHEV nodes
 
    Source b of a cell and node a of another, (dx, dy) cells apart, lie at the same distance in every such pair of cells on a level: what
-   unit mass at b does to a is computed once, for the 40 offsets that occur. Without softening one table does for all levels: forces scale
-   with a power of the cells' side. [level][offset][x, y, potential][b][a], rows padded to whole vectors.
+   unit mass at b does to a is computed once for each offset. A left child has far cells at dx = -2 .. 3, a right one at -3 .. 2, the same
+   in y, without the 3 x 3 around it: 27 offsets for one cell, 7 * 7 - 9 = 40 for all. Without softening one table does for all levels:
+   forces and potentials scale with a power of the cells' side (logarithms do not: they have tables for each level).
+   [level][offset][x, y, potential][b][a], rows padded to whole vectors.
    ------------------------------------------------------------------------------------------------ */
 
 enum { NBODY_I_OFFSETS = 49, NBODY_I_LANES = 16 }; /* -3 .. 3 in both directions; targets that the serial code takes at once */
@@ -1507,7 +1574,9 @@ NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int 
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>down: the nodes of a cell
+   >>down: the nodes of a cell (Kalms section 5.6.6, step 3; there the parent hands the first sum down, here the child fetches it)
+
+       F(node a)  =  sum_i w_i(where a is in the parent) F(parent's node i)  +  sum over far cells of this level
    ------------------------------------------------------------------------------------------------ */
 
 /* Does a far cell act on nodes by the table? */
@@ -1516,7 +1585,7 @@ NBODY_FN int nbody_i_by_table(const nbody *sim, const nbody_cell *source, const 
     return sim->desc.sources == NBODY_CHEBYSHEV && source->level == target->level;
 }
 
-/* What the cell's parent has felt, at node a of the cell. Cells of level 2 have no far cells above them. */
+/* What the cell's parent has felt, at node a of the cell. */
 NBODY_FN nbody_real nbody_i_feel_parent(const nbody *sim, const nbody_cell *cell, int32_t a, const nbody_real *nodes)
 {
     int const side = sim->rule.side;
@@ -1580,7 +1649,7 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
     nbody_i_carry_table(t, scale);
 }
 
-/* Node a of a cell: what the parent felt, then the far cells of this level (Kalms section 5.6.6, step 3). */
+/* Node a of a cell: what the parent felt (of level 2: nothing), then the far cells of this level. */
 NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -1616,10 +1685,10 @@ NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>bodies: the force on one body
+   >>bodies: the force on one body: far cells (by nodes, or directly), and near bodies (Kalms sections 5.6.3 and 5.6.6, steps 3 and 4)
    ------------------------------------------------------------------------------------------------ */
 
-/* VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down (Kalms section 5.6.3, step 3). */
+/* VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down. */
 NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_target *t)
 {
     int const levels = sim->cell[leaf].level;
@@ -1734,7 +1803,7 @@ NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, n
     sum->all += (g < 0 ? -g : g) * sqrt(d2);
 }
 
-/* The place of sample k: evenly through the tree's order, from a start that the seed moves. */
+/* The place of sample k: evenly through the tree's order, from a start that the seed moves (the next seed by a golden section of n). */
 NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
@@ -1787,7 +1856,7 @@ NBODY_FN void nbody_i_finish_error(nbody_error *sum)
    >>step: one body's motion and energy
    ------------------------------------------------------------------------------------------------ */
 
-/* Element e (of 2 n) of a kick, v += a dt, and of a drift, p += v dt (Kalms equations 7 and 8). */
+/* Element e (of 2 n) of a kick, v_new = v + a dt (Kalms equation 7), and of a drift, p_new = p + v_new dt (equation 8). */
 NBODY_FN void nbody_i_kick(const nbody_bodies *bodies, size_t e, nbody_real dt)
 {
     bodies->vel[e] += nbody_i_times(bodies->acc[e], dt);
@@ -2119,7 +2188,7 @@ NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
     return nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
 }
 
-/* cos of 0 .. pi / 2. The nodes must be the same bits everywhere, and libraries differ. */
+/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must be the same bits everywhere, and libraries differ. */
 static double nbody_i_cosine(double angle)
 {
     double sum = 0;
@@ -2128,7 +2197,7 @@ static double nbody_i_cosine(double angle)
     return 1 - sum;
 }
 
-/* Node i of `side`, 0 .. 1. */
+/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. */
 static double nbody_i_node_at(int linear, int side, int i)
 {
     double const pi = 3.14159265358979324;
@@ -2137,7 +2206,7 @@ static double nbody_i_node_at(int linear, int side, int i)
     return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
 }
 
-/* The nodes, and the weights between a parent's and a child's. */
+/* The nodes, and the weights between a parent's and a child's: node t of the child in half `bit` is at (bit + t) / 2 of the parent. */
 static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
 {
     int i, j, bit;
@@ -2276,7 +2345,7 @@ static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint3
     return 1;
 }
 
-/* Sorts, places the bodies, and returns their keys in order. */
+/* Sorts, lowest byte first (a pass keeps the order of equal ones), places the bodies, and returns their keys in order. */
 static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
 {
     int32_t const n = sim->n;
@@ -2359,9 +2428,10 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>up: sources, from the last level to level 2 (Kalms section 5.6.3, step 2)
+   >>up: sources, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes those of level 1 too, where nothing is far)
    ------------------------------------------------------------------------------------------------ */
 
+/* As nbody_i_subcell_heap for all sub-cells at once. */
 static void nbody_i_make_centres(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -3172,8 +3242,8 @@ NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodi
         bodies->fresh = 0; /* acc belongs to where the bodies were */
         return NBODY_OK;
     }
-    nbody_i_kick_all(bodies, dt / 2);
-    nbody_i_drift_all(bodies, dt);
+    nbody_i_kick_all(bodies, dt / 2);   /* v_half = v + a dt / 2 */
+    nbody_i_drift_all(bodies, dt);      /* p_new = p + v_half dt, and v_new = v_half + a_new dt / 2 */
     result = nbody_i_evaluate(sim, desc, bodies);
     if (result == NBODY_OK) nbody_i_kick_all(bodies, dt / 2);
     return result;
@@ -3288,7 +3358,7 @@ static int nbody_i_all_counted(const nbody *sim, int32_t leaf)
     return bodies == sim->n;
 }
 
-/* The sources of a cell have the mass of its bodies, up to rounding; below the smallest normal number, 2^-126 or 2^-1022, that is all of a source. */
+/* The sources of a cell have the mass of its bodies, up to rounding; below the smallest normal number that is all of a source. */
 static int nbody_i_sources_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];

@@ -3,7 +3,8 @@
 
    What happens to one body, node, source or cell is the same NBODY_FN function on both sides. The bodies are sorted by CUB.
 
-   Four stages of the same sums (Kalms section 6.3), kept alive to be read and to test one another:
+   Four stages of the same sums, kept alive to be read and to test one another (Kalms sections 6.3.2 to 6.3.5); bounds, sort, table
+   and the list of chunks are the same in all:
 
        NBODY_ONE_THREAD      one thread walks through all cells                                  the serial text, on the GPU
        NBODY_MANY_THREADS    a thread for each body, node or source, one kernel per level        the same bits
@@ -18,7 +19,7 @@
 
 namespace {
 
-/* Threads of a block that shares nothing, and the most blocks where each takes several turns. */
+/* Threads of a block that shares nothing, and the most blocks where each takes several turns: 8 for each multiprocessor of an H200. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
@@ -31,7 +32,7 @@ __device__ __forceinline__ int64_t nbody_i_threads() { return (int64_t)gridDim.x
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
-/* KEYS and IDS: of the sort; FACTS: bounds; SUMS: children of the cells of each block; CHUNKS: pieces of leaves; PARTIAL: of sums over all. */
+/* KEYS and IDS: of the sort; FACTS: below; CHUNKS: pieces of leaves; PARTIAL: of sums over all bodies; TEMP: CUB's. */
 enum { NBODY_I_KEYS_A, NBODY_I_KEYS_B, NBODY_I_IDS_A, NBODY_I_IDS_B, NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP };
 
 /* Up to NBODY_CHUNK bodies of one leaf. */
@@ -71,7 +72,7 @@ void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *bl
     block->bytes = 0;
 }
 
-/* New memory is filled with ones: no byte stays unset. */
+/* New memory is filled with ones, NaN as a number and -1 as an index: what is read before it was written shows. */
 nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes, cudaStream_t stream)
 {
     const nbody_cuda_allocator *allocator = &gpu->device.sim.desc.cuda_allocator;
@@ -360,6 +361,9 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
    Cells must come in the order of the serial code, so each has to know how many children all cells before it get. A block takes a stretch
    of the level's cells: the first kernel counts the children of each stretch, the second sums the counts of the stretches before its own,
    goes through its cells again, and writes the children. How many cells a level has is known on the device only.
+
+       children      2 4 1 | 3 0 4  | 4      stretches of three blocks, of 7, 7 and 4 children
+       written from  0 2 6 | 7 . 10 | 14     counted from the end of this level: the second block begins at 7
    ------------------------------------------------------------------------------------------------ */
 
 /* The stretch of a block: cells first .. end - 1, in whole turns of the block. */
@@ -377,7 +381,8 @@ __device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int leve
     return stretch;
 }
 
-/* Children that a cell gets: quarters that are not empty. */
+/* Children that a cell gets: quarters that are not empty. Quarter q is cell 4 code + q a level deeper, and `above` levels deeper still,
+   where `starts` has its first body, that cell's descendants begin at (4 code + q) << 2 above. */
 __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order, const nbody_cell &cell, int32_t begin[5])
 {
     int const above = order.table_level - 1 - cell.level;
@@ -428,8 +433,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
 }
 
-/* Writes the children of one cell from `child` on. Where there is no room for the largest number of them, this cell and all behind it stay
-   leaves, and the children already there are the last: `end` is theirs. */
+/* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all behind it stay leaves, and the children
+   already there are the last: `end` is theirs. */
 __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t child, int32_t room, const int32_t begin[5], int count,
                                        int32_t *end, nbody_i_facts *facts)
 {
@@ -566,7 +571,7 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
    >>up: the sources of a level
    ------------------------------------------------------------------------------------------------ */
 
-/* Sources that are staged: what a block has fetched for all its threads. */
+/* Sources that are staged: what a block has fetched for all its threads (Kalms section 6.2.3). */
 struct nbody_i_tile {
     nbody_i_source source[NBODY_CHUNK];
     int32_t subcell[NBODY_CHUNK];
@@ -824,7 +829,7 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__gri
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>bodies: chunks of up to 64 bodies of one leaf. Without a tree, chunk c is bodies 64 c and on.
+   >>bodies: chunks of up to 64 bodies of one leaf (Kalms section 5.4). Without a tree, chunk c is bodies 64 c and on.
    ------------------------------------------------------------------------------------------------ */
 
 __device__ nbody_i_chunk nbody_i_chunk_at(const nbody &sim, const nbody_i_chunk *chunks, int32_t c)
@@ -969,12 +974,17 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
 /* ------------------------------------------------------------------------------------------------
    >>fast: the force of many sources on 64 targets, by one block
 
-   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from l / 8 on. So a leaf of few
-   bodies wastes little, and each source that is read from shared memory serves two targets. Sources come from a list of ranges in other
-   cells (near ones, or all far ones), laid end to end and cut into tiles of 128: cells with few sources cost no more than their share.
+   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from its phase l / 8 on. So a
+   leaf of few bodies wastes little, and each source that is read from shared memory serves two targets. Sources come from a list of ranges
+   in other cells (near ones, or all far ones), laid end to end and cut into tiles of 128: cells with few sources cost no more than their
+   share.
 
        ranges   |--- cell a ---|- b -|------- c -------|--- d ---|
        tiles    |         0         |         1         |   2    .|      source t of a tile: thread t fetches it
+
+       lane           0 ..  7       8 .. 15      16 .. 23      24 .. 31
+       targets        0 ..  7       0 ..  7       0 ..  7       0 ..  7     and 8 more on; four lanes share a target,
+       sources     0, 4, 8 ..    1, 5, 9 ..    2, 6, 10 ..   3, 7, 11 ..    and nbody_i_join adds up their sums
    ------------------------------------------------------------------------------------------------ */
 
 constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps; /* of a block: one chunk */
@@ -997,6 +1007,7 @@ template <bool Moments> struct nbody_i_stream {
     } list[nbody_i_warps];
 };
 
+/* A lane's two targets, and its part of their sums. */
 template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
     nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
     int32_t place[nbody_i_of_lane];
@@ -1401,9 +1412,9 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbo
    The children of one cell see the children of the cells beside it: 6 x 6 cells at most. A group of threads, one for each output (a node, a
    part of the force), fetches the masses of all 36 into shared memory; each entry of the table that is read serves up to four children.
 
-       s s s s s s      the 36 slots; children of the parent P in the middle: for child c, slot s is the offset s - c,
-       s s s s s s      and counts if it does not touch
-       s s P P s s
+       s s s s s s      the 36 slots, column and row 0 .. 5. Children c of the parent: P, slots (2, 2) to (3, 3). For child c, slot s is at
+       s s s s s s      the offset s - c, and counts if it does not touch. Offset (3, 0), read once, is slot (5, 2) for the lower left
+       s s P P s s      child and (5, 3) for the upper left one; for the right ones it is outside, where a slot without mass stands in.
        s s P P s s
        s s s s s s
        s s s s s s
@@ -1635,8 +1646,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
    >>fast: masses of the leaves, and the direct sum
    ------------------------------------------------------------------------------------------------ */
 
-/* CHEBYSHEV: a warp for each leaf of any level. A lane weighs a body, for 32 of them; then each point's lane sums over those; where there are
-   few points, parts of the warp take bodies in turn. */
+/* CHEBYSHEV: a warp for each leaf of any level. A lane weighs a body, for 32 of them; then each point's lane sums over those; where there
+   are few points, parts of the warp take bodies in turn. 33 in a row, or lanes of different points would read from one bank. */
 constexpr int nbody_i_leaf_warps = 4;
 
 struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; }; /* x times mass */
