@@ -56,11 +56,11 @@
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by desc.allocator.
-            Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two nodes of
-            32, a prefix of 1), 8 more with masks, 8 more with keep_codes; double: 129. The sort works in the room of the nodes to come.
-            (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30 bits,
-            12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own.
+   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by
+            desc.allocator. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float:
+            two nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT; double: 129. The sort works in the
+            room of the nodes to come. (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24, 16
+            with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what CUB asks for.
             Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
@@ -73,23 +73,31 @@
 
    >>how it works
 
-   Boxes are sorted by the Morton code of their centres: what is near in space is near in the row. Common prefixes of the sorted codes
-   are a binary tree (Karras): an inner node is a range of leaves, split where the first bit after the common prefix turns from 0 to 1.
+   An element's box is a leaf. Leaves are sorted by the Morton codes of their centres (a figure is at >>codes): what is near in the row
+   is near in space. The root is the whole row. A node of several leaves is split where the first bit in which their codes differ turns
+   from 0 to 1 (Karras). The codes of Karras' example, and below them a line over the leaves of each inner node, | at the split:
 
-       place    0     1     2     3     4     5           inner node   leaves   split after
-       code   00001 00010 00100 00101 10011 11000              0        0..5        3
-                 |     |     |     |     |                     3        0..3        1      a left child has the number of its
-       common    3     2     4     0     1                     4        4..5        4      last leaf, a right one that of its
-       prefix    4     3     5     1     2                     1        0..1        0      first (Karras)
-       (1 more, 0 at both ends)                                2        2..3        2
+       place     0     1     2     3     4     5     6     7
+       code    00001 00010 00100 00101 10011 11000 11001 11110
+       prefix 0     4     3     5     1     2     5     3     0     of a border: 1 + leading bits that the codes beside it have in
+                                                                    common, 0 at both ends. Border k lies before place k.
+       inner     0--------------------|---------------------
+       nodes     ---------|--------3     4--|---------------
+                 ---|--1     2--|---           5--------|---
+                                               ---|--6
 
-   The numbers are Karras': the left child of a split after leaf s is inner node s (or leaf s), the right one s + 1. Hence a node needs
-   two links only. `link`: the left child (leaf: the element's id). `skip`: the node to go on with when this one is done, the first to
-   the right of all its leaves; it gives away the node's last leaf too ("rightmost index", Kureck), and a walk needs no stack:
+   The numbers are Karras': the children of a split after leaf s are inner nodes s and s + 1 (or leaves s and s + 1, where a child is one
+   leaf). So a left child has the number of its last leaf, the root and a right child that of their first, and no two have the same. A
+   node needs two links only. `link`: the left child (leaf: the element's id). `skip` (elsewhere rope, or escape index): the node to go
+   on with when this one and all below it are done, the first to the right of its leaves. It also tells the last of these ("rightmost
+   index", Kureck), and a walk needs no stack:
 
        at = root;  while (at is a node)   at = (overlaps(at) and inner) ? link : skip        (reporting leaves that overlap)
 
+   If leaf 3 alone overlaps: 0, 3, 1 (misses: skip to 2), 2, leaf 2 (misses: skip to leaf 3), leaf 3, 4 (misses: its skip is the end).
+
    Equal codes are told apart by their places, as if those were written behind the codes (Kureck equation 3.3).
+   examples/lbvh_steps.c prints all of this for points of your choice.
 
    Searches in bulk let neighbours walk together: see >>walk here and in cuda/lbvh.cu.
 
@@ -105,10 +113,11 @@
 
    >>limits
 
-   n up to 2^30 - 512. Depth: at most 63 bits of code + 30 of place = 93 inner nodes above a leaf, whatever the input; the walks that
-   keep a stack (rays, nearest) have LBVH_STACK = 94 entries, and so cannot overflow. NaN and infinite numbers, inverted boxes and
-   negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by
-   lbvh_cuda_check). Squares of distances are numbers too: radii below 1e-19 and distances above 1e19 (float) lose their meaning.
+   n up to 2^30 - 512. Depth: a node has more bits in common than its parent, so at most 63 bits of code + 30 of place = 93 inner nodes
+   are above a leaf, whatever the input. Walks that keep a stack (rays, nearest) put down one node for each of them, and one more: the
+   LBVH_STACK = 94 entries cannot overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and negative
+   radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by lbvh_cuda_check).
+   Squares of distances are numbers too: radii below 1e-19 and distances above 1e19 (float) lose their meaning.
 
    >>not here
 
@@ -272,7 +281,7 @@ typedef enum lbvh_kind {
 
 /* How the tree is made. Both make the same tree, on both sides. */
 typedef enum lbvh_builder {
-    LBVH_MERGE = 0,     /* neighbours merge, leaves first: one pass (Apetrei); the fast one */
+    LBVH_MERGE = 0,     /* neighbours merge, leaves first (Apetrei): serial in one pass, CUDA in rounds; the fast one */
     LBVH_SPLIT          /* ranges are split at the highest differing bit: serial from the top, CUDA every node on its own (Karras;
                            Kureck section 3.1.4); the one to read first. Keeps the codes, as keep_codes does. */
 } lbvh_builder;
@@ -319,7 +328,8 @@ typedef struct lbvh_desc {
    copied, moved, saved and sent to a GPU as they are.
    ------------------------------------------------------------------------------------------------ */
 
-/* A node: hierarchy and box in one record of 32 bytes (float), two 16-byte loads on a GPU. */
+/* A node: hierarchy and box in one record of 32 bytes (float), two 16-byte loads on a GPU. (Kureck section 3.1.8 has 52 bytes in three
+   arrays: children, their types and the parent; the box and a counter; the rightmost index.) */
 typedef struct LBVH_ALIGN_NODE lbvh_node {
     lbvh_real min[3];   /* 2D: min[2] = max[2] = 0 */
     int32_t link;       /* inner node: the left child; leaf: the element's id */
@@ -350,7 +360,7 @@ typedef struct lbvh {
     int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf + k: n - 1, or 0 when n = 0 */
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
-    uint8_t *prefix;        /* [n + 1] 1 + common bits of the codes of places k-1 and k, 0 at both ends: the shape of the tree */
+    uint8_t *prefix;        /* [n + 1] of border k: 1 + common bits of the codes of places k-1 and k, 0 at both ends; the tree's shape */
     uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, those of a node's leaves or-ed; else NULL */
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
     int32_t bad_id;         /* the first element that was refused or left out, else -1 */
@@ -372,8 +382,7 @@ LBVH_API int lbvh_version(void);
 /* What a result means and which field to change. Never NULL. */
 LBVH_API const char *lbvh_result_text(lbvh_result result);
 
-/* `*out` = `*desc` (NULL: all defaults) with every default filled in. Any refusal of lbvh_build that does not depend on
-   the elements. */
+/* `*out` = `*desc` (NULL: all defaults) with every default filled in. Refuses what lbvh_build refuses because of desc. */
 LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc);
 
 /* Takes the memory that lbvh_build will need for n elements, so that builds up to n allocate nothing (desc.masks: any pointer says
@@ -382,9 +391,9 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
 
 /* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly packed); with desc.indices the
    vertices, and n is the number of triangles. desc NULL = all defaults. Nothing is borrowed, but that lbvh_refit reads
-   desc.indices again. Building again
-   reuses the memory. After any refusal the tree is empty (n = 0), keeps its memory, and says in bad_id what was wrong.
-   Cost: O(n), a radix sort and one pass. Not thread-safe on one tree; different trees may be built at once. */
+   desc.indices again. Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its memory; bad_id is the
+   first bad element, -1 if it was something else. Cost: O(n), a radix sort and three looks at the elements. Not thread-safe on one tree;
+   different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n);
 
 /* New boxes for the same tree: elements moved a little, kept their ids, and the hierarchy stays as it is. n and all of desc
@@ -411,8 +420,8 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 
 /* How good a tree is. Areas are surfaces (2D: circumferences); elements left out have none. */
 typedef struct lbvh_quality {
-    double sah;             /* cost by the surface area heuristic: area of inner nodes + area of leaves, over that of the root:
-                               how many nodes a random long ray visits, of those that it meets */
+    double sah;             /* cost by the surface area heuristic (Goldsmith, Salmon 1987): areas of all nodes over that of the root:
+                               how many nodes a random long line through the root's box meets, on average */
     double overlap;         /* sum over inner nodes of the area that both children share, over the area of the root */
     double mean_depth;      /* inner nodes above a leaf, on average */
     int32_t depth;          /* the most inner nodes above a leaf, at most desc.bits + 30 */
@@ -435,7 +444,8 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
 LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
                                 int32_t *bad_id);
 
-/* Pairs of elements whose boxes overlap, each once. With masks: of elements whose masks share a bit. */
+/* `*pairs`: how many pairs of elements there are whose boxes overlap, each once. With masks: of elements whose masks share a bit.
+   Cost, here and below: as a rule O(log n) for a search and O(1) for a hit. */
 LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 
 /* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`: how many there are, also when
@@ -448,8 +458,8 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
 
 /* Flags of lbvh_queries. */
 enum {
-    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the one with the lower place, and tested from there: for
-                           LBVH_POINTS queries from its centre to the other's box, the same both ways in a tree of points */
+    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the lower place, whose search decides (LBVH_POINTS: its
+                           centre against the other's box; in a tree of points that is the same both ways) */
     LBVH_PLACES = 2,    /* own elements only: rows and entries are places, not ids: the tree's own order, and the fastest */
     LBVH_SORTED = 4     /* CUDA: the queries come in an order where neighbours are near each other: do not sort them */
 };
@@ -463,7 +473,7 @@ typedef struct lbvh_queries {
     int32_t n;              /* queries, with data */
     lbvh_real radius;       /* POINTS: how far each reaches; the others do not look at it (default: 0) */
     uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit); own elements: and with theirs */
-    const uint32_t *filters;/* [n] one for each query (own elements: by id), 0: none (default: `filter` for all) */
+    const uint32_t *filters;/* [n] one for each query (own elements: by id), 0 finds none (default: `filter` for all) */
     int flags;
 } lbvh_queries;
 
@@ -480,8 +490,9 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
 /* Your distance from p to element id, squared; never less than that to its box. */
 typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 
-/* The k elements nearest to point p, at most `reach` away (any number >= 0, infinity too): ids and squared distances, nearest
-   first, equal ones by ascending id. `*found` <= k. fn NULL: the distance to the element's box. ids, distances2: [k]. */
+/* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity too): ids and squared distances,
+   nearest first, equal ones by ascending id. `*found` <= k: how many. fn NULL: the distance to the element's box. ids, distances2: [k].
+   Kept by insertion: for small k. */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
                                   void *user, int32_t *ids, lbvh_real *distances2, int32_t *found);
 
@@ -500,7 +511,7 @@ typedef struct lbvh_device { lbvh tree; } lbvh_device;
 
 /* Facts that only the device knows until lbvh_cuda_check fetches them. */
 typedef struct lbvh_cuda_facts {
-    uint64_t least[3], most[3]; /* half-scale centres, as integers of the same order; the least as the most of the negated */
+    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least: the most of the negated ones */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly indexed), 0 = none */
 } lbvh_cuda_facts;
 
@@ -514,9 +525,10 @@ typedef struct lbvh_cuda {
     lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
 } lbvh_cuda;
 
-/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate nothing, so that
-   a step can be captured in a CUDA graph. (0 where no searches will be made. Own elements are n queries: from n on, lists of pairs are
-   provided for.) A graph keeps n, desc and addresses: a later call that needs more memory, or a build over another n, makes it stale. */
+/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate nothing, so
+   that a step can be captured in a CUDA graph. (0 where no searches will be made. Own elements are n queries: from n on, lists of pairs
+   are provided for.) A graph keeps n, desc and addresses: a later call that needs more memory, or a build over another n, makes it
+   stale. */
 LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
                                        struct CUstream_st *stream);
 
@@ -679,7 +691,7 @@ LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t s
 /* The box of a point or sphere of `dim` numbers, reaching `radius` to each side. */
 LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
 {
-    lbvh_real const x = centre[0], y = centre[1], z = dim == 3 ? centre[2] : 0; /* on their way together */
+    lbvh_real const x = centre[0], y = centre[1], z = dim == 3 ? centre[2] : 0; /* three loads under way together */
     min[0] = x - radius;
     max[0] = x + radius;
     min[1] = y - radius;
@@ -743,9 +755,21 @@ LBVH_FN int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node
 
 /* ------------------------------------------------------------------------------------------------
    >>codes: Morton codes and what they have in common (Kureck sections 3.1.1, where 63 bits are 3 times 21, and 3.1.2)
+
+   A lattice lies over the centres; a code is the bits of its cell's coordinates in turn, x first (Kureck equation 3.2; m is the code):
+
+       m = 4 spread(x) + 2 spread(y) + spread(z),   2D: 2 spread(x) + spread(y)          spread: 101 -> 1000001, 2D: 101 -> 10001
+
+        y
+       3 | 5   7  13  15        4 x 4 cells: the cell x = 2 = binary 10, y = 3 = binary 11 has the code 1101 = 13.
+       2 | 4   6  12  14        From 0 to 15 runs the Z curve (with x first, an N). Each half, quarter, eighth ... of the square
+       1 | 1   3   9  11        is a range of codes with a common prefix: x < 2 is 0---, x < 2 and y >= 2 is 01--.
+       0 | 0   2   8  10
+           0   1   2   3  x
    ------------------------------------------------------------------------------------------------ */
 
-/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. */
+/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. The upper half moves away, then the upper half
+   of each half. (Kureck's factors do the same: x * 0x00010001 is x | x << 16 where no bits meet.) */
 LBVH_FN uint64_t lbvh_i_spread3(uint32_t v)
 {
     uint64_t x = v & 0x1FFFFFu;
@@ -756,7 +780,7 @@ LBVH_FN uint64_t lbvh_i_spread3(uint32_t v)
     return (x | x << 2) & 0x1249249249249249ull;
 }
 
-/* The same of 10 bits, in half as many instructions on a GPU. */
+/* The same for 10 bits, in half as many instructions on a GPU. */
 LBVH_FN uint32_t lbvh_i_spread3_short(uint32_t v)
 {
     v = (v | v << 16) & 0x030000FFu;
@@ -782,14 +806,14 @@ LBVH_FN int lbvh_i_axis_bits(int dim, int bits) { return dim == 3 ? bits / 3 : b
 /* Bits of a whole code. */
 LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc) { return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim; }
 
-/* Half of the middle between min and max: no difference of two such numbers overflows. */
+/* Half of the middle (min + max) / 2: no difference of two such numbers overflows. */
 LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
 {
     return lbvh_i_times(min, (lbvh_real)0.25) + lbvh_i_times(max, (lbvh_real)0.25);
 }
 
-/* The lattice over half centres from least to most. (Kureck equation 3.1 scales each axis by its own length; with cubes, the
-   boxes of nodes are rounder.) No elements: least > most. */
+/* The lattice over half centres from least to most; no elements: least > most. (Kureck equation 3.1 divides each axis by its own length.
+   Here the longest one is divided, and cells are cubes: the boxes of nodes are rounder.) */
 LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3], const lbvh_real most[3])
 {
     lbvh_lattice lattice;
@@ -800,11 +824,11 @@ LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[
         if (a < dim && least[a] <= most[a]) longest = lbvh_i_max(longest, most[a] - least[a]);
     }
     lattice.scale = longest > 0 ? cells / longest : 0;
-    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1; /* 2^31 - 1 is not a float */
+    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1; /* the float before 2^31 */
     return lattice;
 }
 
-/* Lattice coordinate of a half centre. A NaN becomes 0. */
+/* Lattice coordinate of a half centre, min(floor((half_centre - origin) * scale), last) (Kureck equation 3.1). A NaN becomes 0. */
 LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real half_centre)
 {
     lbvh_real t = (half_centre - lattice->origin[a]) * lattice->scale;
@@ -813,7 +837,7 @@ LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real
     return (uint32_t)t;
 }
 
-/* The Morton code of a box (Kureck equation 3.2): the bits of x, y and z in turn, x first. Elements left out go with the last cell. */
+/* The Morton code of a box (Kureck equation 3.2, see above). Elements left out go with the last cell. */
 LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3], const lbvh_real max[3])
 {
     uint32_t x, y, z;
@@ -826,8 +850,12 @@ LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, con
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
 }
 
-/* Common leading bits of codes a and b of places i and j, `bits` and 30 more: equal codes are told apart by their places. (The
-   delta of Karras; Kureck equation 3.3.) */
+/* delta(i, j): leading bits that the codes a and b of places i and j have in common, of `bits`; equal codes are told apart by their
+   places, of 30 bits (Karras; Kureck equation 3.3):
+
+       delta(i, j) = clz(a ^ b) if a != b, else bits + clz(i ^ j)          clz: leading zeros in so many bits
+
+   prefix[k] is 1 + delta(k - 1, k). (Kureck counts in words of 32 bits; all that matters is which delta is larger.) */
 LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j)
 {
     if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
@@ -835,9 +863,11 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>nodes: where nodes lie and how they hang together. prefix[k]: 1 + common bits of places k-1 and k, 0 at both ends.
-   Neighbouring prefixes are never equal, for three sorted codes cannot differ pairwise at the same bit; so every range of leaves
-   [first, last] that is a node has one side where it has more in common with what lies there. That side is its sibling's.
+   >>nodes: where nodes lie and how they hang together: all of it follows from the prefixes.
+
+   The two borders of a node cannot have the same prefix (but for the root, which has 0 at both): after as many bits in common, its next
+   bit would be 1, for it comes behind its neighbour on the left, and 0, for it comes before the one on the right. It has more in common
+   with one side: that side is its sibling's, and the other the one that their parent ends at.
 
         prefix[first]            prefix[last+1]
               |  first ... last  |                     prefix[last+1] > prefix[first]: a left child, and node number `last`
@@ -853,7 +883,8 @@ LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t
     return lbvh_i_is_left(prefix, first, last) ? last : first;
 }
 
-/* The first node to the right of leaf `last`: the largest one that begins behind it. */
+/* The skip of all nodes that end with leaf `last`: the largest node that begins behind it. That is a right child (the parent of a left one
+   begins there, too), and so has the number of its first leaf; it is that leaf itself, if the leaf is a right child. */
 LBVH_FN int32_t lbvh_i_skip(const uint8_t *prefix, int32_t n, int32_t last)
 {
     int32_t const next = last + 1;
@@ -881,9 +912,9 @@ LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
     return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
 }
 
-/* (Kureck prints the parallel form of this search with `s += 1` where `s += l` is meant.)
-   The last place of first .. last whose code has a 0 where the first and the last code begin to differ: by bisection (Kureck
-   section 3.1.4). */
+/* The split of first .. last: the last place whose code has a 0 where the first and the last code begin to differ, that is the largest s
+   with delta(first, s) > delta(first, last). By bisection (Kureck section 3.1.4, who prints the parallel form of this search with
+   `s += 1` where `s += l` is meant). */
 LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
 {
     int const common = lbvh_i_common(bits, code[first], code[last], first, last);
@@ -941,8 +972,7 @@ LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
     }
 }
 
-/* An inner node from its children: box, link, mask. Its skip is that of the right child, and its left child's is the right child.
-   */
+/* An inner node from its children: box, mask, links. Its skip is that of its right child, for both end with the same leaf. */
 LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t right)
 {
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
@@ -984,7 +1014,8 @@ LBVH_FN int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3], cons
        lbvh_overlap o = lbvh_overlap_box(&tree, box);
        while (lbvh_next(&o)) use(o.id);
 
-   and in a kernel the same on the tree of a lbvh_device. Ids come by ascending place. No stack: see skip.
+   and in a kernel the same on a lbvh_device. Ids come by ascending place. Skips (>>how it works) take the place of the stack in
+   Thinking Parallel II and Kureck section 3.1.6.
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct lbvh_overlap {
@@ -1037,10 +1068,10 @@ LBVH_FN lbvh_overlap lbvh_overlap_box(const lbvh *tree, const lbvh_real *box)
     return lbvh_overlap_between(tree, box, box + tree->desc.dim);
 }
 
-/* Leaves that contain point p. */
+/* Leaves that contain point p (dim numbers). */
 LBVH_FN lbvh_overlap lbvh_overlap_point(const lbvh *tree, const lbvh_real *p) { return lbvh_overlap_between(tree, p, p); }
 
-/* Leaves that come within `radius` of point p (distance to the box <= radius). In a tree of points: the points of the
+/* Leaves that come within `radius` of point p, of dim numbers (distance to the box <= radius). In a tree of points: the points of the
    sphere. NaN and negative radii find nothing; squares must be normal numbers for exact answers. */
 LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, lbvh_real radius)
 {
@@ -1062,9 +1093,9 @@ LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
     return tree->mask ? tree->mask[tree->first_leaf + place] : 0xFFFFFFFFu;
 }
 
-/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit with its: taken for every
-   place, each such pair once (Kureck section 3.1.7). The walk begins behind the leaf itself, so it never sees what lies before.
-   */
+/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit with its: taken for every place, each
+   such pair once. The walk begins at the leaf's skip, so it never sees what lies before, nor the nodes above (which Kureck section 3.1.7
+   walks down through, passing by those whose rightmost index is too low). */
 LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
 {
     lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
@@ -1073,6 +1104,7 @@ LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
     return o;
 }
 
+/* Does the search meet this node's box? (Boxes: Kureck figure 3.3, an overlap along each axis.) */
 LBVH_FN int lbvh_i_meets(const lbvh_overlap *o, const lbvh_node *node)
 {
     if (o->reach2 >= 0) return lbvh_box_distance2(node, o->min) <= o->reach2;
@@ -1110,7 +1142,7 @@ LBVH_FN int lbvh_next(lbvh_overlap *o)
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct lbvh_near {
-    int32_t id, place;
+    int32_t id, place;      /* the element found, and its place */
     lbvh_real distance2;    /* from the point to the box found, squared */
     lbvh_real reach2;       /* yours to shrink: boxes further away are passed over */
     uint32_t filter;        /* yours to set, as for lbvh_overlap */
@@ -1122,7 +1154,7 @@ typedef struct lbvh_near {
     lbvh_real away2[LBVH_STACK];    /* and their squared distances */
 } lbvh_near;
 
-/* Leaves around p, up to `reach` away (infinity: all of them, within the square root of the largest number). */
+/* Leaves around p (dim numbers), up to `reach` away (infinity: all of them, within the square root of the largest number). */
 LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_real reach)
 {
     lbvh_near walk;
@@ -1210,7 +1242,7 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct lbvh_ray {
-    int32_t id, place;
+    int32_t id, place;      /* the element found, and its place */
     lbvh_real t;            /* where the ray enters the box found, 0 if it begins inside */
     lbvh_real t_max;        /* yours to shrink: boxes entered later are passed over */
     uint32_t filter;        /* yours to set, as for lbvh_overlap */
@@ -1223,9 +1255,11 @@ typedef struct lbvh_ray {
     lbvh_real enters[LBVH_STACK];       /* and where the ray enters them */
 } lbvh_ray;
 
-/* Where the ray enters the node's box; 0 if it misses it up to t_max. The far end is widened by what rounding can take away
-   (Ize), so that a ray along a face or an edge does not slip through. A NaN is 0 times infinity: the ray runs in that plane,
-   which bounds nothing. */
+/* Does the ray meet the node's box up to t_max? `*t`: where it enters. Along each axis it is between the box's planes from in to out, at a
+   plane when t = (plane - origin) / direction, and so in the box from the largest in to the least out (Ericson section 5.3.3). Out is
+   widened by what rounding can take away, so that a ray along a face or an edge does not slip through: in and out have three roundings
+   each, half a unit in the last place or less, together 3 units (Ize adds 2). A NaN is 0 times infinity: the ray runs in that plane,
+   which bounds nothing, as comparisons with NaN are false. */
 LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
 {
     lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036 : (lbvh_real)1.0000000000000007;
@@ -1389,10 +1423,11 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
     return best;
 }
 
-/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner. A sphere touches the triangle where
-   q is no further than its radius from p. By areas, whose signs say whether p projects into the face; else the nearest edge, found by
-   clamping (Ericson section 5.1.2). Triangles without area are segments or points. Products of four lengths must be numbers: in
-   float, edges and distances of 1e-9 to 1e9. */
+/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner. A sphere touches the triangle
+   where q is no further than its radius from p. from_a : from_b : from_c are the areas of the triangles p b c, p c a and p a b seen along
+   the normal, the weights of the corners in p's foot q = a + (from_b ab + from_c ac) / total (Ericson section 3.4). If one is not above 0,
+   the foot lies outside, and q is the nearest point of the edges, found by clamping (section 5.1.2). Triangles without area are segments
+   or points. Products of four lengths must be numbers: in float, edges and distances of 1e-9 to 1e9. */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
 {
@@ -1421,8 +1456,8 @@ LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
 
 LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k) { return k == 0 ? v[0] : k == 1 ? v[1] : v[2]; }
 
-/* Where the line passes a corner, seen along axis k: the corner in coordinates that shear the line onto that axis, times
-   direction[k]. */
+/* Where the line passes a corner, seen along axis k: its other two coordinates after the shear that lays the line onto that axis, times
+   direction[k], to do without a division: (corner[i] - corner[k] direction[i] / direction[k]) direction[k] (Woop). */
 LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k, lbvh_real seen[2])
 {
     int const i = k == 2 ? 0 : k + 1, j = k == 0 ? 2 : k - 1;
@@ -1433,9 +1468,10 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
 
 /* Does the line from origin along direction meet the triangle, from either side? `*t`: where, in lengths of direction
    (negative: behind); u, v: weights of b and c in the point met (of a: 1 - u - v). A line in the triangle's plane, and a triangle
-   without area, are missed. Watertight (after Woop, Benthin, Wald 2013): a corner is sheared alike for all triangles that share
-   it, and on which side of an edge the line passes is the sign of a difference of two rounded products, never wrong, and the
-   exact opposite for the neighbour. On the edge both hit. */
+   without area, are missed. of_a, of_b and of_c are in proportion to the areas, seen along the line, of the triangles that the edges
+   make with it: of one sign if it passes inside, and then the weights of the corners. Watertight (after Woop): a corner is sheared
+   alike for all triangles that share it, and on which side of an edge the line passes is the sign of a difference of two rounded
+   products, never wrong, and the exact opposite for the neighbour. On the edge both hit. */
 LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction, const lbvh_real *a, const lbvh_real *b,
                               const lbvh_real *c, lbvh_real *t, lbvh_real *u, lbvh_real *v)
 {
@@ -1883,8 +1919,8 @@ static void lbvh_i_note(lbvh_i_histogram *histogram, uint32_t upper)
     histogram->count[3][upper >> 24]++;
 }
 
-/* n keys by their upper 32 bits: four passes of 8 bits, each stable. (Three of 11 write 2048 streams at once: faster only
-   while these stay in the cache.) An even number of moves: the result is in key. */
+/* n keys by their upper 32 bits: four passes of 8 bits, the lowest first, each stable, so that it keeps what those before did. (Three of
+   11 write 2048 streams at once: faster only while these stay in the cache.) An even number of moves: the result is in key. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
 {
     int32_t k;
@@ -2051,10 +2087,13 @@ static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
 }
 
 /* LBVH_MERGE: inner nodes from leaves and prefixes, one pass over the leaves (the serial form of Apetrei's). A finished node that is a
-   left child waits on a stack for its sibling; one that is a right child is joined with the last that waits:
+   left child waits on a stack for its sibling; one that is a right child is joined with the last that waits, again and again:
 
-       prefix   0 | 3 | 2 | 4 | 0 ...     leaf 0 waits; leaf 1 is joined with it, 0-1 waits; leaf 2 waits; 3 is joined with
-       leaf       0   1   2   3           it: 2-3 is a right child too, and joined with 0-1
+       leaf      0     1     2       3     4       5         6           7        (the codes of >>how it works)
+       made            0-1           2-3                     5-6         5-7      its ranges of leaves, the root the last
+                                     0-3                                 4-7
+                                                                         0-7
+       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6            after it
 
    Those that wait have ever more in common with what follows, so there are never more than a code and a place have bits. */
 static void lbvh_i_merge(lbvh *tree)
@@ -2582,7 +2621,7 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
     const lbvh_overlap *o = &finder->search[finder->place - finder->begin];
     int32_t found = 0;
     if (finder->fits && !finder->lists) {
-        int const halved = (finder->queries->flags & LBVH_HALF) != 0;
+        int const halved = (finder->queries->flags & LBVH_HALF) != 0; /* else the hits hold its own leaf, if it meets that */
         return finder->hits - (!halved && lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
     }
     while (lbvh_i_found(finder) >= 0) found++;
@@ -2876,7 +2915,7 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     return valid ? LBVH_OK : LBVH_INVALID;
 }
 
-/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves. */
+/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves (Knuth's multiplicative hash). */
 static int32_t lbvh_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;

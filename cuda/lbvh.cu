@@ -21,17 +21,16 @@ __device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
-/* KEYS and IDS: of the sort; LINKS: LBVH_SPLIT, parents and counters; ROWS: where
-   the rows of a list begin; KEPT: the first pairs of each place. */
+/* Work space. */
 enum {
-    LBVH_I_KEYS_A,
+    LBVH_I_KEYS_A,  /* codes to sort, of elements or queries, and the other half of the sort's double buffer */
     LBVH_I_KEYS_B,
-    LBVH_I_IDS_A,
+    LBVH_I_IDS_A,   /* their ids */
     LBVH_I_IDS_B,
-    LBVH_I_LINKS,
-    LBVH_I_ROWS,
-    LBVH_I_KEPT,
-    LBVH_I_TEMP
+    LBVH_I_LINKS,   /* LBVH_SPLIT: counters and parents */
+    LBVH_I_ROWS,    /* where the rows of a list of pairs begin */
+    LBVH_I_KEPT,    /* the first pairs of each place */
+    LBVH_I_TEMP     /* what CUB asks for */
 };
 
 /* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
@@ -167,7 +166,8 @@ struct lbvh_i_input {
     size_t stride;
 };
 
-/* Reals as integers of the same order, above 0: negative ones have all bits flipped, others the sign. */
+/* Reals as integers of the same order, above 0, for atomicMax. The bits of positive reals rise with them, those of negative ones fall:
+   these have all bits flipped, the others the sign. */
 __device__ unsigned long long lbvh_i_order_of(lbvh_real x)
 {
     unsigned long long const bits = (unsigned long long)__double_as_longlong((double)x);
@@ -187,7 +187,9 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
     atomicMax(&facts->first_bad[sort], INT_MAX - i);
 }
 
-/* The bounds of all half centres. A minimum is kept as the maximum of the negated numbers: one clearing to 0 starts all. */
+/* The bounds of all half centres. A minimum is kept as the maximum of the negated numbers: one clearing to 0 starts all. A thread takes
+   many elements, then a warp the largest of its 32 (with the lanes 16, 8, 4, 2, 1 away in turn: then every lane has it), then a block
+   that of its warps. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n, lbvh_cuda_facts *facts)
 {
@@ -228,6 +230,7 @@ __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_fa
     return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
 }
 
+/* What is sorted: codes and ids. And a report of what is left out. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, bool bounds_given, Key *keys, int32_t *ids,
@@ -291,16 +294,25 @@ __device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_
 /* ------------------------------------------------------------------------------------------------
    >>build: LBVH_MERGE
 
-   Every border between two neighbouring leaves splits one inner node, and its two children meet there (Apetrei 2014): the first to come
-   leaves its box and its far end at the border and stops, the second makes the parent and climbs on. Which border that is, a subtree
-   sees from the prefixes at its own two ends: the larger one.
+   Every border between two neighbouring leaves splits one inner node, whose two children meet there (Apetrei 2014, who gives the node
+   the border's number; here it has Karras'). The first to come leaves its far end there and stops; the second makes the parent and
+   climbs on. To which border, a subtree sees from the prefixes at its own two ends: to the larger one. On a GPU each meeting would wait
+   for global memory, twice. So blocks join what lies within them, in shared memory, and the rest is joined in rounds. The example of
+   lbvh.h, >>how it works, in blocks of 5 leaves:
 
-       border       0   1   2   3   4      leaf 2 has prefixes 3 and 5 at its ends, and so meets leaf 3 at border 3. The ends of their
-       prefix     | 2 | 4 | 3 | 5 | 1 |    parent have 3 and 1: it meets the parent of leaves 0 and 1 at border 2.
+       border    0     1     2     3     4     5     6     7     8   > or <: to the border where a subtree goes. Its node is drawn,
+       prefix    0     4     3     5     1     2     5     3     0   and lies in shared memory, at that end: at its Karras number
 
-   Within a block, which meets in shared memory, this is quick; between blocks, each meeting would wait for global memory, twice. So
-   it is done in rounds, and only within blocks: in the first one a block takes 256 leaves, in the others what is left of 64 blocks. These
-   orphans, whose parents reach beyond the block, are few: some 8 of 256 leaves, and at most 2 for each level of the tree.
+       round 1      0 > < 1     2 > < 3     4 >|  5 > < 6   < 7      leaves: 0 and 1 meet at border 1, and make node 1 of 0..1
+                    ----- 1 > < 2 -----        |  ----- 6 > < 7      nodes 1 and 2 meet at border 2, node 6 and leaf 7 at border 7
+                    ----------------- 3 >      |< 5 -----------      3 waits at border 4; leaf 4 and node 5 stop at the blocks' ends
+
+       round 2      ----------------- 3 >   4 > < 5 -----------      the orphans node 3, leaf 4 and node 5, now in one block
+                    ----------------- 3 > < 4 -----------------      nodes 3 and 4 meet at border 4, and make the root
+
+   In round 1 a block takes 256 leaves, in the others what is left of 64 blocks: orphans, whose parents reach beyond the block. A block
+   lists them by their first leaves, in order: here 0, 4 and 5. There are some 8 for 256 leaves (1M uniform points), and at most 2 for
+   each of the 93 levels that a tree can have: less than a block has room for, so that it always joins some when it is full.
    ------------------------------------------------------------------------------------------------ */
 
 /* Half a node: apart, so that neighbouring threads use neighbouring banks of shared memory. */
@@ -312,35 +324,35 @@ struct LBVH_ALIGN_NODE lbvh_i_half {
 constexpr int lbvh_i_round_lists = 64;                                    /* lists of orphans that a block takes up */
 constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512; /* orphans it takes up at a time */
 
-/* Blocks of round 1 that a processor should hold at once: 32 registers a thread, where it holds 2048 threads. */
+/* Blocks of round 1 that an SM should hold at once. Where it can hold 2048 threads, this keeps the compiler to 32 registers for each. */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
 constexpr int lbvh_i_merge_blocks = 2048 / lbvh_i_block_threads;
 #else
 constexpr int lbvh_i_merge_blocks = 1024 / lbvh_i_block_threads;
 #endif
 
-/* The borders of a subtree on its way. */
+/* A subtree on its way: the borders at its two ends. */
 struct lbvh_i_climber {
     int begin, end;
 };
 
-/* What a block knows of its subtrees, at most Room of them, in order. Border b lies before subtree b. The node of several subtrees lies at
-   the end where it meets its sibling. */
+/* What a block knows of its subtrees, at most Room of them, in order: in round 1 leaves, then orphans. Border b lies before subtree b.
+   Where several have been joined, their node lies at the end where it meets its sibling: just across the border from that. */
 template <int Room> struct lbvh_i_subtrees {
     lbvh_i_half low[(size_t)Room], high[(size_t)Room];
-    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the child that has come there, or -1 */
+    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the subtree that has come there, or -1 */
     uint8_t prefix[(size_t)Room + 2];
-    bool parted[(size_t)Room];       /* [border] not joined over yet */
-    lbvh_i_climber climber[(size_t)Room / 3]; /* those that go on after two turns, which is three subtrees each */
+    bool parted[(size_t)Room];       /* [border] nobody has met there: an orphan begins behind it, when all is done */
+    lbvh_i_climber climber[(size_t)Room / 3]; /* those that go on after two meetings, and so hold three subtrees or more */
     int32_t climbers;
 };
 
-/* Those of round 1 are leaves, and the nodes in shared memory lie as those of the tree do. Inner nodes are told from leaves, which are
-   stored already, by their links. */
+/* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. Leaves, which are stored already, have link -1 there. */
 struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
     __device__ static int32_t first(int b) { return (int32_t)blockIdx.x * lbvh_i_block_threads + b; }
 };
 
+/* The other rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
 struct lbvh_i_orphan_trees : lbvh_i_subtrees<lbvh_i_round_threads> {
     int32_t first_leaf[lbvh_i_round_threads + 1], kept;
     __device__ int32_t first(int b) const { return first_leaf[b]; }
@@ -375,7 +387,8 @@ template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const 
     return node;
 }
 
-/* Puts a value into shared memory and returns what was there. What a thread wrote before, the next one to exchange sees after. */
+/* Puts a value into shared memory and returns what was there. What a thread wrote before (its node), the next one that exchanges this word
+   sees after: acq_rel does in one instruction what __threadfence_block does before and after. */
 __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
 {
 #ifdef CUDA_EMU
@@ -384,7 +397,7 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
     __threadfence_block();
 #else
     int32_t had;
-    asm volatile("atom.acq_rel.cta.shared::cta.exch.b32 %0, [%1], %2;"
+    asm volatile("atom.acq_rel.cta.shared.exch.b32 %0, [%1], %2;"
                  : "=r"(had)
                  : "r"((unsigned)__cvta_generic_to_shared(word)), "r"(value)
                  : "memory");
@@ -392,8 +405,8 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
     return had;
 }
 
-/* The subtree between two borders, with its node in shared memory, climbs: until it has to wait or its parent reaches beyond the block of
-   m subtrees; or for so many turns, and then its borders are returned, else none. */
+/* The subtree c, with its node `own` in shared memory, climbs: until it has to wait, or its parent reaches beyond the block of m subtrees,
+   or it has met so many siblings (`turns`). Only then its borders are returned, else none. */
 template <bool Stores, class Subtrees>
 __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtrees &s, int m, lbvh_i_climber c, lbvh_node own, int turns)
 {
@@ -402,9 +415,9 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
 #pragma unroll 1
     for (; turns > 0; turns--) {
         int const border = is_right ? c.begin : c.end;
-        if (border == 0 || border == m) return {0, 0};
+        if (border == 0 || border == m) return {0, 0}; /* an orphan */
         int const far_end = lbvh_i_exchange(&s.waits[border], is_right ? c.end : c.begin);
-        if (far_end < 0) return {0, 0};
+        if (far_end < 0) return {0, 0}; /* the first: the sibling will find it */
         lbvh_node const sibling = lbvh_i_get(s, is_right ? border - 1 : border);
         for (int a = 0; a < 3; a++) {
             own.min[a] = lbvh_i_min(own.min[a], sibling.min[a]);
@@ -424,7 +437,7 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
     return c;
 }
 
-/* All m subtrees climb, thread t's with node `own`. After two turns most of them wait; a few threads side by side carry on with the others,
+/* All m subtrees climb, thread t's with node `own`. After two meetings most wait; a few threads side by side carry on with the others,
    rather than a few in every warp. */
 template <bool Stores, class Subtrees>
 __device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
@@ -446,7 +459,8 @@ __device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, 
     if (thread == 0) s.climbers = 0;
 }
 
-/* Puts down the first leaves of what is left of m subtrees, in order, and how many that are: work for one warp. */
+/* Puts down the first leaves of the orphans, in order, and how many there are: work for one warp. A lane's slot is the number of ones that
+   lanes before it have voted (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA developer blog; with one warp no atomic is left). */
 template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(const Subtrees &s, int m, int32_t *list, int32_t *count)
 {
     int const lane = (int)threadIdx.x;
@@ -462,8 +476,8 @@ template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(co
     if (lane == 0) *count = listed;
 }
 
-/* The prefix of border b of m leaves: from the codes, if they are given, and then it is stored, too, by the block of the leaf behind it.
-   One more border is needed for the skip of the last leaf. */
+/* The prefix of border b of m leaves: from the tree or, in a build, from the codes; then the block of the leaf behind it stores it. One
+   more border than leaves have is needed, for the skip of the last leaf. */
 template <class Key>
 __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s, const Key *codes, int m, int b)
 {
@@ -473,7 +487,7 @@ __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leav
     if (codes && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
-/* Round 1: a block takes so many leaves. codes NULL: the prefixes are there already. */
+/* Round 1: leaves, and what can be joined within blocks of them. codes and ids NULL: a refit, prefixes and ids are there already. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const Key *codes, const int32_t *ids,
@@ -496,6 +510,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     __syncthreads();
     if (thread < m) {
         int32_t const id = leaf.link;
+        /* lbvh_i_skip, of prefixes in shared memory */
         leaf.skip = k + 1 == tree.n ? -1 : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1 : k + 1;
         lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
         if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
@@ -507,15 +522,17 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     if (thread < 32) lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
 }
 
-/* What blocks have left: a list of orphans, by their first leaves, for each `leaves` leaves, beginning where those begin. */
+/* What blocks have left: lists of orphans, by their first leaves. Block b had the leaves from b * leaves on; its list begins in first[]
+   there. */
 struct lbvh_i_orphans {
-    int32_t *first;
+    int32_t *first;       /* [n] */
     const int32_t *count; /* [lists] */
     int32_t lists;
     int64_t leaves;
 };
 
-/* before[l] = orphans in the lists before the block's l-th; one more: in all. */
+/* before[l] = orphans in the lists before the block's l-th; one more: in all. A warp's prefix sum of 32 counts at a time: after steps of 1,
+   2, 4, 8, 16 a lane has the sum of all lanes up to itself. */
 __device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orphans, int32_t begin, int32_t *before)
 {
     int const lane = (int)threadIdx.x;
@@ -532,7 +549,7 @@ __device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orpha
     }
 }
 
-/* The first leaf of the block's x-th orphan. */
+/* The first leaf of the block's x-th orphan: it is in the last list that has no more than x before it. */
 __device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphans, int32_t begin, const int32_t *before, int32_t x)
 {
     int list = 0;
@@ -541,8 +558,8 @@ __device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphan
     return orphans.first[(begin + list) * orphans.leaves + (x - before[list])];
 }
 
-/* The other rounds: a block takes up the orphans of some lists, as many as there is room for, until it has had all, and leaves a list of
-   its own. */
+/* The other rounds: a block takes up the orphans of 64 lists, as many as there is room for beside those kept from the turn before, until it
+   has had all, and leaves a list of its own. */
 __global__ void __launch_bounds__(lbvh_i_round_threads)
     lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_orphans orphans, int32_t *count)
 {
@@ -559,7 +576,7 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
     __syncthreads();
     int32_t const all = before[lbvh_i_round_lists];
     int32_t taken = 0;
-    int kept = 0; /* of the turn before */
+    int kept = 0; /* orphans of the turn before: the first ones of this */
     do {
         int const m = all - taken < room - kept ? kept + (int)(all - taken) : room;
         if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_orphan_at(orphans, begin, before, taken + thread - kept);
@@ -583,8 +600,11 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first: every inner node on its own, then boxes
-   from the leaves up with one counter per node
+   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first
+
+   Inner node i needs no other: leaf i is the first or the last of its leaves. It finds the other end, then its split (lbvh.h, >>how it
+   works: node 3 ends with leaf 3, has more in common with leaf 2 than with leaf 4, reaches as far as leaf 0, and splits after leaf 1).
+   Then boxes are made from the leaves up, with one counter per node.
    ------------------------------------------------------------------------------------------------ */
 
 /* Common bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
@@ -593,8 +613,12 @@ __device__ __forceinline__ int lbvh_i_delta(const lbvh &tree, int bits, int32_t 
     return j < 0 || j >= tree.n ? -1 : lbvh_i_common(bits, tree.code[i], tree.code[j], i, j);
 }
 
-/* The far end of inner node i's range. Direction: the side where leaf i has more in common with its neighbour; there on as long as
-   there is more in common than on the other side, which is the sibling's. First in doubled steps, then by bisection. */
+/* The far end of inner node i's leaves. Direction d: to the side where leaf i has more in common with its neighbour. There on as long as
+   there is more in common than with the neighbour on the other side, the sibling's: the largest length with
+
+       delta(i, i + d length) > delta(i, i - d)
+
+   Doubled steps find a bound, halved steps add up to the length. */
 __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
 {
     int32_t const d = lbvh_i_delta(tree, bits, i, i + 1) > lbvh_i_delta(tree, bits, i, i - 1) ? 1 : -1;
@@ -623,7 +647,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     arrived[i] = 0;
 }
 
-/* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. */
+/* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. The fences: a child's box is written before it
+   is counted, and its sibling's is read after. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids,
                            const int32_t *parent, int32_t *arrived)
@@ -649,7 +674,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
    >>build: in order
    ------------------------------------------------------------------------------------------------ */
 
-/* A few blocks for each SM of a large GPU, whatever n: each thread takes many turns. */
+/* Threads of 8 blocks for each SM of a large GPU (an H200 has 132), whatever n: each takes many turns. */
 constexpr int64_t lbvh_i_many_turns = 8 * 132 * lbvh_i_block_threads;
 
 /* Blocks for so many, that many each. */
@@ -657,8 +682,8 @@ int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many %
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging, in rounds until one block has had all. codes and ids NULL: a refit. The lists of orphans lie in
-   `list`, and how long they are in `count`. */
+/* Leaves and inner nodes by merging, in rounds until one block has had all. codes and ids NULL: a refit. list, count: [n] work space for
+   the lists of orphans and how long they are, those of the next round behind those of this. */
 template <class Key>
 lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, const int32_t *ids, int32_t *list, int32_t *count,
                               cudaStream_t stream)
@@ -748,19 +773,21 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
    >>walk: the 32 searches of a warp together
 
    Searches that are near each other visit nearly the same nodes, but a thread for each would fetch them one by one, 32 addresses at a
-   time: the caches' port is what such a search waits for. So a warp walks as one: at each node, which all lanes fetch at once, they vote
-   whether anyone needs it. A small subtree is not walked: each lane fetches one of its leaves, and those near any of the searches are
-   put into a batch in shared memory, which every lane then goes through for its own search.
+   time: the caches' port is what such a search waits for. So a warp walks as one, without divergence (which Thinking Parallel II is
+   about): at each node, which all lanes fetch at once, they vote whether anyone needs it. A small subtree is not walked: each lane fetches
+   one of its leaves, and those near any of the searches are put into a batch in shared memory, which every lane then goes through for its
+   own search.
 
        walk      o            vote per node: does anyone meet it?             leaves stay in the order of their places, so the
                 / \                                                           results are those of lbvh_next, in its order
-       fetch   a b c d e f .. at most 32 leaves, one per lane
+       fetch   a b c d e f .. 32 leaves at a time, one per lane
        batch   b d e          those near the warp's searches as a whole
        test    every lane its own search against b, d, e
    ------------------------------------------------------------------------------------------------ */
 
-/* Blocks of the searches: less than in the builds, for long searches hold their block's place. 12 of them fit an SM when a thread takes no
-   more than 40 registers: 0.56 ms instead of 0.61 with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room for 8.) */
+/* Threads of a block in searches: fewer than in builds, for a long search holds the place of its whole block. 12 blocks fit an SM when a
+   thread takes no more than 40 registers: 0.56 ms instead of 0.61 with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room
+   for 8.) */
 constexpr int lbvh_i_search_block = 128;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int lbvh_i_search_blocks = 8;
@@ -887,9 +914,9 @@ __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const l
     return waiting + __popc(nears);
 }
 
-/* The walk of a warp from node `at`: hits(bits) for every batch; the lane that calls it has met the batch's leaf c where bit c
-   is set. Batches come by ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a
-   right child or a leaf: its number tells its first leaf. */
+/* The walk of a warp from node `at`. Every lane calls hits(bits) for every batch: its own search meets the batch's leaf c where bit c is
+   set. Batches come by ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a right
+   child or a leaf: its number tells its first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
                                                    lbvh_i_warp_batch &batch, Hits hits)
@@ -932,7 +959,7 @@ __device__ __forceinline__ void lbvh_i_walk_together(const lbvh &tree, const lbv
     else lbvh_i_walk_as_one<Test, Later, false>(tree, o, after, at, batch, hits);
 }
 
-/* met(id, place) for each bit of hits. */
+/* met(id, place) for each bit of hits, the lowest first. */
 template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits, Met met)
 {
     for (; hits; hits &= hits - 1) {
@@ -953,7 +980,8 @@ template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lb
     lbvh_i_walk_together<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
 }
 
-/* So many pairs of a place are kept while they are counted, so that the second pass need not find them again. Enough for bodies that touch. */
+/* So many pairs of a place are kept while they are counted, so that the second pass need not find them again. Enough for bodies that
+   touch. */
 constexpr int lbvh_i_kept = 8;
 
 /* Pairs of each place with later ones: their total; or counts by place for the scan, and the first of them in kept[slot * n + place]. */
@@ -979,7 +1007,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(total, (unsigned long long)sum);
 }
 
-/* Only warps in which some place has more pairs than were kept walk again. */
+/* The pairs themselves, in rows by place. Only warps in which some place has more pairs than were kept walk again. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, const int32_t *kept, int32_t *pairs,
                              int64_t capacity)
@@ -1024,7 +1052,7 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>query: a thread per search, neighbouring threads near each other in space
+   >>query: a thread per search, neighbouring threads near each other in space, so that they take similar paths (Kureck section 3.1.6)
    ------------------------------------------------------------------------------------------------ */
 
 /* Morton codes of 30 bits of the queries, over the box of the tree. */
@@ -1087,7 +1115,7 @@ __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
     return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) > 16; /* as most see it */
 }
 
-/* What search number `turn` looks for. */
+/* The search of one thread. */
 struct lbvh_i_turn {
     lbvh_overlap o;
     int32_t q, row;    /* -1: there is no such search */
@@ -1142,6 +1170,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     if (turn.row >= 0) rows[turn.row] = count - (turn.finds_itself ? 1 : 0);
 }
 
+/* The rows themselves. */
 template <lbvh_i_test Test>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
@@ -1188,6 +1217,7 @@ lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, cons
                          gpu->device, queries, order, offsets, ids, capacity);
 }
 
+/* lbvh_nearest, a point for each thread. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points,
                           const int32_t *order, int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
