@@ -127,11 +127,12 @@
    >>limits
 
    n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the square's side. Bodies that crowd into one
-   such cell are summed pair by pair. L being about the largest of coordinates, square and softening: points of nbody_fields_at farther
-   away than 1e18 L (double: 1e150 L) count as at that distance; a float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L
-   on; pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that; bodies at one and the same point do not act on each other. NaN
-   and infinite numbers are refused with the index of the first, so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV
-   takes any sign).
+   such cell are summed pair by pair. The sources of cells have coordinates like yours: f times the square's side away from the origin
+   they lose log2 f of their bits against the cell; shift such a scene. L being about the largest of coordinates, square and softening:
+   points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance; a float force of 1/d^2 loses digits
+   from 4e12 L on and is 0 from 1e15 L on; pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that; bodies at one and the same
+   point do not act on each other. NaN and infinite numbers are refused with the index of the first, so are negative masses with
+   MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
 
    >>not here
 

@@ -19,7 +19,8 @@
 
 namespace {
 
-/* Threads of a block that shares nothing, and the most blocks where each takes several turns: 8 for each multiprocessor of an H200. */
+/* Threads of a block that shares nothing, and the most blocks where each takes several turns: enough for a large GPU (8 for each
+   multiprocessor of an H200), and the same number on every GPU, so that sums of what blocks found are the same, too. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
@@ -2079,7 +2080,7 @@ __global__ void nbody_i_error_kernel(const nbody_error *errors, int blocks, nbod
     *error = sum;
 }
 
-constexpr int nbody_i_sample_blocks = 528;
+constexpr int nbody_i_sample_blocks = 512;
 
 } /* namespace */
 
@@ -2175,6 +2176,8 @@ __global__ void nbody_i_energies_kernel(const double *partial, int blocks, nbody
     nbody_i_finish_energy(sum, energies);
 }
 
+constexpr int nbody_i_energy_blocks = 256;
+
 } /* namespace */
 
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential, nbody_energies *d_energies,
@@ -2187,7 +2190,7 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
     gpu->stream = stream;
     double *partial = nbody_i_scratch<double>(gpu, NBODY_I_PARTIAL);
     int64_t const wanted = ((int64_t)bodies->n + nbody_i_block_threads - 1) / nbody_i_block_threads;
-    int const blocks = (int)(wanted < 264 ? wanted : 264);
+    int const blocks = (int)(wanted < nbody_i_energy_blocks ? wanted : nbody_i_energy_blocks);
     result = nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads, nbody_i_energy_kernel, *bodies, d_potential,
                             partial);
     if (result != NBODY_OK) return result;
