@@ -2,7 +2,9 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    Kernels give each thread one turn of a serial loop of ugrid.h; what a turn does to its particle is the same UGRID_FN
-   function on both sides. (>>parts has no serial counterpart.) Whole arrays are sorted and scanned by CUB. */
+   function on both sides. (>>parts and >>hits have no serial counterpart.) Whole arrays are sorted and scanned by CUB. A warp is 32
+   threads that run side by side, its lanes 0 .. 31; __shfl, __ballot and their like let them read each other's registers (Blog).
+   In a mask of lanes 31 - __clz(mask) is the highest and __ffs(mask) - 1 the lowest. */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -13,7 +15,7 @@
 
 namespace {
 
-/* 256 threads: no kernel here shares memory across a block, so any size does; this one fills an SM in 8 blocks. */
+/* 256 threads: the kernels that run in such blocks share no memory, so any size does; 8 of them fill a processor of an H200. */
 constexpr int ugrid_i_block = 256;
 
 __device__ __forceinline__ int32_t ugrid_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
@@ -22,6 +24,8 @@ __device__ __forceinline__ int32_t ugrid_i_thread() { return (int32_t)(blockIdx.
    >>memory
    ------------------------------------------------------------------------------------------------ */
 
+/* Scratch blocks. SORT: keys and entries, in two versions (the other entries are the grid's order). COUNT: numbers and ranks, or what
+   travels to the parts, in KEYS_A. STARTS: of cells, for FIXED from sorted entries. TEMP: what CUB asks for. */
 enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_I_HIT_BITS, UGRID_I_TEMP, UGRID_I_PARTS };
 
 /* The most strips of one search that keep their hits as bits, and the longest such strip (>>hits). */
@@ -95,7 +99,7 @@ cudaError_t ugrid_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, entries, m, 0, bits, stream);
 }
 
-/* Temporary storage of the largest CUB call that n particles lead to. */
+/* Temporary storage of the largest CUB call: a build of `rows` particles, or a list of as many rows. */
 ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
 {
     const ugrid *grid = &gpu->device.grid;
@@ -103,7 +107,7 @@ ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> entries;
     if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr,
-                                                          (int64_t)grid->cell_count + 1)))
+                                                  (int64_t)grid->cell_count + 1)))
         return UGRID_CUDA_ERROR;
     if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, list, (int64_t *)nullptr, (int64_t *)nullptr, rows + 1)))
         return UGRID_CUDA_ERROR;
@@ -115,7 +119,8 @@ ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
     return UGRID_OK;
 }
 
-/* The facts lie behind the array by cell, so that one memset clears both; behind them the counters of >>parts. */
+/* The facts lie behind the array by cell (cell_count + 1 words, up to a multiple of 8 bytes), so that one memset clears both; behind
+   them the counters of >>parts. */
 size_t ugrid_i_facts_at(const ugrid *grid) { return ((size_t)grid->cell_count + 2) / 2 * 2 * sizeof(int32_t); }
 
 /* COUNT works with a number and a rank for each entry, or with each particle's record or tag; the larger of both, since a later build
@@ -249,7 +254,7 @@ ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_
     ugrid_block block = {ugrid_i_cuda_alloc(&desc->cuda_allocator, sizeof *extent, stream), sizeof *extent};
     if (!block.memory) return UGRID_OUT_OF_MEMORY;
     ugrid_i_extent *const d_extent = static_cast<ugrid_i_extent *>(block.memory);
-    memset(extent, 0xFF, sizeof *extent);
+    memset(extent, 0xFF, sizeof *extent); /* min above all others, bad_id none */
     memset(extent->max, 0, sizeof extent->max);
     bool ok = cudaMemcpyAsync(d_extent, extent, sizeof *extent, cudaMemcpyHostToDevice, stream) == cudaSuccess;
     ok = ok && ugrid_i_launch(&none, stream, n < threads ? n : threads, ugrid_i_block, ugrid_i_extent_kernel, d_pos, stride,
@@ -264,7 +269,7 @@ ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_
    >>build
    ------------------------------------------------------------------------------------------------ */
 
-/* Reports a particle that is in no cell. */
+/* Reports a particle that is in no cell. Of these the first has the largest INT_MAX - i; 0, as memset leaves it, says none. */
 __device__ void ugrid_i_report_bad(ugrid_cuda_facts *facts, int32_t i) { atomicMax(&facts->first_bad, INT_MAX - i); }
 
 /* The cell number of entry e; cell_count for a bad particle, and -1 for an entry that is not used. */
@@ -281,7 +286,8 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
     return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
 }
 
-/* The sum of x over the lower lanes of the warp. */
+/* The sum of x over the lower lanes of the warp: distance by distance each lane adds what the one so far below has, so that it holds
+   the sum of 2, 4, 8, ... lanes up to itself; in the end less its own x. */
 __device__ int32_t ugrid_i_warp_prefix(int32_t x)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -294,7 +300,8 @@ __device__ int32_t ugrid_i_warp_prefix(int32_t x)
 }
 
 /* counter[number]++ for each thread of a warp; returns what was there before, as if the threads came one after another.
-   Neighbouring threads with the same number (particles kept in cell order have many) make one atomic together (Blog):
+   Neighbouring threads with the same number (particles kept in cell order have many) make one atomic together (Blog, Voting and
+   Shuffling; there all lanes of one number meet, here runs only, which takes one ballot):
 
        number   5 5 5 7 7 2        leaders  x . . x . x        one atomicAdd of 3, of 2, of 1
        lane     0 1 2 3 4 5        returned base + 0 1 2, base + 0 1, base + 0                                      */
@@ -354,7 +361,8 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
     return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_reorder_kernel, gpu->device);
 }
 
-/* COUNT (Barbieri section 1): count, prefix sum, scatter. The last counter, of what is in no cell, becomes the end of the last cell. */
+/* COUNT (Barbieri section 1): count, prefix sum, scatter. What atomicAdd returned, an entry's rank in its cell, is kept: place = start +
+   rank, and the scatter needs no second atomic. The last counter, of what is in no cell, becomes the end of the last cell. */
 ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
@@ -362,29 +370,31 @@ ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stre
     int64_t const entries = (int64_t)grid->n * grid->spans;
     int32_t *const ranks = numbers + entries;
     size_t temp = gpu->scratch[UGRID_I_TEMP].bytes;
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, ugrid_i_facts_at(grid) + sizeof *gpu->d_facts, stream))) return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, ugrid_i_facts_at(grid) + sizeof *gpu->d_facts, stream)))
+        return UGRID_CUDA_ERROR;
     ugrid_result result =
         ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
     if (result != UGRID_OK) return result;
     if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start,
-                                                          (int64_t)grid->cell_count + 1, stream)))
+                                                  (int64_t)grid->cell_count + 1, stream)))
         return UGRID_CUDA_ERROR;
     result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
     return result == UGRID_OK ? ugrid_i_cuda_reorder(gpu, stream) : result;
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>parts: COUNT in two rounds, for many particles.
+   >>parts: COUNT in two rounds, for many particles. (No source has it.)
 
    One round sends every particle to a random place, and memory moves sectors of 32 bytes for it. Two rounds stay within what a
    block holds in shared memory:
 
        cells   0 1 2 3 4 5 6 7 8 9 ...        as numbered
-       bins    [  0  ][  1  ][  2  ] ...      the same number of cells each
-       parts   [     0      ][  1  ] ...      bins whose particles fit into the shared memory of a block
+       bins    [  0  ][  1  ][  2  ] ...      the same number of cells each (but for rounding), few enough to be counted there
+       parts   [     0      ][  1  ] ...      bins whose particles fit there, so that dense bins make short parts
 
    1. Particles are counted by bin. 2. A prefix sum makes parts of the bins. 3. Tiles of particles are ordered by part in shared
    memory, so that those of one part leave side by side. 4. A block per part orders it by cell, writes it out, and its cells' starts.
+   It reaches to 4 million cells and some 12 million records (22 million tags); tests/bench/NOTES.md has what was tried.
    ------------------------------------------------------------------------------------------------ */
 
 /* What travels to the parts instead of a record where the grid keeps none. */
@@ -401,7 +411,7 @@ constexpr int ugrid_i_bins_block = 512, ugrid_i_parts_block = 1024, ugrid_i_orde
 constexpr int ugrid_i_parts_least = 16384;                          /* particles */
 constexpr int ugrid_i_bins_max = 8192, ugrid_i_parts_max = 4096;
 constexpr int ugrid_i_part_cells = 4096, ugrid_i_bin_cells = 512;   /* cells: at most in a part, in a bin */
-constexpr int ugrid_i_cells_target = ugrid_i_part_cells - ugrid_i_bin_cells - 64;
+constexpr int ugrid_i_cells_target = ugrid_i_part_cells - ugrid_i_bin_cells - 64;   /* so that the last bin fits, however it rounds */
 
 /* Particles that a block orders in shared memory: 80 KB of them. */
 template <class Item> constexpr int ugrid_i_part_items = 80 * 1024 / (int)sizeof(Item);
@@ -455,7 +465,7 @@ __device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid
     *item = {ugrid_i_number_at(grid, p), id};
 }
 
-/* Dynamic shared memory: blocks here take more than the 48 KB that may be declared. */
+/* Dynamic shared memory: blocks here take more than the 48 KB that may be declared. (CUDA_EMU: tests/emu runs kernels on the CPU.) */
 __device__ __forceinline__ char *ugrid_i_shared()
 {
 #ifdef CUDA_EMU
@@ -506,7 +516,7 @@ __device__ void ugrid_i_block_scan(int32_t *counters, int32_t m, int32_t *warp_s
 /* How many particles a thread loads before it uses the first: memory is far away. */
 constexpr int ugrid_i_batch = 4;
 
-/* 1. Blocks count in shared memory and add up at the end. Here bad particles are reported. */
+/* 1. Blocks count in shared memory and add up at the end (Blog, Fast Histograms). Here bad particles are reported. */
 __global__ void __launch_bounds__(ugrid_i_bins_block)
     ugrid_i_bins_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, ugrid_cuda_facts *facts)
 {
@@ -531,18 +541,18 @@ __global__ void __launch_bounds__(ugrid_i_bins_block)
         }
     }
     __syncthreads();
-    for (int32_t b = (int32_t)threadIdx.x; b < parts.bins; b += ugrid_i_bins_block) /* neighbours in one sector */
+    for (int32_t b = (int32_t)threadIdx.x; b < parts.bins; b += ugrid_i_bins_block) /* 8 counters to a sector */
         if (count[b]) atomicAdd(&parts.count[b], count[b]);
 }
 
-/* A bin with so many particles and cells before it belongs to the part with this number, or to the next that exists: a part has no more
-   than its target but for its last bin. Rounding is monotone, and so is this. */
+/* floor(particles / target + cells / cells_target) of what lies before a bin, monotone, as rounding is. A bin begins a part where it
+   changes, so that a part exceeds neither target but for its last bin. Numbers may be skipped; step 2 counts the parts that there are. */
 __device__ int32_t ugrid_i_part_number(const ugrid_i_parts &parts, int32_t particles, int32_t cells)
 {
     return (int32_t)(particles / parts.target + cells * (1.0 / ugrid_i_cells_target));
 }
 
-/* 2. One block; every thread takes a run of bins. */
+/* 2. One block; every thread takes a run of bins: what lies before it, which of its bins begin a part, which numbers these have. */
 constexpr int ugrid_i_bin_run = ugrid_i_bins_max / ugrid_i_parts_block;
 
 __global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugrid_i_parts parts, int32_t n, int32_t cell_count)
@@ -770,6 +780,7 @@ template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_
     int64_t const bins = std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1); /* 4 to a part */
     parts.bins = ugrid_i_bins_for(bins, 64, ugrid_i_bins_max);
     if (cells <= parts.bins || cells / parts.bins >= ugrid_i_bin_cells) return one_round;
+    /* a part ends with the bin that exceeds its target: room is left for one of 1.25 times the mean */
     parts.target = std::max(ugrid_i_part_items<Item> - 1.25 * n / parts.bins, 0.5 * ugrid_i_part_items<Item>);
     int const large_tiles = n / ugrid_i_large_tile<Item>, processors = ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount);
     parts.large_tiles = large_tiles >= ugrid_i_large_tiles_least * processors &&
@@ -816,6 +827,7 @@ int64_t ugrid_i_resident_threads(int64_t n, int items, int block, int per)
 template <class Item, int Tile>
 ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item *parted, cudaStream_t stream)
 {
+    /* two blocks to a processor where its shared memory has room for both: an H200 has 227 KB */
     int const block = Tile / ugrid_i_tile_turns, per = sizeof(ugrid_i_tile<Item, Tile>) > 110 * 1024 ? 1 : 2;
     return ugrid_i_launch_shared(gpu, stream, ugrid_i_resident_threads(gpu->device.grid.n, Tile, block, per), block,
                                  sizeof(ugrid_i_tile<Item, Tile>), ugrid_i_partition_kernel<Item, Tile>, gpu->device, parts, parted);
@@ -890,8 +902,11 @@ __device__ void ugrid_i_fill_gap(int32_t *start, int32_t after, int32_t upto, in
     }
 }
 
-/* A cell starts where the sorted keys change (Barbieri section 1, Kureck section 2.3.1); thread m closes the last cells. Sparse: of a
-   gap that reaches over more than two chunks of cells only the ends are filled, up to the borders of chunks. */
+/* A cell starts where the sorted keys change (Barbieri section 1, Kureck section 2.3.1), and so do the empty cells before it; thread m
+   closes the last cells. Sparse: of a gap of more than two chunks of cells only the ends are filled, up to the borders of chunks:
+
+       chunks   |    after ------->|               |               |-----> upto    |
+                             border                          resume + 1                                             */
 constexpr int32_t ugrid_i_chunk = 4096;
 
 __global__ void __launch_bounds__(ugrid_i_block)
@@ -913,8 +928,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_fill_gap(start, after, upto, k);
 }
 
-/* Sparse: a block per chunk of cells. Where no key lies in it, all of it has one start. (A single warp had filled the last
-   gap: most of a step of examples/drum with ten million spheres.) */
+/* Sparse: a block per chunk of cells. Where no key lies in it, all of it has one start. (Filling the last gap by a single warp took
+   most of a step of examples/drum with ten million spheres.) */
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_empty_chunk_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, int32_t *start)
 {
@@ -1098,7 +1113,7 @@ ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *
     return ugrid_i_move_words<uint8_t>(gpu, src, bytes, dst, gather, stream);
 }
 
-/* Sums x over the lanes that share `peers`; the lowest of them gets the result (Blog, reduction by key). In each round a lane of
+/* Sums x over the lanes that share `peers`; the lowest of them gets the result (Blog, Voting and Shuffling). In each round a lane of
    even rank among those left adds its next peer, and the odd ones leave: as many rounds as the logarithm of the largest group.
 
        ranks   0 1 2 3 4        round 1: 0+1, 2+3, 4        round 2: (0+1)+(2+3), 4        round 3: all                 */
@@ -1117,6 +1132,7 @@ __device__ ugrid_real ugrid_i_sum_peers(unsigned peers, ugrid_real x)
     return x;
 }
 
+/* Particles add their values to their cells; where `aggregate`, lanes with the same cell as one. */
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_sums_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *values, int32_t width, bool places,
                         bool aggregate, ugrid_real *sums)
@@ -1171,7 +1187,7 @@ __global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_con
     counts[places ? place : ugrid_id(&device.grid, place)] = ugrid_i_count_at<Path>(device.grid, place, radius, half);
 }
 
-/* One atomic per warp (Blog, warp-aggregated atomics). */
+/* A warp adds up its counts by shuffles (Blog, Faster Parallel Reductions) and makes one atomic (Blog, Warp-Aggregated Atomics). */
 template <ugrid_path Path>
 __global__ void __launch_bounds__(128)
     ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, unsigned long long *pairs)
@@ -1189,9 +1205,9 @@ __global__ void __launch_bounds__(128)
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
 struct ugrid_i_row {
-    int64_t begin;
-    int32_t length, staged;
-}; /* where it goes, how long, where it lies in the stage */
+    int64_t begin;          /* where it goes in the list */
+    int32_t length, staged; /* how long it is, where it lies in the stage */
+};
 
 /* Writes the staged rows of a warp to the list. Rows by place follow each other there as they do in the stage: one piece. */
 __device__ void ugrid_i_flush_together(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
@@ -1404,8 +1420,7 @@ ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t 
 {
     size_t temp = 0;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(offsets + rows, 0, sizeof *offsets, stream))) return UGRID_CUDA_ERROR;
-    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, temp, offsets, offsets, rows + 1, stream)))
-        return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, temp, offsets, offsets, rows + 1, stream))) return UGRID_CUDA_ERROR;
     ugrid_result const result =
         ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, stream); /* only where rows exceed the n reserved */
     if (result != UGRID_OK) return result;
