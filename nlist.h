@@ -74,12 +74,16 @@
 
    >>rules
 
-   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate and nlist_verify allocate, by desc.allocator
-            (nlist_cuda_... as told there). Memory grows and is kept. Bytes per particle and per entry, in float:
+   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is a listed pair, whether the two touch
+            or not: one entry in half lists, two in full ones. Reach: up to which distance i and j are listed, radius + radii[i] +
+            radii[j] + skin. Slots: places of a fixed number per row. The rest: the entries, of all rows, that have no slot. Source: who
+            finds the partners (brute force, pairs, a grid, a tree, triangles). Generation: the arrays that one build made.
+   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate and nlist_verify allocate, by
+            desc.allocator (nlist_cuda_... as told there). Memory grows and is kept. Bytes per particle and per entry, in float:
                STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
-               HYBRID 8 + 4 width, and 12 an entry that found no slot        skin: 12 a particle (2D: 8)
-            Lists with history or events are kept twice, the last one and the one before it, and desc.history bytes are added per entry.
-            Half lists of these take 8 a particle more once a nlist_remap has renamed.
+               HYBRID 8 + 4 width, and 12 an entry of the rest               skin: 12 a particle (2D: 8)
+            Lists with history or events keep two generations, the last and the one before, others after a nlist_remap only. An entry
+            takes desc.history bytes more, and events 48. After a nlist_remap, half lists with either take 8 a particle more.
             Work space, serial: 12 a particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid 36 more.
    Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
@@ -97,31 +101,43 @@
 
    >>layout: which one
 
-       STATIC     `width` slots per particle: one read per row, the fastest to process; a row with more partners is an error that says
-                  how many slots it takes. For lists of known length: DEM with spheres of one size, 8 slots if half (Kureck, table 6.2).
+       STATIC     `width` slots per particle, for rows of known length: a longer one is an error that says how many slots it takes.
+                  (Kureck, 4.1; with history he has slots with a rest only, 5.5.)
        DYNAMIC    pairs behind one counter, nothing wasted: where few particles have partners (walls), or where most entries do no work.
-       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and for handing on to others.
-                  Its CUDA build searches twice, to count and to fill.
+                  The entries of a row are chained as they are written; Kureck (4.2) sorts them to find a row.
+       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and for handing on to others. The CUDA
+                  build searches twice, to count and to fill; Kureck (figure 4.2) sorts.
        HYBRID     `width` slots, and what does not fit goes to a DYNAMIC rest: the robust choice where row lengths vary (Kureck, 4.3).
+                  His best width was 8 for spheres, and 0 to 4 for tablets, whose entries are not all collisions (tables 6.2 to 6.5).
 
-       row     STATIC, width 4         HYBRID, width 2            DYNAMIC                     COMPACT
-        0      [ 1  3  .  . ]          [ 1  3 ]  own   0 . .      own      0  0  1  3  3  3   start   0     2  3     6
-        1      [ 2  .  .  . ]          [ 2  . ]  rest  . . .      partner  1  3  2  4  5  6   partner 1  3  2  4  5  6
-        2      [ .  .  .  . ]          [ .  . ]                   link   : the row's next
-        3      [ 4  5  6  . ]          [ 4  5 ]  3: 6             head   : each row's first
+   A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6 (rows 4 to 6 are empty; a dot is -1, nothing):
+
+       row  STATIC, width 4  HYBRID, width 2       entry                    0  1  2  3  4  5       row      0  1  2  3  4  5  6
+        0   [ 1  3  .  . ]   [ 1  3 ]              DYNAMIC  own, the row    0  0  1  3  3  3       head     0  2  .  3  .  .  .
+        1   [ 2  .  .  . ]   [ 2  . ]                       partner         1  3  2  4  5  6       touched  0  1  3
+        2   [ .  .  .  . ]   [ .  . ]                       link, the next  1  .  .  4  5  .
+        3   [ 4  5  6  . ]   [ 4  5 ], rest 6      COMPACT  partner         1  3  2  4  5  6       start    0  2  3  3  6  6  6  6
+
+   The rest of the HYBRID list is one entry: own 3, partner 6, link . ; head of row 3 is 0. On a GPU the entries of DYNAMIC and of the
+   rest come in any order, and links lead from one entry of a row to the next.
 
    >>history
 
    desc.history bytes belong to every entry: all zero when the contact begins, yours to read and write while it lasts, carried over
-   when the list is built again, whatever the layout, and when particles are sorted, inserted or deleted (nlist_remap). Kureck (section
-   5.5) marks the old list, appends to it and sorts it; that more than halved his speed. Here the new list is made beside the old one, as
-   if there were no history, and then each entry looks for itself in the old row, which is short:
+   when the list is built again, whatever the layout, and when particles are sorted, inserted or deleted (nlist_remap). In full lists
+   the two entries of a pair have bytes of their own. The spring of a friction law lives there (Kureck, sections 2.4.3 and 4.4):
+
+       theta_ij(t) = integral of v_t from t0, when the contact began, to t       (equation 2.4)       each step: theta += v_t dt
+
+   Kureck (section 5.5) marks who is still there in the old list, appends the new and sorts: his steps took 2.3 times as long (6.3.6).
+   Here the new list is made beside the old one, as if there were no history, and then each entry looks for itself in the old row,
+   which is short:
 
        old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, and bring their bytes along
        bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
 
    What that costs (tests/bench/bench_nlist --only history, spheres with 4.3 contacts each, 16 bytes, H200): building takes 1.5 times as
-   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.45 times; Kureck's took 2.3 times as long.
+   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.45 times.
    Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
 
    >>walls
@@ -129,19 +145,20 @@
    nlist_build_mesh lists particles against triangles. Neighbouring triangles share edges and corners, and a sphere that touches
    such a place must feel one contact, not two or six; and while it rolls over a flat patch it must feel the faces only:
 
-            . p                 T's nearest point to p is q, on the edge that it shares with U. But U goes on towards p: its own
-        ____|\____              nearest point u is nearer. The contact at q is none: the surface has no end there. (T, edge) is
-          u   q                 dropped, (U, face) listed. Where q is as near for both, the triangle with the lower number
-        -- U --+-- T --         has the contact.
+             p                  The surface from the side. T's nearest point to p is q, on the edge that it shares with U. But U goes
+             |\                 on towards p: its own nearest point u is nearer. The contact at q is none, for the surface does not
+        -----u-q--------        end there: (T, edge) is dropped, (U, face) listed. Where both are as near, at q, the triangle with the
+           U   |   T            lower number has the contact.
 
    Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a face, an edge or a vertex of it. History goes with the key;
    and when a contact wanders to the next triangle across an edge, it takes its history along, so that friction does not notice
    the mesh.
 
-   >>sources
+   >>literature
 
    Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation, master's thesis,
-             TU Graz 2016: layouts 4.1 to 4.3, processing 5.1 to 5.3, walls 5.4, history 4.4 and 5.5.
+             TU Graz 2016: layouts 4.1 to 4.3, processing 5.1 to 5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1.
+             Not from there: skin, chains, carrying by comparison, which triangle has a contact, sums in units.
    Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to Optimize Atomic Operations;
              Warp-Aggregated Atomics.
    Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the skin).
@@ -149,8 +166,8 @@
    >>limits
 
    n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others 2^62; width up to 1024; history up to 4096
-   bytes. Distances in a periodic box are to the nearest image: radius + skin must not exceed half of a period. Triangles: 2^28, 3D, not
-   periodic, no skin. Radii must have a square that is a normal number.
+   bytes. Distances in a periodic box are to the nearest image: no reach may exceed half of a period, and double positions lie within
+   2^29 periods of the box. Triangles: 2^28, 3D, not periodic, no skin. Radii must have a square that is a normal number.
 
    >>not here
 
@@ -389,8 +406,8 @@ typedef struct nlist_desc {
    >>list: the object. All zero is empty. Every array may be read by you.
    ------------------------------------------------------------------------------------------------ */
 
-/* One generation of rows. An entry e is a slot (e = i * width + k) or, from n * width on, one of the rest (DYNAMIC: all of them);
-   COMPACT: an index in partner. */
+/* One generation of rows (figure: >>layout). Entries are numbered: slot k of row i is entry i * width + k, and partner[e] is entry
+   n * width + e. (Without slots width is 0, and the number is the index in partner.) */
 typedef struct nlist_rows {
     int32_t n;              /* rows: particles */
     int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
@@ -405,7 +422,8 @@ typedef struct nlist_rows {
     int32_t *link;          /* DYNAMIC, HYBRID: [capacity] the row's next entry in partner, -1 = last */
     int32_t *head;          /* DYNAMIC, HYBRID: [n] the row's first entry in partner, -1 = none */
     int32_t *touched;       /* DYNAMIC: [touched_count] the rows that have entries (Kureck section 5.4) */
-    int64_t *uid;           /* after a nlist_remap, half lists with history or events: [n] what decides in whose row a pair is: the lower; else NULL */
+    int64_t *uid;           /* half lists with history or events, after a nlist_remap: [n] a number that a particle keeps when it is
+                               renamed; a pair is in the row of the lower. Else NULL, and ids decide */
     nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
     unsigned char *history; /* [n * width + capacity] times desc.history bytes, by entry; else NULL */
 } nlist_rows;
@@ -435,7 +453,7 @@ typedef struct nlist {
     int32_t n;              /* particles */
     int32_t keys;           /* 1: a list of triangles, ids are keys */
     int32_t remembers;      /* 1: built with history or events, and the next build compares */
-    int32_t current;        /* rows[current] is the list, rows[1 - current] the one before */
+    int32_t current;        /* rows[current] is the list, rows[1 - current] the generation before */
     const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
     nlist_rows rows[2];
     nlist_event *event[NLIST_EVENT_KINDS]; /* desc.events: contacts that began, persisted, ended with the last build */
@@ -460,7 +478,7 @@ NLIST_API int nlist_version(void);
 /* What a result means and which field to change. Never NULL. */
 NLIST_API const char *nlist_result_text(nlist_result result);
 
-/* `*out` = `*desc` with every default filled in. Any refusal of a build that depends on neither particles nor source. */
+/* `*out` = `*desc` with every default filled in. Refuses what every build refuses, whatever the particles and the source. */
 NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
 /* Takes the memory for n particles and `entries` entries in partner, so that builds up to these allocate nothing (but for the sort of
@@ -469,7 +487,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
 
 /* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 = tightly packed). Building again
    reuses the memory and, with desc.history, brings the history along: particle i is the same as before, particles from the old n on
-   are new (nlist_remap for everything else). After any refusal the list is as it was before, and bad_id, needed_width,
+   are new (nlist_remap for everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width,
    needed_entries say what was wrong. Not thread-safe on one list; different lists may be built at once.
    Brute force, O(n^2): for tests, and for a few hundred particles. */
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t n);
@@ -488,7 +506,7 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
 #ifdef NLIST_I_LBVH
 /* The same through a tree over these particles, element i is particle i: for radii that differ much. Fastest when the boxes hold
    the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements are points. The list is right whatever the
-   boxes are, also when they are out of date. On periodic axes the search is made for each image. */
+   boxes are, also when they are out of date. On periodic axes the search is made for each image. O(n log n). */
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_real *pos, size_t stride,
                                         int32_t n);
 
@@ -515,29 +533,30 @@ NLIST_API void nlist_free(nlist *list);
 NLIST_API int64_t nlist_bytes(const nlist *list);
 
 /* Has any particle moved by more than half the skin since the build, or is there no list? Then `*moved` = 1: build again, before
-   it is used. (Two particles that each moved by half the skin could have come closer by all of it.) Needs desc.skin. O(n). */
+   it is used (figure: >>skin; Verlet). NLIST_BAD_SKIN: the list has none. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved);
 
 /* The particles were sorted, inserted or deleted, and the list follows: new_id[i] is what particle i is now called, 0 .. n-1, or -1: it
    is gone, and its contacts with it. Names that nobody got belong to new particles without contacts. History, rows and the order in
    a row are kept; events are as they were, with old names and entries. new_id: as many as the list had particles; a permutation of ugrid.h:
    grid.inverse. Positions of the skin's test go along; those of new particles are NaN, so that nlist_moved answers 1.
-   NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was. O(n + entries). */
+   NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was. O(n + entries).
+   (Figure: >>remap; Kureck section 5.5.1.) */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
 /* How contributions are added up (Kureck sections 5.1 to 5.3). Serially the modes differ in the order of the sum only. */
 typedef enum nlist_mode {
     NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE; NLIST_REDUCE in DYNAMIC, unless it is full and deterministic */
-    NLIST_PER_PARTICLE,     /* a thread goes through a row: no atomics for the row's own sum. DYNAMIC: only touched rows get one */
-    NLIST_PER_CONTACT,      /* a thread per entry, atomics for every sum */
-    NLIST_REDUCE            /* a thread per entry; threads of a warp that share a row add up first: slots by width (1, 2, 4, 8, 16
-                               or 32), the rest by key; of COMPACT, eight threads go through a row */
+    NLIST_PER_PARTICLE,     /* a thread goes through a row: full lists need no atomics. DYNAMIC: only touched rows get a thread */
+    NLIST_PER_CONTACT,      /* a thread per entry (COMPACT: eight per row), and an atomic for every number that it adds */
+    NLIST_REDUCE            /* the same threads; those of a warp that share a row add up first: slots by width (1, 2, 4, 8, 16 or
+                               32), the rest by key */
 } nlist_mode;
 
 /* Sums in fixed point do not depend on the order of adding, so `unit` makes any mode deterministic: each value is cut to a whole
-   number of units (towards 0), below 2^40 of them, and added in 64 bits. A unit of 2^-30 of the largest value to be expected
-   is finer than a float. Without: floats, whose last bits depend on the order (defined for full lists and NLIST_PER_PARTICLE, and for
-   full lists in slots and NLIST_REDUCE). */
+   number of units (towards 0), below 2^40 of them, and added in 64 bits (2^23 of the largest fit). A unit of 2^-30 of the largest
+   value to be expected is finer than a float. Without: floats, whose last bits depend on the order. That is defined for full lists
+   with NLIST_PER_PARTICLE, and for full STATIC lists with NLIST_REDUCE. */
 typedef struct nlist_sums {
     int32_t values;         /* numbers summed per particle: 1 .. 16 */
     nlist_mode mode;        /* (default: NLIST_AUTO) */
@@ -555,29 +574,31 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
 
 /* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs; shift (NULL, or 3
    per pair): how many periods to add to the partner's position, as given in pos, for the image that is listed. `*needed`: how many
-   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; NLIST_NOT_FINITE: NaN, or 2^30
-   periods away. */
+   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles
+   shift must be. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
                                    size_t stride, int32_t *shift);
 
 /* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the size, also when it did not fit
-   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. */
+   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT: the list is
+   empty. O(n + entries). */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
 
-/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0 (any; with desc.width
-   it decides on the memory: name it where files come from strangers); desc.skin not more than that of the list that was saved. The bytes may
-   be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a look at every row, and then the list is as it was. The box
-   comes from the file. O(n + entries log entries). */
+/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0 (any; with
+   desc.width it decides on the memory: name it where files come from strangers); desc.skin not more than that of the list that was saved.
+   The bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a look at every row, and then the list is as
+   it was. The box comes from the file. O(n + entries log entries). */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
 
 /* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice. Safe on any
-   content of the arrays. For tests and students. Allocates n + entries bytes. O(n + entries * row). */
+   content of the arrays. For tests and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries * row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
-/* The structure as nlist_validate does, and then the rows of `samples` particles, against a look at every particle. desc, pos, stride: those
-   that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for the latter); of desc its arrays are read. Spread over the
-   ids, others for each seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong row, -1 where the
-   structure is damaged. For tests of your own, with your data. Allocates n + entries bytes. O(n + entries * row + samples * n). */
+/* The structure as nlist_validate does, and then the rows of `samples` particles, against a look at every particle. desc, pos, stride:
+   those that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for the latter); of desc its arrays are read. The
+   samples spread over the ids, others for each seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with
+   a wrong row, -1 where the structure is damaged. For tests of your own, with your data. Allocates as nlist_validate.
+   O(n + entries * row + samples * n). */
 NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
 
@@ -599,10 +620,10 @@ typedef struct nlist_cuda_facts {
     int32_t current;            /* rows[current] is the list: a build turns it over when all has fitted, and not before */
     int32_t filled;             /* builds that took effect */
     int32_t needed_width;       /* of the last build: slots of the fullest row */
-    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), 0 = none */
+    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that atomicMax finds it; 0 = none */
     int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than half the skin */
     int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
-    int32_t sticks_bits;        /* bits of how far a sphere sticks out of its box in the tree, at most, as a float */
+    int32_t sticks_bits;        /* bits of how far a sphere sticks out of its box in the tree, at most, as a float; Inf: too far */
     int32_t touched[2];         /* by generation: rows that have entries */
     uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they fitted or not */
     uint64_t total;             /* entries in all rows */
@@ -633,12 +654,12 @@ typedef struct nlist_cuda {
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
                                           struct CUstream_st *stream);
 
-/* As the builds above. Particles with NaN are left out, pairs with ids out of range too: nlist_cuda_check tells. What does not fit is
-   counted to the end: then, with history or events, the list before it stays the list; without, rows hold what fitted and `count` what
-   there was; either way nlist_cuda_check says so, and the next build takes the memory that was missing. (desc.grow does all that within
-   the call, and waits.) Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that within a
-   row is not. A build that needs other memory than the last (another n, width, capacity) waits for the stream where the list is kept
-   twice. The grid, tree and pos must be complete on `stream`. */
+/* As the builds above, with their costs. Particles with NaN are left out, pairs with ids out of range too: nlist_cuda_check tells. What
+   does not fit is counted to the end: then, with history or events, the list before it stays the list; without, rows hold what fitted and
+   `count` what there was; either way nlist_cuda_check says so, and the next build takes the memory that was missing. (desc.grow does all
+   that within the call, and waits.) Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that
+   within a row is not. A build that needs other memory than the last (another n, width, capacity) waits for the stream where two
+   generations are kept. The grid, tree and pos must be complete on `stream`. */
 NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
                                               struct CUstream_st *stream);
 NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc, const int32_t *d_pair, int64_t m, int32_t n,
@@ -672,7 +693,7 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream);
 
 /* Copies a host list to the device, and a device list into a host list: rows, history, reference positions, and (down) events. Both wait
-   for the stream. */
+   for the stream. NLIST_NOT_BUILT: there is nothing to copy. */
 NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream);
 NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream);
 
@@ -700,7 +721,8 @@ NLIST_FN int nlist_i_finite(nlist_real x) { return x - x == 0; } /* Inf - Inf an
 
 NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0; }
 
-/* floor(t) as a real, for the count of periods; far numbers keep their value, as all of them are whole. No libm is called. */
+/* floor(t) as a real, for the count of periods, without libm. Numbers of 2^29 and more are returned as they are: floats have no fraction
+   there. Doubles have one: >>limits. */
 NLIST_FN nlist_real nlist_i_floor(nlist_real t)
 {
     nlist_real const limit = (nlist_real)536870912;
@@ -735,7 +757,7 @@ NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t str
     for (a = 0; a < 3; a++) p[a] = nlist_i_wrap(&list->axis[a], p[a]);
 }
 
-/* A difference of two coordinates in the box, to the nearest image. */
+/* A difference of two coordinates in the box, to the nearest image: |d| < length, so one period at most is to be taken away. */
 NLIST_FN nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
 {
     nlist_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
@@ -764,7 +786,7 @@ NLIST_FN void nlist_offset(const nlist *list, const nlist_real *p, const nlist_r
        nlist_each e = nlist_of(&list, i);
        while (nlist_next(&e)) use(e.id, e.history);
 
-   and in a kernel the same on the list of a nlist_device. The slots or the compact row come first, then the row's chain in the rest.
+   and in a kernel the same on the list of a nlist_device. The slots or the COMPACT row come first, then the row's chain in the rest.
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct nlist_each {
@@ -805,7 +827,7 @@ NLIST_FN nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i
     if (rows->start) {
         e.ids = rows->partner;
         e.at = rows->start[i];
-        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity;
+        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity; /* CUDA: what did not fit is not there */
         return e;
     }
     if (rows->slot) {
@@ -881,8 +903,9 @@ NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle, const
     const char *const base = (const char *)mesh->vertices;
     int v;
     for (v = 0; v < 3; v++) {
-        corner[v] = mesh->indices ? (const nlist_real *)(const void *)(base + stride * (size_t)mesh->indices[3 * (size_t)triangle + (size_t)v])
-                                  : (const nlist_real *)(const void *)(base + stride * (size_t)triangle) + 3 * v;
+        corner[v] = mesh->indices
+                        ? (const nlist_real *)(const void *)(base + stride * (size_t)mesh->indices[3 * (size_t)triangle + (size_t)v])
+                        : (const nlist_real *)(const void *)(base + stride * (size_t)triangle) + 3 * v;
     }
 }
 
@@ -907,10 +930,10 @@ typedef struct nlist_i_seeker {
     nlist_real limit;   /* square of the reach where that is the same for all */
 } nlist_i_seeker;
 
-/* What the reach of two particles has besides their radii. */
+/* Reach of two particles = gap + their radii. */
 NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
 
-/* Square of the reach of two radii. Their sum comes first: it is the same both ways round. */
+/* Square of the reach of particles with radii a and b. The sum a + b comes first: so it is the same for (i, j) and for (j, i). */
 NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
 {
     nlist_real const reach = nlist_i_gap(desc) + (a + b);
@@ -931,7 +954,8 @@ NLIST_FN nlist_i_seeker nlist_i_seek(const nlist_desc *desc, int32_t i, const nl
     return seeker;
 }
 
-/* A distance at which no candidate may be missed: a little more than the reach, to make up for the roundings of whoever searches. */
+/* How far a source has to search so that no partner is missed: a little further than the reach, for sources round differently.
+   2^-20 are 8 units in the last place of a float, 2^-48 are 16 of a double. */
 NLIST_FN nlist_real nlist_i_widen(nlist_real reach, const nlist_real p[3])
 {
     nlist_real const part = NLIST_I_REAL_KIND == 1 ? (nlist_real)(1.0 / 1048576.0) : (nlist_real)(1.0 / 281474976710656.0);
@@ -977,7 +1001,7 @@ NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_
     return d2 <= limit && nlist_i_may_list(&list->desc, uid, seeker->i, j);
 }
 
-/* Is distance and order all there is to ask? */
+/* Do the distance and the order of the two ids decide alone? */
 NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 {
     return !desc->radii && !desc->masks && !desc->exclude_start && !uid;
@@ -986,7 +1010,12 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 /* ------------------------------------------------------------------------------------------------
    >>carry: which old entry is this contact?
 
-   Rows keep their order from build to build, more or less, so the partner after the last one found is tried first.
+   Rows keep their order from build to build, more or less, so the partner behind the last one found is tried first, then all:
+
+       old row   7 9 4 2      9: 7 is not it, all are tried: entry 1      4: behind 9, at once: entry 2      8: 2 is not it, nor any: new
+       new row   9 4 8
+
+   A row costs O(row) where the order is kept, O(row^2) at worst.
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct nlist_i_matcher {
@@ -1032,7 +1061,7 @@ NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 
 #ifdef NLIST_I_LBVH
 /* ------------------------------------------------------------------------------------------------
-   >>walls: particle against triangle (Kureck section 5.4 says why shared edges matter)
+   >>walls: particle against triangle (figure: >>walls in the manual; Kureck section 5.4, who asks how many triangles a particle touches)
    ------------------------------------------------------------------------------------------------ */
 
 /* Points closer than this are one point of contact: a thousandth of the reach. */
@@ -1047,8 +1076,8 @@ NLIST_FN nlist_real nlist_i_between(const nlist_real a[3], const nlist_real b[3]
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* Does the surface through q, the point of triangle t nearest to p, come nearer to p on another triangle, or as near on a lower one?
-   Then t yields to that. Nearness and number are an order of all triangles, so the first of those that meet in q always stays. */
+/* q is the point of triangle t nearest to p. Does another triangle through q come nearer to p, or as near with a lower number? Then t
+   yields to it. Nearness, then number, put all triangles into one order: the first of those that meet in q stays. */
 NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t,
                                 const nlist_real q[3])
 {
@@ -1076,9 +1105,9 @@ NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, cons
     return nlist_key(t, feature);
 }
 
-/* The old entry whose contact has wandered on to this new key: its own key is gone, and its triangle is still at the point where the
-   new one touches. Old entries are numbered in the row's order; the first 64 can be taken, once each (`taken`). -1 = none. The new row
-   says who is gone. */
+/* The old entry whose contact has wandered on to this new key, -1 = none: its own key is not in the new row, and its triangle comes
+   within reach / 16 of the point where the new one touches. Each can be taken once: bit k of `taken` is the old row's entry k, for the
+   first 64. */
 NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t bytes, int32_t i, const nlist_mesh *mesh,
                                 const nlist_real p[3], nlist_real reach, int32_t key, uint64_t *taken)
 {
@@ -1101,9 +1130,11 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
 
 /* ------------------------------------------------------------------------------------------------
    >>units: sums whose order does not matter
+
+       sum = unit * (x0 / unit + x1 / unit + ...)      each quotient cut to a whole number: whole numbers are added without rounding
    ------------------------------------------------------------------------------------------------ */
 
-/* x in whole units, cut towards 0; 0 = x is NaN or 2^40 units and more. */
+/* x in whole units, cut towards 0; returns 0 where x is NaN, or 2^40 units and more. */
 NLIST_FN int nlist_i_units(nlist_real x, double units_per_one, int64_t *units)
 {
     double const t = (double)x * units_per_one;
@@ -1178,14 +1209,14 @@ static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, 
 static __device__ __forceinline__ int64_t nlist_i_global_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ __forceinline__ int64_t nlist_i_all_threads() { return (int64_t)gridDim.x * blockDim.x; }
 
-/* Threads of kernels whose number of turns only the device knows: they go round until all is done. */
+/* Threads of kernels whose number of turns only the device knows: they go round until all is done. An H200 runs so many at once. */
 constexpr int64_t nlist_i_round_threads = 132 * 2048;
 constexpr int nlist_i_sum_block = 128;
 constexpr int nlist_i_row_lanes = 8; /* lanes that share a row of COMPACT */
 
 static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Entries of partner that hold something. */
+/* Entries of partner that hold something: the counter goes on where partner is full. */
 static __device__ __forceinline__ int64_t nlist_i_rest_entries(const nlist *list, const nlist_rows *rows, const nlist_cuda_facts *facts)
 {
     int const generation = rows == &list->rows[1];
@@ -1258,9 +1289,9 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
 
 /* Calls for one entry: what it adds to its row's particle is in t, the partner's share is added at once. False = nothing. */
 template <int Values, bool Units, class Contact>
-static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
-                                                        const Contact &contact, int32_t i, int32_t j, int64_t entry,
-                                                        typename nlist_i_term<Units>::type *t)
+static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows,
+                                                        const nlist_i_gpu_adder<Values, Units> &adder, const Contact &contact, int32_t i,
+                                                        int32_t j, int64_t entry, typename nlist_i_term<Units>::type *t)
 {
     nlist_real own[Values], other[Values];
     for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
@@ -1299,8 +1330,13 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     }
 }
 
-/* A thread per slot, adding by atomics, or width by width among the lanes first: the upper half onto the lower, and again
-   (Kureck figure 5.2; Blog, Faster Parallel Reductions on Kepler). */
+/* A thread per slot: atomics, or the lanes of a row add up first, the upper half onto the lower, and again. Width 4, values a b c d:
+
+       lane of the row      0         1       2    3
+       step 2              a+c       b+d      .    .       each takes the value of the lane 2 above (dots: nobody reads them)
+       step 1         (a+c)+(b+d)     .       .    .       lane 0 has the row's sum
+
+   (Kureck section 5.1, figure 5.2; Blog, Faster Parallel Reductions on Kepler.) */
 template <int Values, bool Units, class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
     nlist_i_sum_slots_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
@@ -1311,7 +1347,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const entry = nlist_i_global_thread();
     int const width = rows.width, shift = width > 0 ? __ffs(width) - 1 : 0;
-    bool const exists = entry < (int64_t)rows.n * width, even = width == 1 << shift; /* a division of 64 bits costs 70 instructions */
+    bool const exists = entry < (int64_t)rows.n * width, even = width == 1 << shift; /* a 64-bit division costs 70 instructions */
     int32_t const i = !exists ? -1 : even ? (int32_t)(entry >> shift) : (int32_t)(entry / width), j = exists ? rows.slot[entry] : -1;
     term t[Values] = {};
     bool adds = j >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
@@ -1321,7 +1357,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     }
     if (!adds) for (int v = 0; v < Values; v++) t[v] = 0;
     unsigned const adding = __ballot_sync(0xFFFFFFFFu, adds);
-    if (adding == 0) return; /* the whole warp */
+    if (adding == 0) return; /* all lanes of the warp do: the shuffles need all or none */
     for (int step = width / 2; step > 0; step /= 2)
         for (int v = 0; v < Values; v++) t[v] = nlist_i_plus(t[v], __shfl_down_sync(0xFFFFFFFFu, t[v], (unsigned)step, width));
     int const lane = (int)(threadIdx.x % 32);
@@ -1332,7 +1368,15 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
 }
 
 /* Lanes of a warp with the same key add up; true for the lane that has the sum, the first of its key. Of the lanes left, every
-   second one hands its sum to the one before it, and again. (Blog, Voting and Shuffling to Optimize Atomic Operations.) */
+   second one hands its sum to the one before it, and again:
+
+       lane       0      1    2    3    4
+       key        5      5    8    5    5
+       value      a      b    c    d    e
+       round 1   a+b          c   d+e             of key 5 the lanes 0 and 3 are left
+       round 2 (a+b)+(d+e)    c                   lanes 0 and 2 return true
+
+   (Kureck section 5.2; Blog, Voting and Shuffling to Optimize Atomic Operations.) */
 template <int Values, class Term> static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term *t)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -1364,7 +1408,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const entries = nlist_i_rest_entries(&list, &rows, adder.facts), slots = (int64_t)rows.n * rows.width;
     int64_t const all = nlist_i_all_threads(), lane = (int64_t)(threadIdx.x % 32);
-    for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) { /* warps stay whole */
+    for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) { /* while lane 0 has an entry: the reduction needs all 32 */
         int32_t const i = e < entries ? rows.own[e] : -1;
         term t[Values] = {};
         bool adds = i >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[e], slots + e, t);
@@ -1758,7 +1802,11 @@ static size_t nlist_i_stride(size_t stride, int dim)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: find all rows, lay them out beside the old list, bring the history along, turn over
+   >>build: find all rows, check sizes, lay them out beside the old list, bring the history along, turn over
+
+   Rows are found in the source's order, one behind the other. Length 1 2 0 and begin 2 0 3 are what is known of rows 0 1 2 here:
+
+       found   [ 5  7 | 4 ]          row 1 was first, then 0; row 2 is empty. Rows are laid out in the order of their ids.
    ------------------------------------------------------------------------------------------------ */
 
 /* A build on its way. */
@@ -1768,7 +1816,7 @@ typedef struct nlist_i_finder {
     size_t stride;
     int32_t n;
     nlist_real largest;     /* of the radii */
-    const int64_t *uid;     /* what orders a pair, or NULL: ids */
+    const int64_t *uid;     /* what orders a pair (nlist_rows), or NULL: ids */
     const void *structure;  /* the grid or tree */
     const void *mesh;       /* triangles, else NULL */
     const struct nlist_i_head *head; /* a file, else NULL */
@@ -1779,7 +1827,7 @@ typedef struct nlist_i_finder {
     int64_t pairs;
     int64_t *begin;         /* [n] where a row begins in found */
     int32_t *length;        /* [n] how many it has */
-    int32_t *found;
+    int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
     int32_t row;            /* the one being found */
 } nlist_i_finder;
@@ -1953,7 +2001,7 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
     }
     if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
         if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
-        while (desc->width < list->needed_width) desc->width *= 2; /* stays a width that NLIST_REDUCE takes */
+        while (desc->width < list->needed_width) desc->width *= 2; /* a power of two stays one: NLIST_REDUCE, up to 32 */
         if (desc->width > 1024) desc->width = 1024;
     }
     if (nlist_i_has_rest(desc) && list->needed_entries > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
@@ -1961,7 +2009,7 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Row i to its slots and, beyond them, to the rest. */
+/* Row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next free one. */
 static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length, int64_t at)
 {
     int32_t k;
@@ -2006,7 +2054,7 @@ static void nlist_i_note(nlist *list, int kind, int32_t i, int32_t j, int64_t en
     event->entry = entry;
 }
 
-/* Is an entry of a full list the one of its pair that is reported? */
+/* Is this entry the one of its pair that events report? */
 static int nlist_i_reports(const nlist *list, int32_t i, int32_t j) { return list->keys || list->desc.half || i < j; }
 
 /* The bytes of each new entry of row i, from the old row or zero; what began and what persists. */
@@ -2057,7 +2105,7 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows, co
     for (i = 0; list->desc.events && !finder->rename && i < old_rows->n; i++) nlist_i_note_ended(list, old_rows, new_rows, i);
 }
 
-/* The positions that the skin is measured from: a build's own; a remap keeps those of the last build, and has none for who is new. */
+/* The positions that the skin is measured from: a build's own; a remap keeps those of the last build, and has NaN for who is new. */
 static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows, nlist_rows *new_rows)
 {
     int const dim = finder->list->desc.dim;
@@ -2083,7 +2131,8 @@ static int nlist_i_needs_uids(const nlist_i_finder *finder)
     return list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (finder->rename || list->rows[list->current].uid);
 }
 
-/* Who is older: carried along, and given to particles that are new. Searches need it, so it is made before them. */
+/* uids: carried along; new particles are younger than all before, and get higher ones. Searches need them, so they are made before
+   (figure: >>remap). */
 static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2149,7 +2198,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Work space for the rows as they are found. */
+/* Work space for the rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
 static nlist_result nlist_i_take_found(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2188,7 +2237,7 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const n
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sources: who is near whom
+   >>sources: who is near whom. A place is an index in the order that a grid or tree has of its own.
    ------------------------------------------------------------------------------------------------ */
 
 static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
@@ -2232,7 +2281,7 @@ static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int
     return *a >= 0 && *a < finder->n && *b >= 0 && *b < finder->n && *a != *b;
 }
 
-/* Row and partner of pair p; way 1: the other way round. 0: a half list has it once. */
+/* Row and partner of pair p; way 1: the other way round. Returns 0 where it is not listed that way (half lists, masks, exclusions). */
 static int nlist_i_way(const nlist_i_finder *finder, int64_t p, int way, int32_t *row, int32_t *partner)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -2256,7 +2305,7 @@ static int64_t nlist_i_begins(int64_t *at, int32_t n)
     return sum;
 }
 
-/* First pass of the sort: (row, partner) by partner, into WORK. */
+/* First pass of the sort (nlist_i_collect_pairs): (row, partner) by partner, into WORK. Counts, their sums, then each to its place. */
 static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **sorted, int64_t *count)
 {
     nlist *list = finder->list;
@@ -2284,7 +2333,7 @@ static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **so
     return NLIST_OK;
 }
 
-/* Second pass: by row. Equal pairs now stand side by side, and are listed once. */
+/* Second pass: by row, keeping the order within one. Equal pairs now stand side by side, and are listed once. */
 static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *sorted, int64_t count)
 {
     nlist_result const result = nlist_i_need(finder, count);
@@ -2305,7 +2354,7 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
     return NLIST_OK;
 }
 
-/* The caller's pairs: a radix sort with ids as digits, so rows ascend. */
+/* The caller's pairs: a radix sort, least digit first, with ids as digits: by partner, then by row, so rows ascend. */
 static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
 {
     nlist_result result;
@@ -2339,7 +2388,8 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
 }
 
 #ifdef NLIST_I_UGRID
-/* Places begin .. end-1 of a grid with records, the plain case: distance and order decide, and no branch. */
+/* Places begin .. end-1 of a grid with records, where distance and order decide alone. No branch: each candidate is written, and `used`
+   grows by 1 or by 0, so that the next one overwrites who is no partner. */
 static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_seeker *seeker, const ugrid_record *NLIST_I_RESTRICT record,
                                          int32_t begin, int32_t end)
 {
@@ -2457,7 +2507,8 @@ NLIST_FN int nlist_i_reaches_out(const nlist_desc *desc, nlist_real largest, nli
     return nlist_i_finite(far_off * far_off);
 }
 
-/* By how much the sphere of a particle sticks out of its leaf's box: then searches go that much further. */
+/* By how much the sphere of a particle sticks out of its leaf's box, along the worst axis. Over a corner that is up to sqrt(3) times as
+   far, so searches go twice as much further. */
 NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
 {
     nlist_real most = 0;
@@ -2470,7 +2521,8 @@ NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf,
     return most;
 }
 
-/* Is the partner at q, met around image `turn` of p, met there rather than around another image? */
+/* Is image `turn` of p (nlist_i_image) the one around which q is to be met, so that q is met once? Along each axis: the image a period
+   after (turn % 3 = 2) where d > half, the one before (0) where d < -half, else p itself (1). */
 NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nlist_real q[3], int turn)
 {
     int a;
@@ -2493,7 +2545,8 @@ NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, n
     return 1;
 }
 
-/* One row, at a place of the tree. out: by how much spheres stick out of their boxes. */
+/* One row, at a place of the tree. The partner's radius is not added to the search: its box holds it, but for `out`, by which spheres
+   stick out of their boxes at most. */
 static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place, nlist_real out)
 {
     const nlist *list = finder->list;
@@ -2633,7 +2686,12 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
 #endif /* NLIST_I_LBVH */
 
 /* ------------------------------------------------------------------------------------------------
-   >>skin
+   >>skin: how long a list may serve (Verlet)
+
+   Listed were all pairs within reach = r + skin. While nobody has moved by more than skin / 2, nobody else is within r. (r 1, skin 0.25)
+
+       build   p <------------ 1.375 ------------> q       further than 1.25: not listed
+       now      0.125 -> p' <---- 1.125 ----> q' <- 0.125  each has moved by skin / 2: |q' - p'| >= |q - p| - skin > r still
    ------------------------------------------------------------------------------------------------ */
 
 /* Has a particle moved by more than half the skin since the build? From nowhere (NaN): yes. */
@@ -2667,7 +2725,16 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>remap: particles get new names (Kureck section 5.5.1). The old rows are the source of the new ones.
+   >>remap: particles get new names (Kureck section 5.5.1, figure 5.5). The old rows are the source of the new ones: row i of the new
+   list is row old_of[i] of the old one, its partners renamed. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half list:
+
+       particle          0       1      2      3                     0   1   2   3
+       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1       particle 1 is gone
+       new row       [ 1 ]     [  ]  [ 0 ]            old_of[new]    2   3   0
+                                                      uid[new]       2   3   0           at first: the old names
+
+   The pair 0-2 is called 2-0 now, and stays in the row of the same particle, although its id is the higher one: from now on
+   nlist_i_owns goes by uids, 0 < 2.
    ------------------------------------------------------------------------------------------------ */
 
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
@@ -2809,7 +2876,7 @@ static void nlist_i_sum_entries(nlist_i_adder *adder)
             if (nlist_i_call(adder, i, rows->partner[e], e, own)) nlist_i_add(adder, i, own);
 }
 
-/* Slots of a row added as the lanes of a warp add them: the upper half onto the lower, and again (Kureck figure 5.2). */
+/* Slots of a row added as the lanes of a warp add them (figure: nlist_i_sum_slots_kernel), so that both sides get the same bits. */
 static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
 {
     const nlist_rows *rows = adder->rows;
@@ -2856,7 +2923,7 @@ static int nlist_i_width_reduces(int32_t width) { return width > 0 && width <= 3
 
 /* The mode that NLIST_AUTO stands for: rows are read fastest by their own threads, but for chains, whose entries lie anywhere. (Forces of
    10M spheres on an H200, 7.6 contacts each, half lists, PER_PARTICLE against REDUCE: STATIC 1.7 and 3.0 ms, HYBRID 1.65 and 1.74,
-   COMPACT 1.6 and 3.1, DYNAMIC 4.7 and 2.1.) */
+   COMPACT 1.6 and 3.1, DYNAMIC 4.7 and 2.1. Kureck, section 6.3.1, found REDUCE in slots a little faster, on a Titan X.) */
 static nlist_mode nlist_i_mode(const nlist *list, nlist_mode mode)
 {
     int const ordered = list->desc.deterministic && !list->desc.half; /* then PER_PARTICLE needs no unit */
@@ -2937,7 +3004,7 @@ static int nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride
     nlist_i_point(list, pos, stride, j, near_q);
     for (a = 0; a < 3; a++) {
         const nlist_axis *axis = &list->axis[a];
-        nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]); /* wanted: q + shift * length - p */
+        nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]); /* = q + shift * length - p */
         nlist_real const periods = axis->periodic ? nlist_i_floor((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
         if (!(periods > -1073741824 && periods < 1073741824)) return 0;
         shift[a] = (int32_t)periods;
@@ -3119,7 +3186,7 @@ static void nlist_i_sift(uint64_t *v, int64_t at, int64_t count)
     v[at] = moving;
 }
 
-/* Are they all different? Sorts them, in place: a stranger's rows may be long, and nlist_validate would take their squares. */
+/* Are they all different? Heapsort, in place: a stranger's rows may be long, and to compare each with each would take their squares. */
 static int nlist_i_all_differ(uint64_t *v, int64_t count)
 {
     int64_t k;
@@ -3423,7 +3490,7 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     return result;
 }
 
-/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves. */
+/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves (Knuth's multiplicative hash). */
 static int32_t nlist_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;

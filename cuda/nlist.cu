@@ -1,8 +1,16 @@
 /* cuda/nlist.cu - the CUDA half of nlist.h, which includes this file; sections and names follow the serial code there.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   A build is one search kernel that writes rows, or two where rows must be counted first; what decides about a pair is the same
-   NLIST_FN function on both sides. Whether all has fitted, and so which rows are the list, is decided on the device. */
+   A build is a chain of kernels in one stream; what decides about a pair is the same NLIST_FN function on both sides.
+
+       begin         facts about this build to 0; radii: the largest; uids
+       count, scan   COMPACT, and deterministic lists with a rest: the length of each row, and from it where the row begins
+       search        a thread per row finds its partners and writes them (after a count: the second time)
+       reference     positions for the skin's test
+       carry         each new entry looks for its bytes in the old row
+       events        count, scan, write: what began and what persists; again for what ended
+       turn_over     all has fitted: the new rows are the list. That is decided here, on the device: `current` and the rest of what only
+                     it knows are the facts (nlist_cuda_facts) */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -18,17 +26,17 @@ namespace {
 
 enum {
     NLIST_I_LENGTHS, /* [n + 1] what is counted per row */
-    NLIST_I_OFFSETS, /* [n + 1] its sums */
+    NLIST_I_OFFSETS, /* [n + 1] its sums: what all rows before have */
     NLIST_I_TEMP,    /* CUB */
     NLIST_I_UNITS,   /* sums in units */
     NLIST_I_KEYS_A,  /* pairs as keys */
     NLIST_I_KEYS_B,
-    NLIST_I_OLD_OF, /* remap: old names of new particles */
-    NLIST_I_RENAME, /* remap: new names of old particles, as far as they are valid */
-    NLIST_I_WORDS   /* grids: what a first pass found, as bits */
+    NLIST_I_OLD_OF,  /* remap: old names of new particles */
+    NLIST_I_RENAME,  /* remap: new names of old particles, as far as they are valid */
+    NLIST_I_WORDS    /* grids: what a first pass found, as bits */
 };
 
-constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* this block of the host's has no use here */
+constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* a block that only the serial code uses: here it holds the facts */
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 9; /* of bits per particle that a first pass through a grid keeps */
 
@@ -65,7 +73,7 @@ void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *bl
     block->bytes = 0;
 }
 
-/* Room for `count` elements of `size` bytes; no word of it stays unset. */
+/* Room for `count` elements of `size` bytes. A block that grows loses what it held, and has all bits set. */
 nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
 {
     const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
@@ -95,7 +103,7 @@ nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int6
 
 template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
 
-/* Is the list kept twice, so that the device turns over? */
+/* Are there two generations, so that the device knows which one is the list? */
 bool nlist_i_cuda_twice(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
 
 /* The facts: all zero at first. */
@@ -160,8 +168,8 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
     return NLIST_OK;
 }
 
-/* The rows that a build will write get their shape. Where the list is kept twice only the device knows which these are, so a change of
-   shape asks it; once both have the same, nobody waits. */
+/* The rows that a build will write get their shape. Of two generations only the device knows which these are, so a change of shape asks
+   it, and waits; once both have the same, nobody does. */
 nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t stream)
 {
     int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
@@ -230,8 +238,8 @@ nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[NLIST_I_TEMP].bytes;
     return nlist_i_failed(gpu, nlist_i_exclusive_sum(gpu->scratch[NLIST_I_TEMP].memory, temp,
-                                                             nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
-                                                             nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS), m + 1, stream))
+                                                     nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
+                                                     nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS), m + 1, stream))
                ? NLIST_CUDA_ERROR
                : NLIST_OK;
 }
@@ -247,7 +255,7 @@ struct nlist_i_job {
     int32_t n; /* rows to make */
     nlist_cuda_facts *facts;
     const int32_t *old_of, *rename; /* a remap, else NULL */
-    bool uids;                      /* who is older is known beside the ids */
+    bool uids;                      /* particles have uids beside their ids */
 };
 
 __device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
@@ -272,9 +280,10 @@ __device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cu
     return facts->needed_width <= rows.width;
 }
 
+/* Particle i is bad. The first is kept: the largest INT32_MAX - i, which is above 0, the mark for none. */
 __device__ __forceinline__ void nlist_i_report(nlist_cuda_facts *facts, int32_t i) { atomicMax(&facts->first_bad, INT32_MAX - i); }
 
-/* Bits of floats that are not negative have their order. A double becomes the next float. */
+/* Floats that are not negative, read as integers, keep their order: so atomicMax finds the largest. A double becomes the next float. */
 __device__ __forceinline__ int32_t nlist_i_bits(float x) { return __float_as_int(x); }
 __device__ __forceinline__ int32_t nlist_i_bits(double x) { return __float_as_int(__double2float_ru(x)); }
 
@@ -284,7 +293,7 @@ __device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list, const n
     return list.desc.radii ? (nlist_real)__int_as_float(facts->reach_bits) : 0;
 }
 
-/* A remap has checked names before, and what it found stays. */
+/* Facts about the build that begins. A remap has checked names before: what it found stays. */
 __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool renames)
 {
     facts->overflow = 0;
@@ -319,7 +328,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
     nlist_i_warp_max(&job.facts->reach_bits, bits);
 }
 
-/* Who is older: as nlist_i_carry_uids. */
+/* As nlist_i_carry_uids. */
 __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     int32_t const i = nlist_i_thread();
@@ -342,8 +351,8 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
 /* A source is searched once, or twice: to count, and to fill. */
 enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
-/* Sources: whose row turn `turn` makes (false: it stays empty), and found(j) for each of its partners, in order; and whether they may
-   feed COMPACT lists. */
+/* Sources are types with three members. begin: the seeker whose row thread `turn` makes (false: the row stays empty). each: calls found(j)
+   for each of its partners, in order. compacts: may it feed COMPACT lists? */
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
@@ -366,7 +375,7 @@ struct nlist_i_brute_source {
     }
 };
 
-/* Pairs as sorted keys, row above partner; equal ones stand side by side. */
+/* Pairs as sorted keys, the row in the upper half and the partner in the lower; equal ones stand side by side. */
 struct nlist_i_pairs_source {
     static constexpr bool compacts = true;
     const uint64_t *key;
@@ -442,9 +451,13 @@ struct nlist_i_ugrid_walk_source {
     }
 };
 
-/* Records of a grid, in ranges: 32 candidates are tested without a branch, and what was found is a word of bits, the first candidate
-   the highest. A first pass keeps the words of the first nlist_i_words pieces, so that the second need not test again: with one ring
-   of cells 9 strips of 20 or so candidates. */
+/* Records of a grid, in ranges of places, cut into pieces of up to 32. All candidates of a piece are tested without a branch, and what
+   was found is a word of bits, bit end - 1 - place, so the first candidate is the highest:
+
+       places begin .. end-1   40 41 42 43 44        42 and 43 are partners: 00110, bits 2 and 1
+
+   A first pass keeps the words of the first nlist_i_words pieces, so that the second need not test again: with one ring of cells 9
+   strips of 20 or so candidates, a piece each. */
 template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
@@ -467,7 +480,7 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
             bool const within = ugrid_i_touch<Path>(grid.grid, seeker.p, record.x, limit, contact);
             found = found << 1 | (uint32_t)(within & (record.link > above));
         }
-        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
+        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found; /* not the particle itself */
     }
     /* And who of them is to be listed, with radii, masks, exclusions and renamed particles? */
     __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found,
@@ -522,7 +535,7 @@ struct nlist_i_lbvh_source {
         nlist_i_point(&list, job.pos, job.stride, i, p);
         seeker = nlist_i_seek(&list.desc, i, p);
         return nlist_i_takes_part(list, job, i, p) &&
-               job.facts->sticks_bits < 0x7F800000; /* else the tree does not hold them all */
+               job.facts->sticks_bits < 0x7F800000; /* the bits of Inf: a box is too far away (nlist_i_sticks_kernel) */
     }
     template <class Found>
     __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
@@ -542,7 +555,7 @@ struct nlist_i_lbvh_source {
     }
 };
 
-/* By how much spheres stick out of their leaves' boxes. */
+/* By how much spheres stick out of their leaves' boxes: the most. */
 __global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                       __grid_constant__ const lbvh_device tree)
 {
@@ -591,12 +604,16 @@ struct nlist_i_mesh_source {
    >>layout: where a row goes
 
    A thread finds partners one at a time, each in its own row: single words, far apart. So it collects 16 in shared memory first, and
-   then writes them in one go.
+   then writes them in one go. HYBRID, width 8, a row of 21:
+
+       partners   0 .. 7 -> slots,   8 .. 15 -> 8 entries of the rest, taken from a counter       when 16 are there
+       partners  16 .. 20 -> 5 entries of the rest, elsewhere; link leads from partner 15 to 16   at the end of the row
    ------------------------------------------------------------------------------------------------ */
 
 constexpr int nlist_i_search_block = 128, nlist_i_stage = 16;
 
-/* Places in partner, for m entries of this thread; the whole warp asks at once. */
+/* Places in partner, for m entries of this thread; the whole warp asks at once, after a prefix sum: m = 2 0 3 makes sum = 2 2 5, one
+   atomicAdd of 5, and begin + 0, 2, 2. */
 __device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *counter, int32_t m)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -696,7 +713,8 @@ struct nlist_i_writer {
     }
 };
 
-/* What a row takes of partner, and above that whether it has entries at all: one sum of both. */
+/* What a row takes of partner, and from bit 33 on whether it has entries at all (0 or 1): one scan sums up both. The lower sum must stay
+   below 2^33: rows that do not fit count, too. */
 constexpr int nlist_i_touched_bit = 33;
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
@@ -756,15 +774,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_seeker seeker;
     bool const searches = exists && source.begin(list, job, turn, seeker);
     int32_t const i = exists ? seeker.i : 0;
-    nlist_i_writer writer = {rows,
-                             stage,
-                             offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
-                             offsets && exists ? nlist_i_low(offsets[i]) : 0,
-                             i,
-                             0,
-                             0,
-                             -1,
-                             -1};
+    nlist_i_writer writer = {rows, stage, offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
+                             offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
     if (searches) source.each(list, job, rows, turn, seeker, pass, [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
@@ -779,7 +790,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 }
 
 /* COMPACT: rows whose place is known. The rows of a warp are put together in shared memory, and then all lanes write one row at a
-   time; rows that exceed this, 40 partners each on average, are written word by word. */
+   time, so that neighbouring lanes write neighbouring words; rows that exceed the stage, 40 partners each on average, are written word
+   by word. */
 constexpr int nlist_i_warp_stage = 1280;
 
 struct nlist_i_compact_row {
@@ -867,7 +879,8 @@ __device__ __forceinline__ void nlist_i_copy_bytes(unsigned char *to, const unsi
     else nlist_i_copy_words<unsigned char>(to, from, bytes);
 }
 
-/* The old entry of a contact, row by row: as nlist_i_carry_row. What wanders needs a mesh. */
+/* How a contact that is not in the old row under its key is looked for: lists of particles do not, those of triangles ask
+   nlist_i_wander. */
 struct nlist_i_plain_carry {
     __device__ int64_t wander(const nlist &, const nlist_i_job &, int, int32_t, int32_t, uint64_t &) const { return -1; }
 };
@@ -886,7 +899,7 @@ struct nlist_i_mesh_carry {
 };
 #endif
 
-/* visit(entry, id, old entry or -1) for every new entry of row i. */
+/* visit(new entry, old entry or -1) for every new entry of row i: as nlist_i_carry_row. */
 template <class Carry, class Visit>
 __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, int32_t i,
                                                   Visit visit)
@@ -903,7 +916,7 @@ __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist
 }
 
 #ifdef NLIST_I_LBVH_CUDA
-/* A thread per row: where what wanders must be looked for. */
+/* A thread per row: a contact that wanders must see the whole row. */
 __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                           __grid_constant__ const nlist_i_mesh_carry carry)
 {
@@ -921,7 +934,7 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 }
 #endif
 
-/* The bytes of one new entry, the k-th of row i. Where it was the k-th before, it is found at once. */
+/* The bytes of one new entry, entry k of row i. Where it was entry k of the old row, it is found at once. */
 __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job, int to, int32_t i, int64_t k,
                                                     int32_t id, int64_t entry)
 {
@@ -1020,7 +1033,8 @@ __device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_jo
         if (nlist_i_reports_pair(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) event(NLIST_ENDED, e.id, e.entry);
 }
 
-/* First pass: how many events of each kind a row has; begun in the lower half, persisting in the upper; or ended. */
+/* First pass: how many events of each kind a row has; begun in the lower 32 bits, persisting in the upper; or ended. The scan leaves
+   the sums at row `rows`. (Room for 2^32 events of the three kinds would be 192 GB.) */
 template <class Carry>
 __global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                             __grid_constant__ const Carry carry, bool ended, int32_t rows, int64_t *lengths)
@@ -1119,8 +1133,8 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
 template <class Carry>
 nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
 {
-    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS), *const offsets =
-                                                                                 nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
+            *const offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
     int32_t const n[2] = {gpu->device.list.rows[0].n, gpu->device.list.rows[1].n};
     int32_t const most = n[0] > n[1] ? n[0] : n[1];
     nlist_result result = NLIST_OK;
@@ -1136,7 +1150,7 @@ nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const 
     return result;
 }
 
-/* Everything behind the search. */
+/* Everything after the search. */
 template <class Carry>
 nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
 {
@@ -1172,7 +1186,7 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_generations(gpu, stream);
     if (result != NLIST_OK) return result;
-    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody is older */
+    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody has been renamed */
     bool const uids =
         list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
@@ -1291,7 +1305,7 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
 } /* namespace */
 
 /* ------------------------------------------------------------------------------------------------
-   >>sources: what the header declares
+   >>sources: the builds that the header declares, one per source
    ------------------------------------------------------------------------------------------------ */
 
 extern "C" {
@@ -1538,8 +1552,7 @@ nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, 
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t), stream);
     if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RENAME], n_old, sizeof(int32_t), stream);
     if (result != NLIST_OK) return result;
-    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename =
-                                                                               nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
     if (n > 0 && nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream))) return NLIST_CUDA_ERROR;
     result = nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_name_kernel, d_new_id, n_old, n, old_of);
     if (result != NLIST_OK) return result;
@@ -1559,7 +1572,7 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     nlist const before = *list;
     gpu->stream = stream;
-    list->d_current = &gpu->d_facts->current; /* from now on this list is kept twice */
+    list->d_current = &gpu->d_facts->current; /* from now on this list has two generations */
     list->desc.if_moved = 0;
     if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream)))
         return NLIST_CUDA_ERROR;
@@ -1667,7 +1680,7 @@ NLIST_API void nlist_cuda_free(nlist_cuda *gpu)
 
 namespace {
 
-/* Entries of all rows. */
+/* Entries of all rows, those that did not fit, too. */
 __global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts)
 {
     const nlist_rows &rows = *nlist_i_rows(&device.list);
