@@ -577,8 +577,8 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 
 /* Copies a device grid into a host grid (its memory reused), to look at it or to search on the CPU. The borrowed
-   positions are not copied: set grid->pos and grid->stride to a host copy before a search that borrows them.
-   Waits for the stream. */
+   positions are not copied: set grid->pos and grid->stride to a host copy before a search that borrows them, before
+   ugrid_validate and before ugrid_verify. Waits for the stream. */
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */

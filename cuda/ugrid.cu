@@ -390,11 +390,11 @@ ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stre
 
        cells   0 1 2 3 4 5 6 7 8 9 ...        as numbered
        bins    [  0  ][  1  ][  2  ] ...      the same number of cells each (but for rounding), few enough to be counted there
-       parts   [     0      ][  1  ] ...      bins whose particles fit there, so that dense bins make short parts
+       parts   [     0      ][  1  ] ...      as many bins as have particles that fit there
 
    1. Particles are counted by bin. 2. A prefix sum makes parts of the bins. 3. Tiles of particles are ordered by part in shared
    memory, so that those of one part leave side by side. 4. A block per part orders it by cell, writes it out, and its cells' starts.
-   It reaches to 4 million cells and some 12 million records (22 million tags); tests/bench/NOTES.md has what was tried.
+   It reaches to 4 million cells and some 12 million records of 16 bytes (22 million tags); tests/bench/NOTES.md has what was tried.
    ------------------------------------------------------------------------------------------------ */
 
 /* What travels to the parts instead of a record where the grid keeps none. */
