@@ -1,0 +1,45 @@
+/* nearfield.cu - nearfield.c with the GPU parts of the headers, for nearfield.py on device arrays.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       nvcc -std=c++17 -O3 -arch=native -cudart static -shared -Xcompiler -fPIC -I. examples/python/nearfield.cu \
+           examples/python/nearfield64.cu -o build/cuda/libnearfield_cuda.so
+
+   nearfield64.cu, for doubles, may be left out. Everything of the CPU is in this library, too. */
+
+#define UGRID_CUDA
+#define LBVH_CUDA
+#define NLIST_CUDA
+#define NBODY_CUDA
+#include "nearfield.c"
+
+extern "C" {
+
+/* What Python needs of CUDA itself, so that it asks for no other library. Memory that belongs to a stream; NULL: there is none. */
+NEARFIELD_API void *nearfield_cuda_alloc(size_t bytes, cudaStream_t stream)
+{
+    void *memory = nullptr;
+    return cudaMallocAsync(&memory, bytes, stream) == cudaSuccess ? memory : nullptr;
+}
+
+NEARFIELD_API int nearfield_cuda_free(void *memory, cudaStream_t stream) { return (int)cudaFreeAsync(memory, stream); }
+
+/* Copies to the host, and waits for it. */
+NEARFIELD_API int nearfield_cuda_fetch(void *to, const void *d_from, size_t bytes, cudaStream_t stream)
+{
+    cudaError_t const error = bytes > 0 ? cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost, stream) : cudaSuccess;
+    return (int)(error != cudaSuccess ? error : cudaStreamSynchronize(stream));
+}
+
+/* What is called on stream `then` from now on waits for what was called on stream `first` until now. */
+NEARFIELD_API int nearfield_cuda_order(cudaStream_t first, cudaStream_t then)
+{
+    cudaEvent_t event;
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (error != cudaSuccess) return (int)error;
+    error = cudaEventRecord(event, first);
+    if (error == cudaSuccess) error = cudaStreamWaitEvent(then, event, 0);
+    cudaError_t const destroyed = cudaEventDestroy(event);
+    return (int)(error != cudaSuccess ? error : destroyed);
+}
+
+} // extern "C"

@@ -1,0 +1,11 @@
+/* nearfield64.c - nearfield.c for doubles. Both can be in one library: here every function has another name.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+#define UGRID_REAL double
+#define LBVH_REAL double
+#define NLIST_REAL double
+#define NBODY_REAL double
+#define nearfield_sizes   nearfield_f64_sizes
+#define nearfield_nearest nearfield_f64_nearest
+#define nearfield_rays    nearfield_f64_rays
+#include "nearfield.c"

@@ -1,0 +1,15 @@
+/* nearfield64.cu - nearfield.cu for doubles. Both can be in one library: here every function has another name.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+#define UGRID_REAL double
+#define LBVH_REAL double
+#define NLIST_REAL double
+#define NBODY_REAL double
+#define nearfield_sizes      nearfield_f64_sizes
+#define nearfield_nearest    nearfield_f64_nearest
+#define nearfield_rays       nearfield_f64_rays
+#define nearfield_cuda_alloc nearfield_f64_cuda_alloc
+#define nearfield_cuda_free  nearfield_f64_cuda_free
+#define nearfield_cuda_fetch nearfield_f64_cuda_fetch
+#define nearfield_cuda_order nearfield_f64_cuda_order
+#include "nearfield.cu"
