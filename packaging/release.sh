@@ -14,10 +14,10 @@ say() { echo "release.sh: $*" >&2; exit 1; }
 
 # Runs this script in a clone.
 dry_run() {
-    local clone
     clone=$(mktemp -d) && trap 'rm -rf "$clone"' EXIT || exit 1
+    export GIT_AUTHOR_NAME=nobody GIT_AUTHOR_EMAIL=nobody GIT_COMMITTER_NAME=nobody GIT_COMMITTER_EMAIL=nobody
     git clone -q . "$clone/nearfield" && cd "$clone/nearfield" || exit 1
-    packaging/release.sh "$1" && git --no-pager show --format='tag %D%n%n%s' -U0 && echo "Dry run: nothing was changed here."
+    packaging/release.sh "$1" >"$clone/log" && git --no-pager show --format='%D%n%n%s' -U0 && echo "Dry run: nothing was changed here."
 }
 
 # Whatever speaks against it, before anything is touched.

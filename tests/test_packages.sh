@@ -92,7 +92,8 @@ releases() {
     make_repository 7.8.9 || return
     refused && refused 7.8 && refused v7.8.9 && refused 07.8.9 && refused 0.0.9 && refused 7.8.10 || return
     echo >>README.md && refused 7.8.9 && git checkout -q README.md && untouched || return
-    packaging/release.sh --dry-run 7.8.9 >../shown && untouched && grep -q '^tag.*v7.8.9' ../shown || wrong "the dry run: $(cat ../shown)" || return
+    mkdir ../dry && TMPDIR=$PWD/../dry packaging/release.sh --dry-run 7.8.9 >../shown 2>&1 && untouched && [ -z "$(ls ../dry)" ] &&
+        grep -q 'tag: v7.8.9' ../shown && ! grep 'line [0-9]' ../shown || wrong "the dry run: $(cat ../shown)" || return
     packaging/release.sh 7.8.9 && refused 7.8.9 || return
     [ "$(packaging/versions.sh | cut -d' ' -f1 | uniq -c | tr -s ' ')" = " 15 7.8.9" ] || wrong "versions" || return
     [ "$(git cat-file -t v7.8.9)" = tag ] && [ "$(git rev-parse 'v7.8.9^{commit}')" = "$(git rev-parse HEAD)" ] || wrong "the tag" || return
