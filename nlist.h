@@ -88,7 +88,7 @@
    Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back. A build that
-            is refused leaves the list as it was, with its history (out of memory leaves a list without history or events empty).
+            is refused leaves the list as it was, with its history (or empty: out of memory in one that asks for no history or events).
    Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the distance is listed.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle is never its own neighbour; others on
             top of it are.
@@ -166,8 +166,8 @@
    >>limits
 
    n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others 2^62; width up to 1024; history up to 4096
-   bytes. Distances in a periodic box are to the nearest image: no reach may exceed half of a period, and double positions lie within
-   2^29 periods of the box. Triangles: 2^28, 3D, not periodic, no skin. Radii must have a square that is a normal number.
+   bytes. Distances in a periodic box are to the nearest image: no reach may exceed half of a period. Triangles: 2^28, 3D, not periodic,
+   no skin. Radii must have a square that is a normal number.
 
    >>not here
 
@@ -721,14 +721,13 @@ NLIST_FN int nlist_i_finite(nlist_real x) { return x - x == 0; } /* Inf - Inf an
 
 NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0; }
 
-/* floor(t) as a real, for the count of periods, without libm. Numbers of 2^29 and more are returned as they are: floats have no fraction
-   there. Doubles have one: >>limits. */
-NLIST_FN nlist_real nlist_i_floor(nlist_real t)
+/* floor(t) as a real, for the count of periods. From 2^52 on every number is whole. */
+NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 {
-    nlist_real const limit = (nlist_real)536870912;
+    nlist_real const limit = (nlist_real)4503599627370496.0;
     nlist_real below;
     if (!(t > -limit) || t >= limit) return t;
-    below = (nlist_real)(int32_t)t;
+    below = (nlist_real)(int64_t)t;
     return below > t ? below - 1 : below;
 }
 
@@ -745,7 +744,7 @@ NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_
 NLIST_FN nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max) || !nlist_i_finite(x)) return x;
-    x -= nlist_i_times(axis->length, nlist_i_floor((x - axis->min) / axis->length));
+    x -= nlist_i_times(axis->length, nlist_i_periods((x - axis->min) / axis->length));
     return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
 }
 
@@ -3005,7 +3004,7 @@ static int nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride
     for (a = 0; a < 3; a++) {
         const nlist_axis *axis = &list->axis[a];
         nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]); /* = q + shift * length - p */
-        nlist_real const periods = axis->periodic ? nlist_i_floor((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
+        nlist_real const periods = axis->periodic ? nlist_i_periods((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
         if (!(periods > -1073741824 && periods < 1073741824)) return 0;
         shift[a] = (int32_t)periods;
     }
@@ -3561,3 +3560,35 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, c
 
 #endif /* NLIST_IMPLEMENTATION */
 
+/* ------------------------------------------------------------------------------------------------
+   >>licence
+   ------------------------------------------------------------------------------------------------
+   nearfield is available under two licenses: choose whichever you prefer.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   ALTERNATIVE A - MIT License
+   Copyright (c) 2026 nearfield authors
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+   Software is furnished to do so, subject to the following conditions:
+   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+   Software.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+
+   ALTERNATIVE B - Public Domain (www.unlicense.org)
+   This is free and unencumbered software released into the public domain.
+   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
+   compiled binary, for any purpose, commercial or non-commercial, and by any means.
+   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
+   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
+   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
+   present and future rights to this software under copyright law.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
+   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+*/

@@ -634,13 +634,21 @@ UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
     return below - (t < (ugrid_real)below);
 }
 
+/* floor(t) as a real, for the count of periods. From 2^52 on every number is whole. */
+UGRID_FN ugrid_real ugrid_i_periods(ugrid_real t)
+{
+    ugrid_real const limit = (ugrid_real)4503599627370496.0;
+    ugrid_real below;
+    if (!(t > -limit) || t >= limit) return t;
+    below = (ugrid_real)(int64_t)t;
+    return below > t ? below - 1 : below;
+}
+
 /* x moved into the box of a periodic axis; elsewhere, inside the box, and when not finite, x itself, bit for bit. */
 UGRID_FN ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
 {
-    ugrid_real boxes;
     if (!axis->periodic || (x >= axis->min && x < axis->max) || !(x - x == 0)) return x;
-    boxes = (x - axis->min) / axis->length;
-    x -= ugrid_i_times(axis->length, (ugrid_real)ugrid_i_floor(boxes));
+    x -= ugrid_i_times(axis->length, ugrid_i_periods((x - axis->min) / axis->length));
     return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
 }
 
@@ -785,7 +793,7 @@ UGRID_FN ugrid_real ugrid_i_along(const ugrid_axis *axis, ugrid_real a, ugrid_re
     ugrid_real d = b - a;
     if (d > axis->half || d < -axis->half) {
         if (d < axis->length && d > -axis->length) d = d > 0 ? d - axis->length : d + axis->length;
-        else d -= ugrid_i_times(axis->length, (ugrid_real)ugrid_i_floor(d / axis->length + (ugrid_real)0.5));
+        else d -= ugrid_i_times(axis->length, ugrid_i_periods(d / axis->length + (ugrid_real)0.5));
     }
     return d;
 }
@@ -3124,3 +3132,36 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
 #endif
 
 #endif /* UGRID_IMPLEMENTATION */
+
+/* ------------------------------------------------------------------------------------------------
+   >>licence
+   ------------------------------------------------------------------------------------------------
+   nearfield is available under two licenses: choose whichever you prefer.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   ALTERNATIVE A - MIT License
+   Copyright (c) 2026 nearfield authors
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+   Software is furnished to do so, subject to the following conditions:
+   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+   Software.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+
+   ALTERNATIVE B - Public Domain (www.unlicense.org)
+   This is free and unencumbered software released into the public domain.
+   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
+   compiled binary, for any purpose, commercial or non-commercial, and by any means.
+   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
+   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
+   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
+   present and future rights to this software under copyright law.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
+   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+*/

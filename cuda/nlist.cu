@@ -40,14 +40,6 @@ constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* a block that only the serial cod
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 9; /* of bits per particle that a first pass through a grid keeps */
 
-/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
-template <class In, class Out>
-cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
-{
-    (void)cudaGetLastError();
-    return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
-}
-
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -212,14 +204,42 @@ bool nlist_i_counts_first(const nlist_desc *desc)
     return desc->layout == NLIST_COMPACT || (desc->deterministic && nlist_i_has_rest(desc));
 }
 
+/* Rows beyond their slots: in DYNAMIC a length has bit 33 set where it is not 0, so that one scan sums up entries and touched rows. The
+   lower sum stays at its greatest value where it would exceed it: no rest can hold so many. */
+constexpr int nlist_i_touched_bit = 33;
+constexpr uint64_t nlist_i_most = ((uint64_t)1 << nlist_i_touched_bit) - 1;
+
+__host__ __device__ __forceinline__ int64_t nlist_i_low(int64_t sum) { return (int64_t)((uint64_t)sum & nlist_i_most); }
+__host__ __device__ __forceinline__ int64_t nlist_i_high(int64_t sum) { return (int64_t)((uint64_t)sum >> nlist_i_touched_bit); }
+
+struct nlist_i_add_lengths {
+    __host__ __device__ __forceinline__ int64_t operator()(int64_t a, int64_t b) const
+    {
+        uint64_t const low = (uint64_t)(nlist_i_low(a) + nlist_i_low(b)), high = (uint64_t)(nlist_i_high(a) + nlist_i_high(b));
+        return (int64_t)(high << nlist_i_touched_bit | (low < nlist_i_most ? low : nlist_i_most));
+    }
+};
+
+/* What lies before each of m numbers, plain or as above. (CUB takes an error that the caller has left unread for its own: it is forgotten
+   first, here and before sorts.) */
+cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t *in, int64_t *out, int64_t m, bool touches,
+                                  cudaStream_t stream)
+{
+    (void)cudaGetLastError();
+    if (touches) return cub::DeviceScan::ExclusiveScan(temp, temp_bytes, in, out, nlist_i_add_lengths(), (int64_t)0, m, stream);
+    return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
+}
+
 /* Work space of builds over n particles. */
 nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    size_t temp = 0;
+    size_t temp = 0, plain = 0;
     if (!nlist_i_counts_first(desc) && !desc->events) return NLIST_OK;
-    if (nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, temp, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)n + 1)))
+    if (nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, temp, nullptr, nullptr, (int64_t)n + 1, true, stream)) ||
+        nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, plain, nullptr, nullptr, (int64_t)n + 1, false, stream)))
         return NLIST_CUDA_ERROR;
+    if (temp < plain) temp = plain;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1, sizeof(int64_t), stream);
     if (result == NLIST_OK)
         result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OFFSETS], (int64_t)n + 1, sizeof(int64_t), stream);
@@ -234,14 +254,13 @@ nlist_result nlist_i_take_words(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 }
 
 /* LENGTHS of m rows become OFFSETS, with the sum behind them. */
-nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, cudaStream_t stream)
+nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, bool touches, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[NLIST_I_TEMP].bytes;
-    return nlist_i_failed(gpu, nlist_i_exclusive_sum(gpu->scratch[NLIST_I_TEMP].memory, temp,
-                                                     nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
-                                                     nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS), m + 1, stream))
-               ? NLIST_CUDA_ERROR
-               : NLIST_OK;
+    const int64_t *lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS);
+    int64_t *offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
+    cudaError_t const error = nlist_i_exclusive_sum(gpu->scratch[NLIST_I_TEMP].memory, temp, lengths, offsets, m + 1, touches, stream);
+    return nlist_i_failed(gpu, error) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -713,20 +732,12 @@ struct nlist_i_writer {
     }
 };
 
-/* What a row takes of partner, and from bit 33 on whether it has entries at all (0 or 1): one scan sums up both. The lower sum must stay
-   below 2^33: rows that do not fit count, too. */
-constexpr int nlist_i_touched_bit = 33;
+/* What a row takes of partner, and whether it has entries at all: what nlist_i_add_lengths adds. COMPACT: the plain number. */
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
     int32_t const beyond = count > rows.width ? count - rows.width : 0;
     return rows.start ? count : beyond | (int64_t)((uint64_t)(count > 0) << nlist_i_touched_bit);
 }
-
-__device__ __forceinline__ int64_t nlist_i_low(int64_t sum)
-{
-    return (int64_t)((uint64_t)sum & (((uint64_t)1 << nlist_i_touched_bit) - 1));
-}
-__device__ __forceinline__ int64_t nlist_i_high(int64_t sum) { return (int64_t)((uint64_t)sum >> nlist_i_touched_bit); }
 
 /* First pass: what each row takes. */
 template <class Source>
@@ -1119,7 +1130,7 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
         offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
         result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_count_kernel<Source>, gpu->device, job, source,
                                 lengths);
-        if (result == NLIST_OK) result = nlist_i_scan(gpu, job.n, stream);
+        if (result == NLIST_OK) result = nlist_i_scan(gpu, job.n, gpu->device.list.desc.layout != NLIST_COMPACT, stream);
     }
     if (result != NLIST_OK) return result;
     if constexpr (Source::compacts)
@@ -1142,7 +1153,7 @@ nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const 
         int32_t const rows = ended ? most : job.n; /* rows that an older generation does not have are empty */
         result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_count_events_kernel<Carry>, gpu->device, job,
                                 carry, ended != 0, rows, lengths);
-        if (result == NLIST_OK) result = nlist_i_scan(gpu, rows, stream);
+        if (result == NLIST_OK) result = nlist_i_scan(gpu, rows, false, stream);
         if (result == NLIST_OK)
             result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_write_events_kernel<Carry>, gpu->device,
                                     job, carry, ended != 0, rows, offsets);

@@ -15,6 +15,9 @@
 #define LBVH_IMPLEMENTATION
 #define LBVH_CUDA
 #include "lbvh.h"
+#define NLIST_IMPLEMENTATION
+#define NLIST_CUDA
+#include "nlist.h"
 
 #ifdef CUDA_EMU
 static int32_t const n = 300;
@@ -44,6 +47,25 @@ template <class T> struct Device {
     }
 };
 
+/* More entries than a list can hold are refused, and nothing is written outside of it. Where a scan counts them it stops at 2^33 - 1. */
+static void lists(const ugrid_cuda *grid, const float *d_pos, int64_t entries)
+{
+    for (int k = 0; k < 4; k++) {
+        nlist_cuda list = {};
+        nlist_desc d = {};
+        d.layout = k / 2 ? NLIST_HYBRID : NLIST_DYNAMIC;
+        d.width = k / 2 ? 4 : 0;
+        d.deterministic = k % 2;
+        d.radius = 1;
+        d.capacity = 1000;
+        int64_t const needed = entries - (int64_t)n * d.width, most = ((int64_t)1 << 33) - 1;
+        CHECK(nlist_cuda_build_ugrid(&list, &d, grid, d_pos, 0, n, nullptr) == NLIST_OK);
+        CHECK(nlist_cuda_check(&list, nullptr) == (needed > INT32_MAX - 1024 ? NLIST_TOO_MANY : NLIST_LIST_FULL));
+        CHECK(list.device.list.needed_entries == (d.deterministic && needed > most ? most : needed));
+        nlist_cuda_free(&list);
+    }
+}
+
 int main()
 {
 #ifndef CUDA_EMU
@@ -64,11 +86,13 @@ int main()
     ugrid_desc g = {};
     for (int a = 0; a < 3; a++) g.max[a] = 3;
     g.cell = 1;
+    g.deterministic = 1; /* as lists ask of it that are */
     CHECK(ugrid_cuda_build(&grid, &g, pos.p, 0, n, nullptr) == UGRID_OK);
     CHECK(ugrid_cuda_count_pairs(&grid, 1, total.p, nullptr) == UGRID_OK);
     CHECK(total.at(0) == pairs);
     CHECK(ugrid_cuda_neighbors(&grid, 1, 0, offsets.p, nullptr, 0, nullptr) == UGRID_OK);
     CHECK(offsets.at((size_t)n) == 2 * pairs && offsets.at((size_t)n - 1) == 2 * pairs - (n - 1));
+    lists(&grid, pos.p, 2 * pairs);
     ugrid_cuda_free(&grid);
 
     lbvh_cuda tree = {};
