@@ -266,7 +266,7 @@ extern "C" {
     X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
     X(UGRID_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until ugrid_free") \
     X(UGRID_BAD_RADIUS,       "radius must be positive and finite, and its square a normal number") \
-    X(UGRID_NOT_FINITE,       "a position is NaN or infinite: grid.bad_id is the first such particle") \
+    X(UGRID_NOT_FINITE,       "a position is NaN or infinite: of a build, grid.bad_id is the first such particle") \
     X(UGRID_TOO_MANY_CELLS,   "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set desc.unbounded") \
     X(UGRID_TOO_MANY_ENTRIES, "more than 2^31 - 1024 entries: fewer particles, or a smaller desc.size against desc.cell") \
     X(UGRID_CELL_FULL,        "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to grid.needed_slots") \
@@ -466,7 +466,8 @@ UGRID_API void ugrid_free(ugrid *grid);
 UGRID_API int64_t ugrid_bytes(const ugrid *grid);
 
 /* UGRID_OK, or UGRID_INVALID when the structure is damaged: every particle in its cells, each once, nothing else.
-   For tests and students. Needs the positions of the build. Allocates n * spans bytes. O(n + cells). */
+   For tests and students. Needs the positions of the build: UGRID_NOT_BUILT after a download until grid->pos is set. Allocates n * spans
+   bytes. O(n + cells). */
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
 
 /* The structure as ugrid_validate does, and then the answers: whom the walks find within `radius` of `samples` particles, against a look at
@@ -578,7 +579,7 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 
 /* Copies a device grid into a host grid (its memory reused), to look at it or to search on the CPU. The borrowed
    positions are not copied: set grid->pos and grid->stride to a host copy before a search that borrows them, before
-   ugrid_validate and before ugrid_verify. Waits for the stream. */
+   ugrid_validate and before ugrid_verify. Waits for the stream. UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */
@@ -3053,6 +3054,7 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     ugrid_block seen;
     if (!grid) return UGRID_BAD_ARGUMENT;
     if (grid->n == 0) return UGRID_OK;
+    if (!grid->pos) return UGRID_NOT_BUILT;
     seen.bytes = (size_t)grid->n * (size_t)grid->spans;
     seen.memory = ugrid_i_alloc(&grid->desc.allocator, seen.bytes);
     if (!seen.memory) return UGRID_OUT_OF_MEMORY;

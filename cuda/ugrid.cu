@@ -1486,13 +1486,11 @@ ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius,
     return gpu ? ugrid_i_check_search(&gpu->device.grid, radius, flags) : UGRID_BAD_ARGUMENT;
 }
 
-/* One array from the device into a block of a host grid. */
-ugrid_result ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaStream_t stream)
+/* One array from the device into a block of a host grid, unless something failed before. */
+void ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaStream_t stream, cudaError_t *error)
 {
-    if (!from || bytes == 0) return UGRID_OK;
-    return cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream) == cudaSuccess
-               ? UGRID_OK
-               : UGRID_CUDA_ERROR;
+    if (!from || bytes == 0 || *error != cudaSuccess) return;
+    *error = cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
 /* Entries in a grid that came from the device. */
@@ -1605,15 +1603,20 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     if (result == UGRID_OK) result = ugrid_i_prepare(grid, device->n);
     if (result == UGRID_OK) result = ugrid_i_sizes(grid, device->n, bytes);
     if (result != UGRID_OK) return result;
-    size_t const cells = (size_t)grid->cell_count * sizeof(int32_t);
-    result =
-        ugrid_i_fetch(grid, UGRID_I_START, gpu->block[UGRID_I_START].memory, grid->start ? cells + sizeof(int32_t) : cells, stream);
-    if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_ORDER, device->order, bytes[UGRID_I_ORDER], stream);
-    if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_INVERSE, device->inverse, bytes[UGRID_I_INVERSE], stream);
-    if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_RECORD, device->record, bytes[UGRID_I_RECORD], stream);
-    if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_SLOT, device->slot, bytes[UGRID_I_SLOT], stream);
-    if (result == UGRID_OK) result = ugrid_i_fetch(grid, UGRID_I_NEXT, device->next, bytes[UGRID_I_NEXT], stream);
-    if (cudaStreamSynchronize(stream) != cudaSuccess || result != UGRID_OK) return UGRID_CUDA_ERROR;
+    size_t const cells = (size_t)grid->cell_count * sizeof(int32_t), starts = grid->start ? cells + sizeof(int32_t) : cells;
+    cudaError_t error = cudaSuccess;
+    ugrid_i_fetch(grid, UGRID_I_START, gpu->block[UGRID_I_START].memory, starts, stream, &error);
+    ugrid_i_fetch(grid, UGRID_I_ORDER, device->order, bytes[UGRID_I_ORDER], stream, &error);
+    ugrid_i_fetch(grid, UGRID_I_INVERSE, device->inverse, bytes[UGRID_I_INVERSE], stream, &error);
+    ugrid_i_fetch(grid, UGRID_I_RECORD, device->record, bytes[UGRID_I_RECORD], stream, &error);
+    ugrid_i_fetch(grid, UGRID_I_SLOT, device->slot, bytes[UGRID_I_SLOT], stream, &error);
+    ugrid_i_fetch(grid, UGRID_I_NEXT, device->next, bytes[UGRID_I_NEXT], stream, &error);
+    cudaError_t const waited = cudaStreamSynchronize(stream);
+    grid->cuda_error = error != cudaSuccess ? error : waited;
+    if (grid->cuda_error) {
+        (void)cudaGetLastError(); /* it has been told */
+        return UGRID_CUDA_ERROR;
+    }
     grid->n = device->n;
     grid->entries = ugrid_i_count_entries(grid);
     grid->pos = nullptr;
