@@ -41,7 +41,7 @@ help:
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
 	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
-	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures consumers'
+	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures test-packages consumers'
 	@echo '                  the parts of make test'
 	@echo 'make soak         a drum and a dam, 30 minutes each (MINUTES=1: quickly), while their lists change at random; memory must stay flat'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
@@ -171,6 +171,11 @@ mutation: deps-test
 # A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
 consumers: deps-test
 	@NVCC='$(NVCC)' tests/consumers/run.sh
+
+.PHONY: test-packages
+# Debian package, vcpkg port, Conan recipe, clib.json, one version everywhere. FULL=1: and can that check fail?
+test-packages: deps-test
+	@status=0; $(if $(FULL),tests/test_packages.sh --self-check || status=1;) tests/test_packages.sh || status=1; exit $$status
 
 # The kernels, run on the CPU. The file sets EMU_TESTS, the targets that build and run them.
 EMU_TESTS :=

@@ -36,6 +36,11 @@ optional() {
     have Xvfb || echo xvfb                      # a screen for their tests, and
     have xdotool || echo xdotool                # somebody at the keys
     have gnuplot || echo gnuplot-nox            # the benchmarks' figures
+    have dpkg-buildpackage || echo dpkg-dev     # the Debian package,
+    have dh || echo debhelper
+    have lintian || echo lintian
+    have fakeroot || echo fakeroot
+    python3 -c 'import ensurepip' 2>/dev/null || echo python3 python3-venv # and Conan's
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
     links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" # gcc-multilib itself would exclude the cross compilers
     foreign
@@ -72,6 +77,12 @@ clang_runtime() {
     have clang || return 0
     echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o build/hello 2>/dev/null ||
         echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+}
+
+# Conan is on PyPI: into build/, and nowhere else.
+conan() {
+    have conan || [ -x build/conan/bin/conan ] ||
+        { python3 -m venv build/conan && build/conan/bin/pip install -q conan; } >>$log 2>&1 || echo "left out: conan (pip install conan)"
 }
 
 as_root() {
@@ -111,6 +122,7 @@ install_optional() {
         runtime=$(clang_runtime)
         [ "$runtime" ] && can_install && { update_once; install "$runtime"; }
     }
+    conan
     still=$(optional; clang_runtime)
     [ -z "$still" ] || echo "left out, so their tests are skipped: $(echo "$still" | tr '\n' ' ')"
 }
