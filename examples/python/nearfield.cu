@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
        nvcc -std=c++17 -O3 -arch=native -cudart static -shared -Xcompiler -fPIC -I. examples/python/nearfield.cu \
-           examples/python/nearfield64.cu -o build/cuda/libnearfield_cuda.so
+           -o build/cuda/libnearfield_cuda.so
 
-   nearfield64.cu, for doubles, may be left out. Everything of the CPU is in this library, too. */
+   and for doubles nearfield64.cu, as libnearfield64_cuda.so. Everything of the CPU is in these libraries, too. */
 
 #define UGRID_CUDA
 #define LBVH_CUDA

@@ -34,7 +34,11 @@ import weakref
 
 import numpy as np
 
-__all__ = ["Grid", "Tree", "List", "NBody", "neighbor_list", "DeviceArray", "Error", "load"]
+__all__ = ["Grid", "Tree", "List", "NBody", "neighbor_list", "DeviceArray", "Error", "EVENT", "load"]
+
+
+# A contact that began, persists or ended: List.events.
+EVENT = np.dtype([("i", np.int32), ("j", np.int32), ("entry", np.int64)])
 
 
 class Error(RuntimeError):
@@ -53,7 +57,7 @@ class _Object:
         if "box" in fields:
             fields["min"], fields["max"] = fields.pop("box")
         self._fields, self._stream_object, self._stream = fields, stream, _stream_handle(stream)
-        self._lib, self._kept, self._guesses = None, {}, {}
+        self._lib, self._kept, self._guesses, self._others = None, {}, {}, set()
 
     @property
     def n(self):
@@ -84,21 +88,23 @@ class _Object:
     def to_host(self):
         """GPU: a copy of this object on the CPU."""
         host = type(self).__new__(type(self))
-        vars(host).update(vars(self), _stream=0, _stream_object=None, _kept={}, _guesses={}, _grid=None)
-        host._settle(self._lib.dtype, False)
+        vars(host).update(vars(self), _stream=0, _stream_object=None, _kept={}, _guesses={}, _others=set(), _grid=None)
+        host._settle(self._lib.dtype, False, self._host_memory)
+        host.desc.allocator.alloc, host.desc.allocator.free = self._host_memory.hooks()
         _raise(self._lib, self._header, getattr(self._lib, self._header + "_cuda_download")(
             ctypes.byref(host._struct), ctypes.byref(self._struct), self._stream), self._state)
         return host
 
     # -- below: for the classes of this file
 
-    def _settle(self, dtype, device):
+    def _settle(self, dtype, device, host_memory=None):
         """The first array decides on precision and place."""
         lib = self._lib = _library(dtype, device)
         self._device = device
         self._struct = getattr(lib, self._header + "_cuda" * device)()
         self._state = self._struct.device if device else self._struct
-        self._memory = _DeviceMemory(lib, self._stream_object) if device else _HostMemory()
+        self._host_memory = host_memory or _HostMemory()    # GPU: for copies on the host
+        self._memory = _DeviceMemory(lib, self._stream_object) if device else self._host_memory
         free = getattr(lib, self._header + "_cuda" * device + "_free")
         weakref.finalize(self, _release, free, self._struct, self._memory)
 
@@ -141,8 +147,9 @@ class _Object:
                 raise TypeError("%s has no field %r: see the desc in %s.h" % (type(self).__name__, name, self._header))
             if value is not None and name not in _ARRAYS:
                 _set_field(desc, self._header, name, value)
-        hooks = desc.cuda_allocator if self._device else desc.allocator
-        hooks.alloc, hooks.free = self._memory.hooks()
+        desc.allocator.alloc, desc.allocator.free = self._host_memory.hooks()
+        if self._device:
+            desc.cuda_allocator.alloc, desc.cuda_allocator.free = self._memory.hooks()
         return desc
 
     def _set_array(self, desc, name, count):
@@ -156,7 +163,10 @@ class _Object:
         return getattr(self._lib, self._header + ("_cuda_" if self._device else "_") + name)
 
     def _try(self, name, *arguments):
-        return self._function(name)(ctypes.byref(self._struct), *(arguments + ((self._stream,) if self._device else ())))
+        result = self._function(name)(ctypes.byref(self._struct), *(arguments + ((self._stream,) if self._device else ())))
+        while self._others:     # arrays of other streams may be given back there when this call is done, and not before
+            _order(self._lib, self._stream, self._others.pop())
+        return result
 
     def _call(self, name, *arguments):
         """ugrid_NAME(this object, ...), ugrid_cuda_NAME with the stream behind; a refusal becomes an Error."""
@@ -224,6 +234,16 @@ class Grid(_Object):
         self._kept["pos"] = pos         # some methods read it again
         self._call("build", ctypes.byref(desc), _address(pos), stride, n)
         return self
+
+    def to_host(self):
+        """GPU: a copy of this grid on the CPU, with the positions as they are now."""
+        host = super().to_host()
+        n, stride = self.n, self._state.stride or self.desc.dim * self._lib.dtype.itemsize
+        pos = host._kept["pos"] = np.zeros((n, stride // self._lib.dtype.itemsize), self._lib.dtype)
+        size = max(n - 1, 0) * stride + (n > 0) * self.desc.dim * self._lib.dtype.itemsize
+        _fetch(self._lib, pos.ctypes.data_as(ctypes.c_void_p), self._state.pos, size, self._stream)
+        host._state.pos, host._state.stride = _address(pos), stride
+        return host
 
     def neighbors(self, radius, half=False):
         """(offsets, ids): particle i has the neighbours ids[offsets[i]:offsets[i + 1]]. half: each pair in one of its two rows."""
@@ -483,8 +503,7 @@ class List(_Object):
         that of the list before."""
         which = ("begun", "persisted", "ended").index(kind)
         self.check()
-        return self._look(self._state.event[which], self._state.event_count[which],
-                          [("i", np.int32), ("j", np.int32), ("entry", np.int64)])
+        return self._look(self._state.event[which], self._state.event_count[which], EVENT)
 
     def moved(self, points):
         """Has anyone moved by more than half the skin since the build? Then it is time to build again."""
@@ -593,11 +612,13 @@ class NBody(_Object):
         """Moves pos and vel by `steps` time steps, in place: arrays (n, 2), tightly packed, of the precision of this object."""
         place, n, stride, mass = self._bodies(pos, mass)
         speed, m, vel_stride = self._rows(vel, 2)
-        packed = (0, 2 * self._lib.dtype.itemsize)
-        if _address(place) != _address(pos) or _address(speed) != _address(vel) or stride not in packed or vel_stride not in packed or n != m:
-            raise ValueError("step works in place: pos and vel must be tightly packed arrays (n, 2) of %s" % self._lib.dtype)
-        if not self._device and not (pos.flags.writeable and vel.flags.writeable):
-            raise ValueError("step works in place: pos and vel must be writeable")
+        for given, used, apart in ((pos, place, stride), (vel, speed, vel_stride)):
+            if isinstance(given, (list, tuple)) or _address(given) != _address(used) or apart not in (0, 2 * self._lib.dtype.itemsize):
+                raise ValueError("step works in place: pos and vel must be tightly packed arrays (n, 2) of %s" % self._lib.dtype)
+            if not self._device and not given.flags.writeable:
+                raise ValueError("step works in place: pos and vel must be writeable")
+        if n != m:
+            raise ValueError("%d positions, but %d velocities" % (n, m))
         acc = self._kept["acc"] = self._empty((n, 2), self._lib.dtype)
         bodies = self._lib.nbody_bodies(_address(place), _address(speed), _address(acc), _address(mass), n, 0)
         which = _OPTIONS["nbody.integrator"].split().index(integrator)
@@ -780,10 +801,10 @@ def _device_rows(user, values, width, dtype=None):
         raise ValueError("expected an array of shape %s, not %s" % ("(n,)" if width is None else "(n, %d)" % width, shape))
     if shape[0] > 1 and (strides[-1] != size or strides[0] < size * (width or 1) or strides[0] % size or (width is None and strides[0] != size)):
         raise ValueError("rows must ascend in memory, and their numbers be tightly packed")
-    if about.get("stream") is not None and _stream_handle(about["stream"]) != user._stream:
-        error = user._lib.nearfield_cuda_order(_stream_handle(about["stream"]), user._stream)
-        if error:
-            raise Error("CUDA error %d while waiting for the stream of an array" % error)
+    stream = _stream_handle(about.get("stream") or user._stream)
+    if stream != user._stream:
+        _order(user._lib, stream, user._stream)
+        user._others.add(stream)
     return _Borrowed(values, about["data"][0] or 0, shape), _count(shape[0]), strides[0] if shape[0] > 1 else 0
 
 
@@ -795,6 +816,13 @@ class _Borrowed:
 
     def __len__(self):
         return self.shape[0]
+
+
+def _order(lib, first, then):
+    """What is called on one stream from now on comes after what was called on another."""
+    error = lib.nearfield_cuda_order(first, then)
+    if error:
+        raise Error("CUDA error %d while one stream waits for another" % error)
 
 
 def _fetch(lib, to, address, size, stream):
@@ -979,14 +1007,17 @@ def load(path):
     _library.cache_clear()
 
 
-def _find(device):
+def _find(dtype, device):
+    """For doubles CUDA has a library of its own, libnearfield64_cuda.so."""
     here = os.path.dirname(os.path.abspath(__file__))
     build = os.path.join(here, "..", "..", "build")
     names = ["libnearfield_cuda.so"] if device else ["libnearfield.so", "libnearfield_cuda.so"]
-    places = [_path, os.environ.get("NEARFIELD_LIBRARY")] if _path or os.environ.get("NEARFIELD_LIBRARY") else [
-        os.path.join(folder, name) for name in names for folder in (here, build, os.path.join(build, "cuda"))]
-    for place in places:
-        if place and os.path.exists(place):
+    given = _path or os.environ.get("NEARFIELD_LIBRARY")
+    for place in [given] if given else [os.path.join(folder, name) for name in names for folder in (here, build, os.path.join(build, "cuda"))]:
+        if dtype == np.float64:
+            folder, name = os.path.split(place)
+            place = os.path.join(folder, name.replace("nearfield_", "nearfield64_"))
+        if os.path.exists(place):
             return place
     raise Error("no %s: make %s, or nearfield.load(path)" % (names[0], "shared-cuda" if device else "shared"))
 
@@ -994,7 +1025,7 @@ def _find(device):
 @functools.lru_cache(maxsize=None)
 def _library(dtype, device):
     """One precision's half of the library, with its structs and functions by the names that they have in the headers."""
-    dll = ctypes.CDLL(_find(device))
+    dll = ctypes.CDLL(_find(dtype, device))
     double = dtype == np.float64
     lib = type("Library", (), {"dtype": dtype})()
     types = dict(_TYPES, real=ctypes.c_double if double else ctypes.c_float)
@@ -1006,8 +1037,8 @@ def _library(dtype, device):
         try:
             function = dll[real(name)]
         except AttributeError:
-            raise Error("%s has no %s: it was built without %s" % (_find(device), real(name), "doubles" if double else "floats")) from None
-        function.restype = None if result.strip() == "void" else _parameter(result, types, ctypes.c_char_p)
+            raise Error("%s has no %s: it was built without %s" % (dll._name, real(name), "doubles" if double else "floats")) from None
+        function.restype = None if result.strip() == "void" else _parameter(result, types, ctypes.c_char_p if "char" in result else ctypes.c_void_p)
         function.argtypes = [_parameter(a, types, ctypes.c_void_p) for a in arguments.split(",") if a.strip() != "void"]
         setattr(lib, name, function)
     _check_layout(dll, real("nearfield_sizes"), lib, types)
