@@ -206,18 +206,19 @@ template <class Keep> int64_t slabs_select(slabs_work *work, const slabs_particl
     return static_cast<int64_t>(kept);
 }
 
-/* Room for so many, and more; own particles stay. */
+/* Room for so many in each array; own particles stay. */
 void slabs_room(slabs_run *run, int64_t count)
 {
     slabs_work *work = run->work;
-    if (count <= work->all.room) return;
     work->sorted.grow(count);
-    slabs_copy(work, work->sorted.data, work->all.data, run->own, cudaMemcpyDeviceToDevice);
-    slabs_wait(work);
-    std::swap(work->all, work->sorted);
-    work->sorted.grow(work->all.room);
-    work->next.grow(work->all.room);
-    work->place.grow(3 * work->all.room);
+    if (count > work->all.room) {
+        slabs_copy(work, work->sorted.data, work->all.data, run->own, cudaMemcpyDeviceToDevice);
+        slabs_wait(work);
+        std::swap(work->all, work->sorted);
+        work->sorted.grow(count);
+    }
+    work->next.grow(count);
+    work->place.grow(3 * count);
 }
 
 /* The map for kernels. */

@@ -678,7 +678,7 @@ static void slabs_leave(int status, const char *format, ...)
         va_start(arguments, format);
         vfprintf(to, format, arguments);
         va_end(arguments);
-        if (status) fputs(" (--help tells)\n", to);
+        if (status) fputs(status == 2 ? " (--help tells)\n" : "\n", to);
         fflush(to);
     }
     MPI_Barrier(MPI_COMM_WORLD); /* mpirun ends all as soon as one has ended badly: let it be said first */
