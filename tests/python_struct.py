@@ -2,6 +2,7 @@
 
     python_struct.py DOUBLE CUDA     (0 or 1 each) prints the program; it redeclares each function, so that a wrong one does not compile, and
                                      prints each difference of sizes, offsets and enums. The last line it prints is how many it compared.
+    python_struct.py                 compares the text of the structs: a field that a header has besides may hide in padding
 """
 import ctypes
 import os
@@ -10,7 +11,7 @@ import sys
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "python"))
+sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "python")))
 import nearfield  # noqa: E402
 
 
@@ -52,5 +53,21 @@ def program(double, cuda):
     return "\n".join(lines)
 
 
+def compare_texts():
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    headers = "".join(open(os.path.join(root, name + ".h"), encoding="utf-8").read() for name in ("ugrid", "lbvh", "nlist", "nbody"))
+    headers = re.sub(r"/\*.*?\*/", "", headers, flags=re.S)
+    plain = lambda text: re.sub(r"_device device\b", " device", " ".join(re.sub(r"\b(ugrid|lbvh|nlist|nbody)_real\b", "real", text).split()))
+    bad = 0
+    for name, body in re.findall(r"struct (\w+) \{(.*?)\};", nearfield._STRUCTS + nearfield._CUDA_STRUCTS, re.S):
+        found = re.search(r"typedef struct (?:\w+ )?%s \{(.*?)\} %s;" % (name, name), headers, re.S)
+        if not found or plain(found.group(1)) != plain(body):
+            bad = 1
+            print("%s: the header has\n  %s\nnot\n  %s" % (name, plain(found.group(1)) if found else "nothing", plain(body)))
+    return bad
+
+
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(compare_texts())
     print(program(int(sys.argv[1]), int(sys.argv[2])))

@@ -622,7 +622,9 @@ class NBody(_Object):
         acc = self._kept["acc"] = self._empty((n, 2), self._lib.dtype)
         bodies = self._lib.nbody_bodies(_address(place), _address(speed), _address(acc), _address(mass), n, 0)
         which = _OPTIONS["nbody.integrator"].split().index(integrator)
+        others = set(self._others)
         for _ in range(steps):
+            self._others |= others
             self._call("step", ctypes.byref(self._new_desc(0)), ctypes.byref(bodies), dt, which)
 
     _check_arguments = (None,)
@@ -960,11 +962,8 @@ def _width(values, allowed):
 
 
 def _pairs(offsets, ids):
-    pairs = np.empty((len(ids), 2), np.int32)
-    pairs[:, 0] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    pairs[:, 1] = ids
-    pairs.sort(axis=1)
-    return pairs
+    first = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+    return np.stack([np.minimum(first, ids), np.maximum(first, ids)], axis=1)
 
 
 def _set_field(struct, header, name, value):
