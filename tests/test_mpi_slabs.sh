@@ -8,7 +8,7 @@
 #
 # Says "FAILED" for each check that fails and "N passed, M failed[, K skipped]" at the end. What must hold: any number of ranks gives the
 # same contacts and the same particles, bit for bit (the files that they write are compared), as one rank does that looks at all pairs;
-# contacts are counted, and the sum of all velocities is taken, a second time in awk; the digest of one run is written down here.
+# contacts are counted, and steps are made, a second time in awk; the sum of all velocities stays; the digest of one run is written down here.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -67,7 +67,7 @@ again() {
                 dx = x[i] - x[j]; dx = dx < 0 ? -dx : dx; if (periodic && dx > L / 2) dx = L - dx
                 if (dx <= D && dx * dx + (y[i] - y[j]) ^ 2 + (z[i] - z[j]) ^ 2 <= D * D) contacts++
             }
-            printf "again %d %d %d %d\n", n, contacts, wrong, sum
+            printf "again %d %d %d %.0f\n", n, contacts, wrong, sum
         }' "$2"
 }
 
@@ -134,6 +134,48 @@ momentum() {
     is "momentum" "$after" "$before"
     [ "$before" -ne 0 ] && ! cmp -s "$work/before" "$work/after"; report $? "momentum: they move" "$before"
     cut -d ' ' -f 5 "$work/before" | cmp -s - <(cut -d ' ' -f 5 "$work/after"); [ $? -ne 0 ]; report $? "momentum: they push"
+}
+
+# step_again PERIODIC BEFORE AFTER: makes the step between two files in awk. How many particles are not where and how they should be.
+# (Doubles hold whole numbers up to 2^53; int divides towards zero.)
+step_again() {
+    awk -v periodic="$1" '
+        FNR == 1 { for (a = 0; a < 3; a++) box[a] = $(a + 3) + 0; D = $9 + 0; next }
+        FNR == NR { for (a = 0; a < 3; a++) { x[FNR, a] = $(a + 2); v[FNR, a] = $(a + 5) } n = FNR; next }
+        { for (a = 0; a < 3; a++) { there[FNR, a] = $(a + 2); then[FNR, a] = $(a + 5) } }
+        END {
+            for (i = 2; i <= n; i++) for (a = 0; a < 3; a++) {
+                x[i, a] += int(v[i, a] / 256)
+                period = a == 0 && periodic ? box[a] : 2 * box[a]
+                while (x[i, a] < 0) x[i, a] += period
+                while (x[i, a] >= period) x[i, a] -= period
+                if (x[i, a] >= box[a]) { x[i, a] = period - 1 - x[i, a]; v[i, a] = -v[i, a] }
+            }
+            for (i = 2; i <= n; i++) for (j = 2; j <= n; j++) {
+                for (a = 0; a < 3; a++) d[a] = x[j, a] - x[i, a]
+                if (periodic && d[0] > box[0] / 2) d[0] -= box[0]
+                if (periodic && d[0] < -box[0] / 2) d[0] += box[0]
+                square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+                if (i == j || square > D * D) continue
+                rate = 0
+                for (a = 0; a < 3; a++) rate += d[a] * (v[j, a] - v[i, a])
+                for (a = 0; a < 3; a++) push[i, a] += int(int(rate / D) * d[a] / (32 * D)) - int((D * D - square) * d[a] / (D * D / 2))
+            }
+            for (i = 2; i <= n; i++) for (a = 0; a < 3; a++) if (there[i, a] != x[i, a] || then[i, a] != v[i, a] + push[i, a]) { wrong++; break }
+            print n - 1, wrong + 0
+        }' "$2" "$3"
+}
+
+steps_in_awk() {
+    local speed periodic way n=300
+    [ "$small" ] && n=150
+    for speed in 0.3 30; do for periodic in 0 1; do
+        way=; [ $periodic = 1 ] && way=--periodic
+        # shellcheck disable=SC2086
+        { run 3 --particles $n --steps 5 --speed $speed $way --write before
+          run 2 --particles $n --steps 6 --speed $speed $way --write after; }
+        is "a step in awk: --speed $speed $way" "$(step_again $periodic "$work/before" "$work/after")" "$n 0"
+    done; done
 }
 
 # The same on all machines, on CPUs and GPUs.
@@ -220,7 +262,7 @@ planted() {
     build "$to/program" "$to/examples/mpi/mpi_slabs.c" -O1 -Wno-error || { report 1 "$name" "does not compile"; return; }
     # shellcheck disable=SC2030
     ( program=$to/program passed=0 failed=0
-      case $name in *momentum*) momentum ;; *) same_on_all "$name" --particles 300 --box 6 6 6 --steps 8 --periodic --speed 0.3 ;; esac
+      case $name in momentum*) momentum ;; law*) steps_in_awk ;; *) same_on_all "$name" --particles 300 --box 6 6 6 --steps 8 --periodic --speed 0.3 ;; esac
       [ $failed -gt 0 ] ) >"$work/log" 2>&1
     report $? "planted: $name" "no check failed"
 }
@@ -232,7 +274,9 @@ self_check() {
     planted "nobody migrates" mpi_slabs.c 's/if (owner != run->map.self) run->mail/if (0) run->mail/; s/if (owner != run->map.self) work->out/if (0) work->out/'
     planted "a contact counts where it is seen" mpi_slabs.h 's/me->id < other->id;/1;/'
     planted "ghosts are pushed, too, and stay" mpi_slabs.c 's/ugrid_id(&work->grid, place) < run->own/ugrid_id(\&work->grid, place) <= run->own/'
-    planted "a wall in a periodic box" mpi_slabs.h 's/a == 0 && model->periodic/0/; s/dx > L/0/'
+    planted "momentum: a wall in a periodic box" mpi_slabs.h 's/a == 0 \&\& model->periodic/0/'
+    planted "law: a mirror that is one off" mpi_slabs.h 's/at = period - 1 - at;/at = period - at;/'
+    planted "law: a weaker spring" mpi_slabs.h 's/stiff = 128/stiff = 129/'
     planted "a search as wide as half a diameter" mpi_slabs.c 's/near_place(&work->grid, place, SLABS_REACH)/near_place(\&work->grid, place, 0.5f)/'
     planted "momentum: the dashpot pulls only one" mpi_slabs.h 's|rate / D \* d\[a\] / (32 \* D)|(rate / D * d[a] / (32 * D) > 0)|'
 }
@@ -244,6 +288,6 @@ if [ ! "$program" ]; then
 fi
 program=$(realpath "$program")
 [ -x "$program" ] || { echo "no program $program"; report 1 "the program"; finish; }
-all_ranks; thinner; nobody; momentum; written_down; balance
+all_ranks; thinner; nobody; momentum; steps_in_awk; written_down; balance
 if [ ! "$small" ]; then weak; command_line; sanitized; fi
 finish
