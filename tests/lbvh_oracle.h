@@ -21,157 +21,14 @@
 #ifndef LBVH_ORACLE_H
 #define LBVH_ORACLE_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define STB_DS_IMPLEMENTATION
 #include <stb/stb_ds.h>
 
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
-#include "workloads.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-typedef lbvh_real real;
-
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define IS_FLOAT (sizeof(real) == sizeof(float))
-#define REAL_EPSILON (IS_FLOAT ? 1.1920929e-7 : 2.220446049250313e-16)
-#define REAL_LARGEST (IS_FLOAT ? (real)3.402823466e38 : (real)1.7976931348623157e308)
-#define REAL_NAN ((real)NAN)
-#define REAL_INFINITY ((real)INFINITY)
-
-/* ------------------------------------------------------------------------------------------------
-   Helpers
-   ------------------------------------------------------------------------------------------------ */
-
-/* What is being tested, for the message of a failing check. */
-static void (*describe)(void);
-
-WL_FN void fail_at(const char *file, int line, const char *what)
-{
-    print_error("%s:%d: check failed: %s\n", file, line, what);
-    if (describe) describe();
-    _fail(file, line);
-}
-
-#define CHECK(condition) do { if (!(condition)) fail_at(__FILE__, __LINE__, #condition); } while (0)
-
-/* A result code, and on failure its text. */
-#define CHECK_RESULT(call, expected) do { \
-        lbvh_result const got_ = (call), want_ = (expected); \
-        if (got_ != want_) { \
-            print_error("got  %s\nwant %s\n", lbvh_result_text(got_), lbvh_result_text(want_)); \
-            fail_at(__FILE__, __LINE__, #call); \
-        } \
-    } while (0)
-
-WL_FN int environment(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? atoi(text) : otherwise;
-}
-
-WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
-
-/* Every how manyth case of a big product is run. */
-WL_FN int share(void)
-{
-    int const k = environment("LBVH_TEST_SHARE", small_run() ? 60 : SANITIZED ? 3 : 1);
-    return k < 1 ? 1 : k;
-}
-
-/* Is this one of them? Scattered, so that no period of the product falls together with k. */
-WL_FN int chosen(int counter) { return ((uint32_t)counter * 2654435761u >> 8) % (uint32_t)share() == 0; }
-
-static wl_random dice;
-
-WL_FN int roll(int sides) { return (int)wl_below(&dice, (uint32_t)sides); }
-
-/* A number in [from, to). */
-WL_FN real between(real from, real to) { return from + (to - from) * (real)wl_u(&dice); }
-
-/* The number next to x, `steps` (-1, 0, 1) further. */
-WL_FN real beside(real x, int steps)
-{
-    double const toward = steps < 0 ? -(double)INFINITY : (double)INFINITY;
-    if (steps == 0) return x;
-    return IS_FLOAT ? (real)nextafterf((float)x, (float)toward) : (real)nextafter((double)x, toward);
-}
-
-/* Memory of exactly the size asked for, so that AddressSanitizer and valgrind see one number too many. */
-WL_FN void *exactly(size_t bytes)
-{
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) abort();
-    memset(memory, 0xA5, bytes ? bytes : 1);
-    return memory;
-}
-
-#define NEW(type, count) ((type *)exactly((size_t)(count) * sizeof(type)))
-
-WL_FN int same(const void *a, const void *b, size_t bytes) { return bytes == 0 || memcmp(a, b, bytes) == 0; }
-
-/* An allocator that counts, checks the sizes given back, and fails on demand. Every block carries its size in front, and behind
-   it bytes that nobody may touch. */
-typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
-
-enum { HEAP_FRONT = 64, HEAP_GUARD = 256 };
-
-WL_FN void *heap_alloc(size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    char *memory;
-    if (++h->calls == h->fail_at) return NULL;
-    if (bytes == 0) h->wrong = 1;
-    memory = (char *)malloc(bytes + HEAP_FRONT + HEAP_GUARD);
-    if (!memory) abort();
-    memcpy(memory, &bytes, sizeof bytes);
-    memset(memory + HEAP_FRONT, 0xA5, bytes + HEAP_GUARD);
-    h->live_bytes += (int64_t)bytes;
-    h->live_blocks++;
-    return memory + HEAP_FRONT;
-}
-
-WL_FN void heap_free(void *memory, size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    size_t had, k;
-    if (!memory) { h->wrong = 1; return; }
-    memcpy(&had, (char *)memory - HEAP_FRONT, sizeof had);
-    if (had != bytes) h->wrong = 1;
-    for (k = 0; k < HEAP_GUARD; k++) h->wrong |= ((unsigned char *)memory)[had + k] != 0xA5;
-    h->frees++;
-    h->live_bytes -= (int64_t)bytes;
-    h->live_blocks--;
-    free((char *)memory - HEAP_FRONT);
-}
-
-WL_FN lbvh_allocator allocator_of(heap *h)
-{
-    lbvh_allocator a;
-    a.alloc = heap_alloc;
-    a.free = heap_free;
-    a.user = h;
-    return a;
-}
+#define TESTED lbvh
+#define SHARE environment("LBVH_TEST_SHARE", small_run() ? 60 : SANITIZED ? 3 : 1)
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Scenes: elements as the caller has them, and the boxes that they ought to have
@@ -1250,15 +1107,14 @@ WL_FN void check_everything(const lbvh *t, const scene *s, int count)
     check_stb(t, s);
 }
 
-WL_FN int set_up(void **state)
+WL_FN int set_up_scene(void **state)
 {
-    (void)state;
-    describe = NULL;
     current_scene = NULL;
-    return 0;
+    return set_up(state);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#undef TEST
+#define TEST(name) cmocka_unit_test_setup(name, set_up_scene)
 
 WL_FN int tear_down(void **state)
 {

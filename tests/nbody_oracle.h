@@ -26,11 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
 #include "workloads.h"
 #include "data/nbody_cases.h"
 
-#define ORACLE_IS_FLOAT (sizeof(nbody_real) == sizeof(float))
-#define ORACLE_EPSILON (ORACLE_IS_FLOAT ? 1.1920929e-7 : 2.220446049250313e-16)
+/* The tests include testing.h after this. */
+#define TESTED nbody
+
+#define ORACLE_EPSILON (sizeof(nbody_real) == sizeof(float) ? 1.1920929e-7 : 2.220446049250313e-16)
 #define ORACLE_PI 3.14159265358979323846
 
 /* ------------------------------------------------------------------------------------------------
@@ -44,32 +47,7 @@ WL_FN nbody_real oracle_between(wl_random *dice, double from, double to)
     return (nbody_real)(from + (to - from) * (double)wl_u(dice));
 }
 
-/* The number next to x, `steps` (-1, 0, 1) further. */
-WL_FN nbody_real oracle_beside(nbody_real x, int steps)
-{
-    double const toward = steps < 0 ? -1e30 : 1e30;
-    if (steps == 0) return x;
-    return ORACLE_IS_FLOAT ? (nbody_real)nextafterf((float)x, (float)toward) : (nbody_real)nextafter((double)x, toward);
-}
-
-/* Memory of exactly the size asked for, so that AddressSanitizer and valgrind see one number too many. */
-WL_FN void *oracle_exactly(size_t bytes)
-{
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) abort();
-    memset(memory, 0xA5, bytes ? bytes : 1);
-    return memory;
-}
-
-WL_FN void *oracle_zeros(size_t bytes)
-{
-    void *memory = oracle_exactly(bytes);
-    memset(memory, 0, bytes ? bytes : 1);
-    return memory;
-}
-
-#define ORACLE_NEW(type, count) ((type *)oracle_exactly((size_t)(count) * sizeof(type)))
-#define ORACLE_ZEROS(type, count) ((type *)oracle_zeros((size_t)(count) * sizeof(type)))
+WL_FN nbody_real oracle_beside(nbody_real x, int steps) { return (nbody_real)wl_beside((double)x, steps, sizeof x); }
 
 /* ------------------------------------------------------------------------------------------------
    Laws and the direct sum
@@ -95,7 +73,7 @@ WL_FN oracle_law oracle_law_of(int inverse, double gravity, double softening)
 /* mass NULL: all 1. */
 WL_FN oracle_body *oracle_bodies(const nbody_real *pos, const nbody_real *mass, int32_t n)
 {
-    oracle_body *b = ORACLE_NEW(oracle_body, n);
+    oracle_body *b = NEW(oracle_body, n);
     int32_t i;
     for (i = 0; i < n; i++) {
         b[i].x = (double)pos[2 * (size_t)i];
@@ -215,11 +193,11 @@ WL_FN int oracle_place(double x, double from, double size, int count)
 WL_FN void oracle_sort_bodies(oracle_pyramid *p)
 {
     int const finest = p->how.levels - 1, side = 1 << finest;
-    int32_t *fill = ORACLE_ZEROS(int32_t, side * side), i;
+    int32_t *fill = ZEROS(int32_t, side * side), i;
     int level, k;
-    p->column = ORACLE_NEW(int32_t, p->n);
-    p->row = ORACLE_NEW(int32_t, p->n);
-    for (level = 0; level <= finest; level++) p->inside[level] = ORACLE_ZEROS(int32_t, (size_t)1 << 2 * level);
+    p->column = NEW(int32_t, p->n);
+    p->row = NEW(int32_t, p->n);
+    for (level = 0; level <= finest; level++) p->inside[level] = ZEROS(int32_t, (size_t)1 << 2 * level);
     for (i = 0; i < p->n; i++) {
         p->column[i] = oracle_place(p->body[i].x, p->how.x0, p->how.size, side);
         p->row[i] = oracle_place(p->body[i].y, p->how.y0, p->how.size, side);
@@ -228,8 +206,8 @@ WL_FN void oracle_sort_bodies(oracle_pyramid *p)
             p->inside[level][(y << level) + x]++;
         }
     }
-    p->start = ORACLE_ZEROS(int32_t, side * side + 1);
-    p->member = ORACLE_NEW(int32_t, p->n);
+    p->start = ZEROS(int32_t, side * side + 1);
+    p->member = NEW(int32_t, p->n);
     for (k = 0; k < side * side; k++) p->start[k + 1] = p->start[k] + p->inside[finest][k];
     for (i = 0; i < p->n; i++) {
         k = p->row[i] * side + p->column[i];
@@ -274,8 +252,8 @@ WL_FN oracle_source oracle_merged(const oracle_source *s, int count, int moments
 WL_FN void oracle_masses_of_bodies(oracle_pyramid *p, int level)
 {
     int const side = p->per << level;
-    oracle_source **list = ORACLE_ZEROS(oracle_source *, (size_t)side * (size_t)side);
-    int32_t *count = ORACLE_ZEROS(int32_t, (size_t)side * (size_t)side), *at = ORACLE_NEW(int32_t, p->n), i;
+    oracle_source **list = ZEROS(oracle_source *, (size_t)side * (size_t)side);
+    int32_t *count = ZEROS(int32_t, (size_t)side * (size_t)side), *at = NEW(int32_t, p->n), i;
     int k;
     for (i = 0; i < p->n; i++) {
         at[i] = oracle_place(p->body[i].y, p->how.y0, p->how.size, side) * side
@@ -283,7 +261,7 @@ WL_FN void oracle_masses_of_bodies(oracle_pyramid *p, int level)
         count[at[i]]++;
     }
     for (k = 0; k < side * side; k++) {
-        if (count[k]) list[k] = ORACLE_ZEROS(oracle_source, count[k]);
+        if (count[k]) list[k] = ZEROS(oracle_source, count[k]);
         count[k] = 0;
     }
     for (i = 0; i < p->n; i++) {
@@ -353,7 +331,7 @@ WL_FN void oracle_make_sources(oracle_pyramid *p)
     int level;
     p->per = p->how.subcells ? p->how.subcells : p->how.side;
     for (level = p->how.subcells ? finest - 1 : finest; level >= 2; level--) {
-        p->source[level] = ORACLE_ZEROS(oracle_source, (size_t)(p->per << level) * (size_t)(p->per << level));
+        p->source[level] = ZEROS(oracle_source, (size_t)(p->per << level) * (size_t)(p->per << level));
         if (!p->how.subcells) oracle_chebyshev_masses(p, level);
         else if (level == finest - 1) oracle_masses_of_bodies(p, level);
         else oracle_masses_of_children(p, level);
@@ -362,7 +340,7 @@ WL_FN void oracle_make_sources(oracle_pyramid *p)
 
 WL_FN oracle_pyramid *oracle_pyramid_of(const oracle_how *how, const oracle_body *body, int32_t n)
 {
-    oracle_pyramid *p = ORACLE_ZEROS(oracle_pyramid, 1);
+    oracle_pyramid *p = ZEROS(oracle_pyramid, 1);
     int level;
     p->how = *how;
     p->body = body;
@@ -371,8 +349,8 @@ WL_FN oracle_pyramid *oracle_pyramid_of(const oracle_how *how, const oracle_body
     oracle_sort_bodies(p);
     oracle_make_sources(p);
     for (level = 2; level < how->levels && how->side; level++) {
-        p->node[level] = ORACLE_ZEROS(double, ((size_t)3 << 2 * level) * (size_t)(how->side * how->side));
-        p->known[level] = ORACLE_ZEROS(uint8_t, (size_t)1 << 2 * level);
+        p->node[level] = ZEROS(double, ((size_t)3 << 2 * level) * (size_t)(how->side * how->side));
+        p->known[level] = ZEROS(uint8_t, (size_t)1 << 2 * level);
     }
     return p;
 }
@@ -652,9 +630,9 @@ WL_FN void oracle_make(oracle_scene *s, int input, int32_t n, int masses, wl_ran
     int32_t i;
     s->input = input;
     s->n = n;
-    s->pos = ORACLE_NEW(nbody_real, 2 * (size_t)n);
+    s->pos = NEW(nbody_real, 2 * (size_t)n);
     s->mass = masses || row || input == ORACLE_MASSES || input == ORACLE_WILD || input == ORACLE_SIGNS || input == ORACLE_RING
-              ? ORACLE_NEW(nbody_real, n) : NULL;
+              ? NEW(nbody_real, n) : NULL;
     for (i = 0; i < n; i++) {
         if (row) {
             s->pos[2 * i] = (nbody_real)row[i][0];
@@ -703,7 +681,7 @@ WL_FN double oracle_share(double wrong, double of)
    relative to it. */
 WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *truth, const int32_t *chosen, int32_t samples)
 {
-    double *relative = ORACLE_NEW(double, samples);
+    double *relative = NEW(double, samples);
     oracle_errors e;
     int32_t k, used = 0;
     memset(&e, 0, sizeof e);
@@ -752,9 +730,9 @@ WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_
 WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, int32_t samples, int32_t **chosen)
 {
     int32_t const count = samples < s->n ? samples : s->n;
-    oracle_field *truth = ORACLE_NEW(oracle_field, count);
+    oracle_field *truth = NEW(oracle_field, count);
     int32_t k;
-    *chosen = ORACLE_NEW(int32_t, count);
+    *chosen = NEW(int32_t, count);
     for (k = 0; k < count; k++) {
         int32_t const i = (int32_t)((int64_t)k * s->n / count);
         (*chosen)[k] = i;
@@ -813,7 +791,7 @@ WL_FN oracle_how oracle_how_of(const nbody *sim)
 WL_FN const char *oracle_check_walks(const nbody *sim)
 {
     static char says[160];
-    uint8_t *met = ORACLE_NEW(uint8_t, sim->n);
+    uint8_t *met = NEW(uint8_t, sim->n);
     int32_t leaf, c, i, covered = 0;
     const char *wrong = NULL;
     for (leaf = 0; leaf < sim->frame->cells && !wrong; leaf++) {
@@ -844,134 +822,5 @@ WL_FN const char *oracle_check_walks(const nbody *sim)
     free(met);
     return wrong;
 }
-
-/* ------------------------------------------------------------------------------------------------
-   For the serial tests, which include cmocka.h first
-   ------------------------------------------------------------------------------------------------ */
-
-#ifdef CMOCKA_H_
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-typedef nbody_real real;
-
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define IS_FLOAT ORACLE_IS_FLOAT
-#define REAL_LARGEST (IS_FLOAT ? (real)3.402823466e38 : (real)1.7976931348623157e308)
-#define REAL_NAN ((real)NAN)
-#define REAL_INFINITY ((real)INFINITY)
-#define NEW ORACLE_NEW
-
-/* What is being tested, for the message of a failing check. */
-static void (*describe)(void);
-
-WL_FN void fail_at(const char *file, int line, const char *what)
-{
-    print_error("%s:%d: check failed: %s\n", file, line, what);
-    if (describe) describe();
-    _fail(file, line);
-}
-
-#define CHECK(condition) do { if (!(condition)) fail_at(__FILE__, __LINE__, #condition); } while (0)
-
-/* A number that may not be above a bar; NaN is. */
-#define CHECK_BELOW(value, bar) do { \
-        double const value_ = (value), bar_ = (bar); \
-        if (!(value_ <= bar_)) { print_error("%.6g is above %.6g\n", value_, bar_); fail_at(__FILE__, __LINE__, #value); } \
-    } while (0)
-
-/* A check of this file: NULL, or what is wrong. */
-#define CHECK_FINE(call) do { \
-        const char *const wrong_ = (call); \
-        if (wrong_) { print_error("%s\n", wrong_); fail_at(__FILE__, __LINE__, #call); } \
-    } while (0)
-
-/* A result code, and on failure its text. */
-#define CHECK_RESULT(call, expected) do { \
-        nbody_result const got_ = (call), want_ = (expected); \
-        if (got_ != want_) { \
-            print_error("got  %s\nwant %s\n", nbody_result_text(got_), nbody_result_text(want_)); \
-            fail_at(__FILE__, __LINE__, #call); \
-        } \
-    } while (0)
-
-WL_FN int environment(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? atoi(text) : otherwise;
-}
-
-WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
-
-static wl_random dice;
-
-WL_FN int roll(int sides) { return oracle_roll(&dice, sides); }
-WL_FN real between(double from, double to) { return oracle_between(&dice, from, to); }
-WL_FN int same(const void *a, const void *b, size_t bytes) { return bytes == 0 || memcmp(a, b, bytes) == 0; }
-
-/* An allocator that counts, checks the sizes given back, and fails on demand. Every block carries its size in front, and behind
-   it bytes that nobody may touch. */
-typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
-
-enum { HEAP_FRONT = 64, HEAP_GUARD = 64 };
-
-WL_FN void *heap_alloc(size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    char *memory;
-    if (++h->calls == h->fail_at) return NULL;
-    if (bytes == 0) h->wrong = 1;
-    memory = (char *)malloc(bytes + HEAP_FRONT + HEAP_GUARD);
-    if (!memory) abort();
-    memcpy(memory, &bytes, sizeof bytes);
-    memset(memory + HEAP_FRONT, 0xA5, bytes + HEAP_GUARD);
-    h->live_bytes += (int64_t)bytes;
-    h->live_blocks++;
-    return memory + HEAP_FRONT;
-}
-
-WL_FN void heap_free(void *memory, size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    size_t had, k;
-    if (!memory) { h->wrong = 1; return; }
-    memcpy(&had, (char *)memory - HEAP_FRONT, sizeof had);
-    if (had != bytes) h->wrong = 1;
-    for (k = 0; k < HEAP_GUARD; k++) h->wrong |= ((unsigned char *)memory)[had + k] != 0xA5;
-    h->frees++;
-    h->live_bytes -= (int64_t)bytes;
-    h->live_blocks--;
-    free((char *)memory - HEAP_FRONT);
-}
-
-WL_FN nbody_allocator allocator_of(heap *h)
-{
-    nbody_allocator a;
-    a.alloc = heap_alloc;
-    a.free = heap_free;
-    a.user = h;
-    return a;
-}
-
-WL_FN int set_up(void **state)
-{
-    (void)state;
-    dice = wl_seed(7);
-    describe = NULL;
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-
-#endif /* CMOCKA_H_ */
 
 #endif /* NBODY_ORACLE_H */

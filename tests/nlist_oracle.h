@@ -38,7 +38,12 @@
 #define STB_DS_IMPLEMENTATION
 #include <stb/stb_ds.h>
 
+#include "heap.h"
 #include "workloads.h"
+
+/* The serial tests include testing.h after this. */
+#define TESTED nlist
+#define SHARE environment("NLIST_TEST_SHARE", small_run() ? 60 : SANITIZED ? 4 : 1)
 
 #define ORACLE_EPSILON (sizeof(nlist_real) == sizeof(float) ? 1.1920929e-7 : 2.220446049250313e-16)
 
@@ -53,25 +58,7 @@ WL_FN nlist_real oracle_between(wl_random *dice, nlist_real from, nlist_real to)
     return from + (to - from) * (nlist_real)wl_u(dice);
 }
 
-/* The number next to x, `steps` (-1, 0, 1) further. */
-WL_FN nlist_real oracle_beside(nlist_real x, int steps)
-{
-    double const toward = steps < 0 ? -1e30 : 1e30;
-    if (steps == 0) return x;
-    return sizeof(nlist_real) == sizeof(float) ? (nlist_real)nextafterf((float)x, (float)toward)
-                                               : (nlist_real)nextafter((double)x, toward);
-}
-
-/* Memory of exactly the size asked for, so that AddressSanitizer and valgrind see one number too many. */
-WL_FN void *oracle_exactly(size_t bytes)
-{
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) abort();
-    memset(memory, 0xA5, bytes ? bytes : 1);
-    return memory;
-}
-
-#define ORACLE_NEW(type, count) ((type *)oracle_exactly((size_t)(count) * sizeof(type)))
+WL_FN nlist_real oracle_beside(nlist_real x, int steps) { return (nlist_real)wl_beside((double)x, steps, sizeof x); }
 
 static char oracle_says[200];
 
@@ -185,7 +172,7 @@ WL_FN void oracle_set_radii(oracle_scene *s, wl_random *dice)
 {
     int32_t i;
     if (!(s->options & ORACLE_RADII)) return;
-    s->radii = ORACLE_NEW(nlist_real, s->n);
+    s->radii = NEW(nlist_real, s->n);
     for (i = 0; i < s->n; i++) {
         s->radii[i] = s->exact ? s->radii_max * (nlist_real)oracle_roll(dice, 5) / 4
                       : s->input == ORACLE_SIZES ? s->radii_max * (oracle_roll(dice, 8) ? (nlist_real)0.1 : 1)
@@ -198,7 +185,7 @@ WL_FN void oracle_set_masks(oracle_scene *s, wl_random *dice)
 {
     int32_t i;
     if (!(s->options & ORACLE_MASKS)) return;
-    s->masks = ORACLE_NEW(uint32_t, s->n);
+    s->masks = NEW(uint32_t, s->n);
     for (i = 0; i < s->n; i++) /* 0: near nobody */
         s->masks[i] = oracle_roll(dice, 9) ? 1u << oracle_roll(dice, 3) | (oracle_roll(dice, 2) ? 0x80000000u : 0) : 0;
 }
@@ -209,8 +196,8 @@ WL_FN void oracle_set_exclusions(oracle_scene *s, wl_random *dice)
     int64_t at = 0;
     int32_t i;
     if (!(s->options & ORACLE_EXCLUDE)) return;
-    s->exclude_start = ORACLE_NEW(int64_t, s->n + 1);
-    s->exclude = ORACLE_NEW(int32_t, 5 * s->n);
+    s->exclude_start = NEW(int64_t, s->n + 1);
+    s->exclude = NEW(int32_t, 5 * s->n);
     for (i = 0; i < s->n; i++) {
         int k = oracle_roll(dice, 5);
         s->exclude_start[i] = at;
@@ -290,7 +277,7 @@ WL_FN void oracle_find(oracle_scene *s)
 {
     int32_t i, j;
     free(s->truth);
-    s->truth = ORACLE_NEW(uint8_t, (size_t)s->n * (size_t)s->n);
+    s->truth = NEW(uint8_t, (size_t)s->n * (size_t)s->n);
     for (i = 0; i < s->n; i++) for (j = 0; j < s->n; j++)
         s->truth[(size_t)i * (size_t)s->n + (size_t)j] = (uint8_t)oracle_truth_of(s, i, j);
 }
@@ -311,7 +298,7 @@ WL_FN void oracle_make(oracle_scene *s, int input, int dim, int periodic, int32_
     oracle_set_reach(s, dice);
     s->step = (size_t)dim + (options & ORACLE_STRIDE ? 2 : 0);
     s->stride = options & ORACLE_STRIDE ? s->step * sizeof(nlist_real) : 0;
-    s->pos = ORACLE_NEW(nlist_real, (size_t)s->n * s->step);
+    s->pos = NEW(nlist_real, (size_t)s->n * s->step);
     for (i = 0; i < s->n; i++) for (a = 0; a < dim; a++) oracle_point(s, i)[a] = oracle_place(s, i, a, dice);
     oracle_set_radii(s, dice);
     oracle_set_masks(s, dice);
@@ -374,7 +361,7 @@ WL_FN ugrid_desc oracle_ugrid_desc(const oracle_scene *s)
 WL_FN nlist_real *oracle_spheres(const oracle_scene *s)
 {
     size_t const step = (size_t)s->dim + 1;
-    nlist_real *spheres = ORACLE_NEW(nlist_real, (size_t)s->n * step);
+    nlist_real *spheres = NEW(nlist_real, (size_t)s->n * step);
     int32_t i;
     for (i = 0; i < s->n; i++) {
         memcpy(spheres + (size_t)i * step, oracle_point(s, i), (size_t)s->dim * sizeof(nlist_real));
@@ -412,7 +399,7 @@ WL_FN int32_t *oracle_pairs(const nlist *list, wl_random *dice, int64_t *m)
         arrput(pairs, a);
     }
     *m = arrlen(pairs) / 2;
-    copy = ORACLE_NEW(int32_t, 2 * *m);
+    copy = NEW(int32_t, 2 * *m);
     if (*m) memcpy(copy, pairs, 2 * (size_t)*m * sizeof *copy);
     arrfree(pairs);
     return copy;
@@ -445,7 +432,7 @@ WL_FN int64_t oracle_entries(const nlist *list)
 WL_FN const char *oracle_meet(const nlist *list, uint8_t *met)
 {
     int64_t const entries = oracle_entries(list);
-    uint8_t *used = ORACLE_NEW(uint8_t, entries);
+    uint8_t *used = NEW(uint8_t, entries);
     const char *wrong = NULL;
     int64_t total = 0;
     int32_t i;
@@ -480,7 +467,7 @@ WL_FN const char *oracle_check_pair(const nlist *list, const uint8_t *met, const
 /* The list has exactly the pairs of the scene. name: [n] as in oracle_memory, after nlist_remap; else NULL. */
 WL_FN const char *oracle_check_rows(const oracle_scene *s, const nlist *list, const int32_t *name)
 {
-    uint8_t *met = ORACLE_NEW(uint8_t, (size_t)s->n * (size_t)s->n);
+    uint8_t *met = NEW(uint8_t, (size_t)s->n * (size_t)s->n);
     const char *wrong;
     int32_t i, j;
     memset(met, 0, (size_t)s->n * (size_t)s->n);
@@ -679,7 +666,7 @@ WL_FN void oracle_rename(oracle_memory *m, const int32_t *new_id, int32_t n, int
 {
     int32_t const old = (int32_t)arrlen(m->name);
     int32_t *name = NULL;
-    uint8_t *alive = ORACLE_NEW(uint8_t, m->names);
+    uint8_t *alive = NEW(uint8_t, m->names);
     ptrdiff_t k;
     int32_t i;
     memset(alive, 0, (size_t)m->names);
@@ -848,138 +835,5 @@ WL_FN const char *oracle_check_unchanged(const oracle_snapshot *shot, const nlis
 
 /* A value as a whole number of units, cut towards 0: what nlist_sum adds with how.unit, for values that fit. */
 WL_FN int64_t oracle_units(nlist_real value, double unit) { return (int64_t)trunc((double)value / unit); }
-
-/* ------------------------------------------------------------------------------------------------
-   For the serial tests, which include cmocka.h first
-   ------------------------------------------------------------------------------------------------ */
-
-#ifdef CMOCKA_H_
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-typedef nlist_real real;
-
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define IS_FLOAT (sizeof(real) == sizeof(float))
-#define REAL_LARGEST (IS_FLOAT ? (real)3.402823466e38 : (real)1.7976931348623157e308)
-#define REAL_NAN ((real)NAN)
-#define REAL_INFINITY ((real)INFINITY)
-#define NEW ORACLE_NEW
-
-/* What is being tested, for the message of a failing check. */
-static void (*describe)(void);
-
-WL_FN void fail_at(const char *file, int line, const char *what)
-{
-    print_error("%s:%d: check failed: %s\n", file, line, what);
-    if (describe) describe();
-    _fail(file, line);
-}
-
-#define CHECK(condition) do { if (!(condition)) fail_at(__FILE__, __LINE__, #condition); } while (0)
-
-/* A check of this file: NULL, or what is wrong. */
-#define CHECK_FINE(call) do { \
-        const char *const wrong_ = (call); \
-        if (wrong_) { print_error("%s\n", wrong_); fail_at(__FILE__, __LINE__, #call); } \
-    } while (0)
-
-/* A result code, and on failure its text. */
-#define CHECK_RESULT(call, expected) do { \
-        nlist_result const got_ = (call), want_ = (expected); \
-        if (got_ != want_) { \
-            print_error("got  %s\nwant %s\n", nlist_result_text(got_), nlist_result_text(want_)); \
-            fail_at(__FILE__, __LINE__, #call); \
-        } \
-    } while (0)
-
-WL_FN int environment(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? atoi(text) : otherwise;
-}
-
-WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
-
-/* Every how manyth case of a big product is run. */
-WL_FN int share(void)
-{
-    int const k = environment("NLIST_TEST_SHARE", small_run() ? 60 : SANITIZED ? 4 : 1);
-    return k < 1 ? 1 : k;
-}
-
-/* Is this one of them? Scattered, so that no period of the product falls together with k. */
-WL_FN int chosen(int counter) { return ((uint32_t)counter * 2654435761u >> 8) % (uint32_t)share() == 0; }
-
-static wl_random dice;
-
-WL_FN int roll(int sides) { return oracle_roll(&dice, sides); }
-WL_FN real between(real from, real to) { return oracle_between(&dice, from, to); }
-WL_FN int same(const void *a, const void *b, size_t bytes) { return bytes == 0 || memcmp(a, b, bytes) == 0; }
-
-/* An allocator that counts, checks the sizes given back, and fails on demand. Every block carries its size in front, and behind
-   it bytes that nobody may touch. */
-typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
-
-enum { HEAP_FRONT = 64, HEAP_GUARD = 64 };
-
-WL_FN void *heap_alloc(size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    char *memory;
-    if (++h->calls == h->fail_at) return NULL;
-    if (bytes == 0) h->wrong = 1;
-    memory = (char *)malloc(bytes + HEAP_FRONT + HEAP_GUARD);
-    if (!memory) abort();
-    memcpy(memory, &bytes, sizeof bytes);
-    memset(memory + HEAP_FRONT, 0xA5, bytes + HEAP_GUARD);
-    h->live_bytes += (int64_t)bytes;
-    h->live_blocks++;
-    return memory + HEAP_FRONT;
-}
-
-WL_FN void heap_free(void *memory, size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    size_t had, k;
-    if (!memory) { h->wrong = 1; return; }
-    memcpy(&had, (char *)memory - HEAP_FRONT, sizeof had);
-    if (had != bytes) h->wrong = 1;
-    for (k = 0; k < HEAP_GUARD; k++) h->wrong |= ((unsigned char *)memory)[had + k] != 0xA5;
-    h->frees++;
-    h->live_bytes -= (int64_t)bytes;
-    h->live_blocks--;
-    free((char *)memory - HEAP_FRONT);
-}
-
-WL_FN nlist_allocator allocator_of(heap *h)
-{
-    nlist_allocator a;
-    a.alloc = heap_alloc;
-    a.free = heap_free;
-    a.user = h;
-    return a;
-}
-
-WL_FN int set_up(void **state)
-{
-    (void)state;
-    dice = wl_seed(7);
-    describe = NULL;
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-
-#endif /* CMOCKA_H_ */
 
 #endif /* NLIST_ORACLE_H */

@@ -12,16 +12,6 @@
    - leaves its object as it was or empty, as the comment says; what it holds is what the heap has given;
    - does the same again as soon as there is memory, and everything from there on is as in the first run, bit for bit. */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define LBVH_IMPLEMENTATION
@@ -31,6 +21,7 @@
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Memory that runs out

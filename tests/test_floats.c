@@ -10,15 +10,6 @@
    from one end only: such pairs may be listed or not. Everything else is compared with brute force in the same mode. */
 
 #include <fenv.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
@@ -29,6 +20,7 @@
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Modes
@@ -350,7 +342,7 @@ static void check_rows(const nlist *list, const real *pos, int dim, double reach
             far = fmax(far, fmax(fabs(x), fabs(y)));
             d2 = hypot(d2, d); /* a distance, whatever the size of the numbers */
         }
-        rim = 16 * ORACLE_EPSILON * (r + far) + (modes[current_mode].flush ? 2 * LEAST / r : 0); /* squares that are denormal */
+        rim = 16 * REAL_EPSILON * (r + far) + (modes[current_mode].flush ? 2 * LEAST / r : 0); /* squares that are denormal */
         if (i == j) CHECK(!listed[i][j]);
         else if (d2 < r - rim) CHECK(listed[i][j] == 1);
         else if (d2 > r + rim) CHECK(listed[i][j] == 0);

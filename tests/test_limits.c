@@ -8,16 +8,6 @@
 
    Environment: LIMITS_TEST_FULL=1   pairs beyond 2^32, too (minutes) */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define LBVH_IMPLEMENTATION
@@ -27,6 +17,7 @@
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 enum { N = 60, MOST = INT32_MAX - 1023 }; /* 2^31 - 1024 */
 

@@ -10,19 +10,10 @@
        NBODY_LARGE=1        also the bars of 100 thousand and a million bodies (minutes)
        TEST_SMALL=1         a small part of everything, for valgrind */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "nbody_oracle.h"
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Settings
@@ -129,7 +120,7 @@ static oracle_errors check_against_direct(const nbody_desc *d, const oracle_scen
 
 static int close_to(real value, double want)
 {
-    return fabs((double)value - want) <= 4 * ORACLE_EPSILON * fabs(want);
+    return fabs((double)value - want) <= 4 * REAL_EPSILON * fabs(want);
 }
 
 /* Two bodies, 5 apart: 3 to the right and 4 up. */
@@ -232,7 +223,7 @@ static void test_all_at_one_place(void **state)
         evaluate(&o, &d, &s);
         for (i = 0; i < n; i++) {
             CHECK(o.acc[2 * i] == 0 && o.acc[2 * i + 1] == 0);
-            CHECK_BELOW(fabs((double)o.potential[i] - (softened ? p * (n - 1) : 0)), 8 * ORACLE_EPSILON * n);
+            CHECK_BELOW(fabs((double)o.potential[i] - (softened ? p * (n - 1) : 0)), 8 * REAL_EPSILON * n);
         }
         CHECK_RESULT(nbody_validate(&o.sim), NBODY_OK);
         CHECK_FINE(oracle_check_walks(&o.sim));
@@ -971,9 +962,9 @@ static void test_step_by_hand(void **state)
             CHECK_RESULT(nbody_step(&sim, &d, &b, dt, (nbody_integrator)kind), NBODY_OK);
             CHECK(b.fresh == (kind == NBODY_LEAPFROG));
             for (e = 0; e < 6; e++) {
-                CHECK_BELOW(fabs((double)pos[e] - p[e]), 16 * ORACLE_EPSILON);
-                CHECK_BELOW(fabs((double)vel[e] - v[e]), 16 * ORACLE_EPSILON);
-                CHECK_BELOW(fabs((double)acc[e] - a[e]), 64 * ORACLE_EPSILON);
+                CHECK_BELOW(fabs((double)pos[e] - p[e]), 16 * REAL_EPSILON);
+                CHECK_BELOW(fabs((double)vel[e] - v[e]), 16 * REAL_EPSILON);
+                CHECK_BELOW(fabs((double)acc[e] - a[e]), 64 * REAL_EPSILON);
             }
         }
         nbody_free(&sim);

@@ -7,19 +7,10 @@
 
    Environment: as in test_nbody.c. */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "nbody_oracle.h"
+#include "testing.h"
 
 /* Four bodies, on two places of the x axis and two of the y axis. */
 static const real four[8] = {-1, 0, 1, 0, 0, 2, 0, -2};

@@ -12,16 +12,6 @@
        NLIST_TEST_STEPS=k   number of random steps
        TEST_SMALL=1         a small part of everything, for valgrind */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define LBVH_IMPLEMENTATION
@@ -29,6 +19,7 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Sources: whatever finds the neighbours
@@ -778,7 +769,7 @@ static void check_sum(nlist *list, law *l, const nlist_sums *how, plain_sums *wa
     for (k = 0; k < count; k++) {
         double const off = fabs((double)sums[k] - ((double)before + want->sum[k]));
         if (exact) CHECK(sums[k] == (real)((double)want->units[k] * how->unit));
-        else CHECK(off <= 20 * ORACLE_EPSILON * ((double)before + want->size[k]) + list->n * how->unit);
+        else CHECK(off <= 20 * REAL_EPSILON * ((double)before + want->size[k]) + list->n * how->unit);
     }
     if (how->unit > 0 && want->first) CHECK(same(sums, want->first, (size_t)count * sizeof *sums));
     if (want->first) free(sums);
@@ -1274,7 +1265,7 @@ static void step_file(world *w)
     int64_t needed = 0;
     void *bytes;
     CHECK_RESULT(nlist_save(&w->list, NULL, 0, &needed), NLIST_BUFFER_TOO_SMALL);
-    bytes = oracle_exactly((size_t)needed);
+    bytes = exactly((size_t)needed);
     CHECK_RESULT(nlist_save(&w->list, bytes, needed, &needed), NLIST_OK);
     pick_layout(&w->d);
     d.layout = w->d.layout;

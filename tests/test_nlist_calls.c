@@ -7,16 +7,6 @@
 
    Environment: as in test_nlist.c. */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define LBVH_IMPLEMENTATION
@@ -24,6 +14,7 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Refusals
@@ -839,7 +830,7 @@ static void *saved(const nlist *list, int64_t *size)
     void *bytes;
     int64_t needed = -1;
     CHECK_RESULT(nlist_save(list, NULL, 0, size), NLIST_BUFFER_TOO_SMALL);
-    bytes = oracle_exactly((size_t)*size);
+    bytes = exactly((size_t)*size);
     CHECK_RESULT(nlist_save(list, bytes, *size - 1, &needed), NLIST_BUFFER_TOO_SMALL);
     CHECK(needed == *size && ((uint8_t *)bytes)[0] == 0xA5);
     CHECK_RESULT(nlist_save(list, bytes, *size, &needed), NLIST_OK);
@@ -1145,7 +1136,7 @@ static void test_damaged_files(void **state)
     any.layout = NLIST_DYNAMIC;
     oracle_take(&before, &into);
     for (k = 0; k < size; k++) {
-        uint8_t *cut = (uint8_t *)oracle_exactly((size_t)k);
+        uint8_t *cut = (uint8_t *)exactly((size_t)k);
         memcpy(cut, bytes, (size_t)k);
         CHECK_RESULT(nlist_load(&into, &any, cut, k), NLIST_BAD_FILE);
         free(cut);
@@ -1468,7 +1459,7 @@ static void check_pairs(const nlist *list, const oracle_scene *s)
                 double const along = (double)q[a] - (double)p[a] + shift[3 * k + a] * length;
                 double const size = fabs((double)p[a]) + fabs((double)q[a]) + fabs((double)s->min[a]) + length;
                 CHECK(s->periodic[a] || shift[3 * k + a] == 0);
-                CHECK(fabs(along - (double)d[a]) <= 16 * ORACLE_EPSILON * size);
+                CHECK(fabs(along - (double)d[a]) <= 16 * REAL_EPSILON * size);
                 square += along * along;
             }
             CHECK(s->dim == 3 || shift[3 * k + 2] == 0);

@@ -11,21 +11,12 @@
 
    Environment: as in test_nlist.c. */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Surfaces
@@ -776,7 +767,7 @@ static void test_walls_keep_history(void **state)
         oracle_rename(&m, new_id, n, 1);
         CHECK_FINE(oracle_recall(&m, &list));
         CHECK_RESULT(nlist_save(&list, NULL, 0, &size), NLIST_BUFFER_TOO_SMALL);
-        bytes = oracle_exactly((size_t)size);
+        bytes = exactly((size_t)size);
         CHECK_RESULT(nlist_save(&list, bytes, size, &needed), NLIST_OK);
         CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
         CHECK(loaded.keys && loaded.desc.layout == d.layout);

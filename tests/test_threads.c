@@ -6,16 +6,7 @@
 
    Every thread must find what one thread finds alone, bit for bit. */
 
-#include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
@@ -26,6 +17,7 @@
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "nlist_oracle.h"
+#include "testing.h"
 
 enum { THREADS = 8, N = 200, ROOM = 40 * N };
 

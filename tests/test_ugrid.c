@@ -24,109 +24,15 @@
        UGRID_TEST_SEED=s    replays the random operations with the seed that a failing run printed
        UGRID_TEST_STEPS=k   number of random operations */
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #define STB_DS_IMPLEMENTATION
 #include <stb/stb_ds.h>
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
-#include "workloads.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-typedef ugrid_real real;
-
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define IS_FLOAT (sizeof(real) == sizeof(float))
-#define REAL_EPSILON (IS_FLOAT ? 1.1920929e-7 : 2.220446049250313e-16)
-
-/* ------------------------------------------------------------------------------------------------
-   Helpers
-   ------------------------------------------------------------------------------------------------ */
-
-/* What is being tested, for the message of a failing check. Both are pointed at, never copied. */
-static void (*describe)(void);
-
-static void fail_at(const char *file, int line, const char *what)
-{
-    print_error("%s:%d: check failed: %s\n", file, line, what);
-    if (describe) describe();
-    _fail(file, line);
-}
-
-#define CHECK(condition) do { if (!(condition)) fail_at(__FILE__, __LINE__, #condition); } while (0)
-
-/* A result code, and on failure its name. */
-#define CHECK_RESULT(call, expected) do { \
-        ugrid_result const got_ = (call), want_ = (expected); \
-        if (got_ != want_) { \
-            print_error("got  %s\nwant %s\n", ugrid_result_text(got_), ugrid_result_text(want_)); \
-            fail_at(__FILE__, __LINE__, #call); \
-        } \
-    } while (0)
-
-static int environment(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? atoi(text) : otherwise;
-}
-
-/* Every how manyth case of a big product is run. */
-static int share(void)
-{
-    int const k = environment("UGRID_TEST_SHARE", SANITIZED ? 6 : 1);
-    return k < 1 ? 1 : k;
-}
-
-/* Which k-th: programs that run different ones together run more of the product. */
-static int lot(void) { return environment("UGRID_TEST_LOT", 0) % share(); }
-
-/* Is this one of them? Scattered, so that no period of the product falls together with k. */
-static int chosen(int counter) { return ((uint32_t)counter * 2654435761u >> 8) % (uint32_t)share() == (uint32_t)lot(); }
-
-static wl_random dice;
-
-static int roll(int sides) { return (int)wl_below(&dice, (uint32_t)sides); }
-
-/* A number in [from, to). */
-static real between(real from, real to) { return from + (to - from) * (real)wl_u(&dice); }
-
-/* The number next to x, `steps` (-1, 0, 1) further. */
-static real beside(real x, int steps)
-{
-    double const toward = steps < 0 ? -1e30 : 1e30;
-    if (steps == 0) return x;
-    return IS_FLOAT ? (real)nextafterf((float)x, (float)toward) : (real)nextafter((double)x, toward);
-}
-
-/* Memory of exactly the size asked for, so that AddressSanitizer and valgrind see one number too many. */
-static void *exactly(size_t bytes)
-{
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) abort();
-    memset(memory, 0xA5, bytes ? bytes : 1);
-    return memory;
-}
-
-#define NEW(type, count) ((type *)exactly((size_t)(count) * sizeof(type)))
+#define TESTED ugrid
+#define SHARE environment("UGRID_TEST_SHARE", SANITIZED ? 6 : 1)
+#define LOT environment("UGRID_TEST_LOT", 0)
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    The oracle
@@ -2149,50 +2055,6 @@ static void test_not_finite(void **state)
     describe = NULL;
 }
 
-/* An allocator that counts, checks the sizes given back, and fails on demand. Every block carries its size in front, and behind
-   it bytes that nobody may touch. */
-typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
-
-enum { HEAP_FRONT = 64, HEAP_GUARD = 4096 };
-
-static void *heap_alloc(size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    char *memory;
-    if (++h->calls == h->fail_at) return NULL;
-    if (bytes == 0) h->wrong = 1;
-    memory = (char *)malloc(bytes + HEAP_FRONT + HEAP_GUARD);
-    if (!memory) abort();
-    memcpy(memory, &bytes, sizeof bytes);
-    memset(memory + HEAP_FRONT, 0xA5, bytes + HEAP_GUARD);
-    h->live_bytes += (int64_t)bytes;
-    h->live_blocks++;
-    return memory + HEAP_FRONT;
-}
-
-static void heap_free(void *memory, size_t bytes, void *user)
-{
-    heap *h = (heap *)user;
-    size_t had, k;
-    if (!memory) { h->wrong = 1; return; }
-    memcpy(&had, (char *)memory - HEAP_FRONT, sizeof had);
-    if (had != bytes) h->wrong = 1;
-    for (k = 0; k < HEAP_GUARD; k++) h->wrong |= ((unsigned char *)memory)[bytes + k] != 0xA5;
-    h->frees++;
-    h->live_bytes -= (int64_t)bytes;
-    h->live_blocks--;
-    free((char *)memory - HEAP_FRONT);
-}
-
-static ugrid_allocator allocator_of(heap *h)
-{
-    ugrid_allocator a;
-    a.alloc = heap_alloc;
-    a.free = heap_free;
-    a.user = h;
-    return a;
-}
-
 /* A full cell: how many slots it takes is told, exactly, and with them the build works. */
 static void test_cell_full(void **state)
 {
@@ -3017,16 +2879,15 @@ static void test_workloads(void **state)
     free(was);
 }
 
-static int set_up(void **state)
+static int set_up_case(void **state)
 {
-    (void)state;
-    describe = NULL;
     current_scene = NULL;
     current_config = NULL;
-    return 0;
+    return set_up(state);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#undef TEST
+#define TEST(name) cmocka_unit_test_setup(name, set_up_case)
 
 static int tear_down(void **state)
 {

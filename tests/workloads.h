@@ -59,6 +59,14 @@ WL_FN uint32_t wl_below(wl_random *r, uint32_t below)
     return (uint32_t)((wl_next(r) >> 32) * below >> 32);
 }
 
+/* The number next to x, `steps` (-1, 0, 1) further, among floats or doubles: those of `size` bytes. */
+WL_FN double wl_beside(double x, int steps, size_t size)
+{
+    double const toward = steps < 0 ? -(double)INFINITY : (double)INFINITY;
+    if (steps == 0) return x;
+    return size == sizeof(float) ? (double)nextafterf((float)x, (float)toward) : nextafter(x, toward);
+}
+
 /* ---- workloads: out receives n * 3 numbers, x y z x y z ... ---- */
 
 /* The radius within which a particle of n in the unit cube has about `neighbors` others. */

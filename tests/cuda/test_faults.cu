@@ -13,13 +13,6 @@
    - leaves its object as it was or empty, as the comment says;
    - does the same again when it is called again, and everything from there on is as in the first run, bit for bit. */
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
 #include "ugrid.h"
@@ -32,100 +25,10 @@
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"
-#include "../workloads.h"
+#define TESTED ugrid
+#include "testing.h"
 
-#ifdef CUDA_EMU
-#include "emu.h"
-#endif
-
-typedef ugrid_real real;
-
-/* ------------------------------------------------------------------------------------------------
-   Checks
-   ------------------------------------------------------------------------------------------------ */
-
-static int failures, checks, every = 1, kinds;
-static std::string context;     /* what is being tested */
-static cudaStream_t stream;
-
-static void failed(int line, const char *what)
-{
-    if (++failures <= 20) printf("test_faults.cu:%d: check failed: %s\n  %s\n", line, what, context.c_str());
-}
-
-#define CHECK(condition) do { checks++; if (!(condition)) failed(__LINE__, #condition); } while (0)
-
-/* A CUDA call of the test itself that has no reason to fail. */
-#define MUST(call) do { \
-        cudaError_t const error_ = (call); \
-        if (error_ != cudaSuccess) { printf("test_faults.cu:%d: %s: %s\n  %s\n", __LINE__, #call, cudaGetErrorString(error_), context.c_str()); exit(3); } \
-    } while (0)
-
-template <class T> struct Device {
-    T *p = nullptr;
-    size_t count;
-    explicit Device(size_t n) : count(n)
-    {
-        MUST(cudaMalloc((void **)&p, n ? n * sizeof(T) : 1));
-        forget();
-    }
-    explicit Device(const std::vector<T> &host) : Device(host.size()) { set(host); }
-    ~Device() { MUST(cudaFree(p)); }
-    Device(const Device &) = delete;
-    Device &operator=(const Device &) = delete;
-    void forget()
-    {
-        if (count) MUST(cudaMemset(p, 0xA5, count * sizeof(T)));
-        MUST(cudaDeviceSynchronize());
-    }
-    void set(const std::vector<T> &host)
-    {
-        if (!host.empty()) MUST(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-        MUST(cudaDeviceSynchronize());
-    }
-    std::vector<T> get() const
-    {
-        std::vector<T> host(count);
-        MUST(cudaStreamSynchronize(stream));
-        if (count) MUST(cudaMemcpy(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost));
-        return host;
-    }
-};
-
-/* Device memory with a count, and a failure on request: of allocation fail_at, with `forever` of all from there on. */
-struct Heap {
-    long calls, live, fail_at, failed;
-    size_t live_bytes;
-    bool forever, wrong_stream;
-};
-
-static void *heap_alloc(size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    void *memory = nullptr;
-    if (s != stream) h->wrong_stream = true;
-    h->calls++;
-    if (h->fail_at && (h->forever ? h->calls >= h->fail_at : h->calls == h->fail_at)) {
-        h->failed++;
-        return nullptr;
-    }
-    MUST(cudaMalloc(&memory, bytes));
-    MUST(cudaMemset(memory, 0xA5, bytes));
-    MUST(cudaDeviceSynchronize());
-    h->live++;
-    h->live_bytes += bytes;
-    return memory;
-}
-
-static void heap_free(void *memory, size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    if (s != stream) h->wrong_stream = true;
-    MUST(cudaStreamSynchronize(s)); /* what was queued may still use it */
-    MUST(cudaFree(memory));
-    h->live--;
-    h->live_bytes -= bytes;
-}
+static int every = 1, kinds;    /* every how manyth fault; kinds of programs */
 
 /* ------------------------------------------------------------------------------------------------
    The program
@@ -742,13 +645,12 @@ static void test_room()
    Main
    ------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name; void (*run)(); } tests[] = {
+static const Test tests[] = {
     {"memory", test_memory}, {"launches", test_launches}, {"unread errors", test_unread_errors}, {"room", test_room},
 };
 
 int main(int argc, char **argv)
 {
-    const char *only = "";
     bool const small = getenv("TEST_SMALL") != nullptr;
 #ifdef CUDA_EMU
     bool const slow = small || emu_options()->blocks > 1;
@@ -757,31 +659,7 @@ int main(int argc, char **argv)
 #else
     every = small ? 7 : 1;
     kinds = small ? 2 : 12;
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("no GPU here\n");
-        return 77;
-    }
 #endif
-    for (int k = 1; k + 1 < argc; k += 2) {
-        if (!strcmp(argv[k], "--every")) every = std::max(atoi(argv[k + 1]), 1);
-        if (!strcmp(argv[k], "--kinds")) kinds = std::max(atoi(argv[k + 1]), 1);
-        if (!strcmp(argv[k], "--only")) only = argv[k + 1];
-    }
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    int passed = 0, bad = 0;
-    for (auto test : tests) {
-        if (!strstr(test.name, only)) continue;
-        int const before = failures;
-        context = test.name;
-        test.run();
-        MUST(cudaDeviceSynchronize());
-        (failures == before ? passed : bad)++;
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", test.name);
-        fflush(stdout);
-    }
-    MUST(cudaStreamDestroy(stream));
-    printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);
-    if (bad) printf("[  FAILED  ] %d test(s), %d checks\n", bad, failures);
-    return bad ? 1 : 0;
+    read_options(argc, argv, {{"--every", &every, 1}, {"--kinds", &kinds, 1}});
+    return run_tests(tests);
 }

@@ -12,118 +12,13 @@
      force in tests/test_lbvh.c; here brute force only counts pairs, so that an error that both halves share is seen once more.
    - Walks: a kernel writes down what each iterator met, and the same loop on the CPU has to have met the same. */
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
-
 #define LBVH_IMPLEMENTATION
 #define LBVH_CUDA
 #include "lbvh.h"
-#include "../workloads.h"
+#define TESTED lbvh
+#include "testing.h"
 
-#ifdef CUDA_EMU
-#include "emu.h"
-#endif
-
-typedef lbvh_real real;
-
-/* ------------------------------------------------------------------------------------------------
-   Checks
-   ------------------------------------------------------------------------------------------------ */
-
-static int failures, checks, n_max, size_max, share;
-static std::string context;     /* which case is being tested */
-
-static void failed(int line, const char *what)
-{
-    if (++failures <= 20) printf("test_lbvh.cu:%d: check failed: %s\n  %s\n", line, what, context.c_str());
-}
-
-#define CHECK(condition) do { checks++; if (!(condition)) failed(__LINE__, #condition); } while (0)
-
-#define CHECK_RESULT(call, expected) do { \
-        lbvh_result const got_ = (call); \
-        checks++; \
-        if (got_ != (expected)) { printf("got %s\n", lbvh_result_text(got_)); failed(__LINE__, #call " is " #expected); } \
-    } while (0)
-
-static void give_up(int line, const char *what, cudaError_t error)
-{
-    printf("test_lbvh.cu:%d: %s: %s\n  %s\n", line, what, cudaGetErrorString(error), context.c_str());
-    exit(3);
-}
-
-/* A CUDA call of the test itself that has no reason to fail. */
-#define MUST(call) do { \
-        cudaError_t const error_ = (call); \
-        if (error_ != cudaSuccess) give_up(__LINE__, #call, error_); \
-    } while (0)
-
-/* Device memory of exactly this size, with its contents copied in, and out on demand. */
-template <class T> struct Device {
-    T *p = nullptr;
-    size_t count;
-    explicit Device(size_t n, int byte = 0xA5) : count(n)
-    {
-        MUST(cudaMalloc((void **)&p, n ? n * sizeof(T) : 1));
-        if (n) MUST(cudaMemset(p, byte, n * sizeof(T)));
-        MUST(cudaDeviceSynchronize()); /* streams of the tests do not wait for the default stream */
-    }
-    explicit Device(const std::vector<T> &host) : Device(host.size()) { set(host); }
-    ~Device() { MUST(cudaFree(p)); }
-    Device(const Device &) = delete;
-    Device &operator=(const Device &) = delete;
-    void set(const std::vector<T> &host)
-    {
-        if (!host.empty()) MUST(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-        MUST(cudaDeviceSynchronize());
-    }
-    std::vector<T> get(cudaStream_t stream) const
-    {
-        std::vector<T> host(count);
-        MUST(cudaStreamSynchronize(stream));
-        if (count) MUST(cudaMemcpy(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost));
-        return host;
-    }
-};
-
-/* The launches of this file, typed and checked, as those of cuda/lbvh.cu. */
-template <class... Parameters, class... Arguments>
-static void launch(cudaStream_t stream, int threads, void (*kernel)(Parameters...), Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    if (threads == 0) return;
-    config.gridDim = dim3((unsigned)(threads + 127) / 128);
-    config.blockDim = dim3(128);
-    config.stream = stream;
-    MUST(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
-}
-
-/* A number that follows from k alone, without a pattern that could fall together with one of the cases. */
-static uint32_t scattered(size_t k) { return (uint32_t)(((uint64_t)k + 1) * 0x9E3779B97F4A7C15u >> 33); }
-
-/* One of `every` cases; and one of `most` however large --share is. */
-static bool chosen(size_t k, int every, int most) { return scattered(k) % (uint32_t)std::min(every, most) == 0; }
-
-template <class T> static bool same_bits(const T *a, const T *b, size_t count)
-{
-    if (!a || !b) return !a && !b;
-    return count == 0 || memcmp(a, b, count * sizeof(T)) == 0;
-}
-
-template <class T> static bool same_bits(const std::vector<T> &a, const std::vector<T> &b)
-{
-    return a.size() == b.size() && (a.empty() || same_bits(a.data(), b.data(), a.size()));
-}
-
-static cudaStream_t stream;
-
-static const real infinity = (real)INFINITY, not_a_number = (real)NAN;
+static int size_max;            /* most elements of a build */
 
 /* ------------------------------------------------------------------------------------------------
    Cases: every kind of element x options of the tree x input x number
@@ -347,14 +242,14 @@ static void check_arrays(const lbvh &serial, const lbvh &copy)
     CHECK(copy.desc.kind == (serial.desc.indices ? LBVH_BOXES : serial.desc.kind)); /* indices stay where they were */
     CHECK_RESULT(lbvh_validate(&copy), LBVH_OK);
     if (n == 0 || copy.n != serial.n) return;
-    CHECK(same_bits(copy.prefix, serial.prefix, n + 1));
-    CHECK(same_bits(copy.node, serial.node, 2 * n - 1));
-    CHECK(same_bits(copy.mask, serial.mask, 2 * n - 1));
+    CHECK(same_array(copy.prefix, serial.prefix, n + 1));
+    CHECK(same_array(copy.node, serial.node, 2 * n - 1));
+    CHECK(same_array(copy.mask, serial.mask, 2 * n - 1));
 }
 
 static void check_codes(const lbvh &serial, const lbvh &copy)
 {
-    if (serial.n > 0 && copy.n == serial.n) CHECK(same_bits(copy.code, serial.code, (size_t)serial.n));
+    if (serial.n > 0 && copy.n == serial.n) CHECK(same_array(copy.code, serial.code, (size_t)serial.n));
 }
 
 /* Builds on both sides and compares. The serial code leaves out what is invalid, as CUDA does. */
@@ -464,8 +359,8 @@ static void check_lists_cut(Trees &g, const Search &s, const Lists &want, size_t
     Device<int32_t> d_ids(std::vector<int32_t>(needed + 4, -7));
     int32_t *const to = capacity ? d_ids.p : nullptr;
     CHECK_RESULT(lbvh_cuda_overlaps(&g.gpu, &s.device, d_offsets.p, to, (int64_t)capacity, stream), LBVH_OK);
-    std::vector<int64_t> offsets = d_offsets.get(stream);
-    std::vector<int32_t> const ids = d_ids.get(stream);
+    std::vector<int64_t> offsets = d_offsets.get();
+    std::vector<int32_t> const ids = d_ids.get();
     CHECK(offsets.back() == (int64_t)0xA5A5A5A5A5A5A5A5u && "the end of the offsets");
     offsets.pop_back();
     CHECK(offsets == want.offsets);
@@ -484,7 +379,7 @@ static void check_search(Trees &g, const Search &s)
     Device<int32_t> d_counts((size_t)s.rows + 1);
     CHECK_RESULT(lbvh_count_overlaps(&g.serial, &s.host, counts.data()), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_count_overlaps(&g.gpu, &s.device, d_counts.p, stream), LBVH_OK);
-    CHECK(d_counts.get(stream) == counts);
+    CHECK(d_counts.get() == counts);
     check_lists_cut(g, s, want, needed);
     if (needed > 0) check_lists_cut(g, s, want, needed - 1);
     if (needed > 2) check_lists_cut(g, s, want, needed / 2);
@@ -615,8 +510,8 @@ static void check_each_pair(Trees &g, const std::vector<int32_t> &want)
     Device<unsigned long long> d_found(1, 0);
     Collect const collect = {d_pairs.p, d_found.p, want.size() / 2};
     CHECK_RESULT(lbvh_cuda_each_pair(&g.gpu, collect, stream), LBVH_OK);
-    CHECK(d_found.get(stream)[0] == want.size() / 2);
-    CHECK(as_set(d_pairs.get(stream)) == as_set(want));
+    CHECK(d_found.get()[0] == want.size() / 2);
+    CHECK(as_set(d_pairs.get()) == as_set(want));
 }
 
 static void check_pairs_cut(Trees &g, const std::vector<int32_t> &want, size_t capacity)
@@ -624,8 +519,8 @@ static void check_pairs_cut(Trees &g, const std::vector<int32_t> &want, size_t c
     Device<int32_t> d_pairs(std::vector<int32_t>(want.size() + 6, -7));
     Device<int64_t> d_needed(2);
     CHECK_RESULT(lbvh_cuda_pairs(&g.gpu, capacity ? d_pairs.p : nullptr, (int64_t)capacity, d_needed.p, stream), LBVH_OK);
-    std::vector<int32_t> const got = d_pairs.get(stream);
-    std::vector<int64_t> const needed = d_needed.get(stream);
+    std::vector<int32_t> const got = d_pairs.get();
+    std::vector<int64_t> const needed = d_needed.get();
     size_t const written = std::min(2 * capacity, want.size());
     CHECK(needed[0] == (int64_t)(want.size() / 2) && needed[1] == (int64_t)0xA5A5A5A5A5A5A5A5u);
     CHECK(std::equal(got.begin(), got.begin() + (ptrdiff_t)written, want.begin()));
@@ -638,7 +533,7 @@ static void check_pairs(Trees &g, const Input &in)
     size_t const needed = want.size() / 2;
     Device<int64_t> d_found(2);
     CHECK_RESULT(lbvh_cuda_count_pairs(&g.gpu, d_found.p, stream), LBVH_OK);
-    CHECK(d_found.get(stream)[0] == (int64_t)needed && d_found.get(stream)[1] == (int64_t)0xA5A5A5A5A5A5A5A5u);
+    CHECK(d_found.get()[0] == (int64_t)needed && d_found.get()[1] == (int64_t)0xA5A5A5A5A5A5A5A5u);
     if (in.n <= 600) CHECK((int64_t)needed == brute_pairs(in));
     check_pairs_cut(g, want, needed);
     if (needed > 0) check_pairs_cut(g, want, needed - 1);
@@ -686,9 +581,9 @@ static void check_nearest(Trees &g, int32_t m, int32_t k, real reach, int flags,
     Device<int32_t> d_ids(want.ids.size()), d_found(want.found.size());
     CHECK_RESULT(lbvh_cuda_nearest(&g.gpu, d_points.p, in.stride, m, k, reach, flags, d_ids.p, d_distances2.p, d_found.p, stream),
                  LBVH_OK);
-    CHECK(d_found.get(stream) == want.found);
-    CHECK(d_ids.get(stream) == want.ids);
-    CHECK(same_bits(d_distances2.get(stream), want.distances2));
+    CHECK(d_found.get() == want.found);
+    CHECK(d_ids.get() == want.ids);
+    CHECK(same_bits(d_distances2.get(), want.distances2));
     context = before;
 }
 
@@ -871,8 +766,8 @@ static void check_walk(Trees &g, int kind, const Probes &host, const Probes &dev
     context += ", walk " + std::to_string(kind) + ", filter " + std::to_string(host.filter);
     if (host.rows > 0) memset((void *)want.data(), 0xA5, want.size() * sizeof(Row));
     for (int32_t k = 0; k < host.rows; k++) walk(&g.serial, kind, host, k, &want[(size_t)k]);
-    launch(stream, host.rows, walk_kernel, g.gpu.device, kind, device, d_rows.p);
-    CHECK(same_bits(d_rows.get(stream), want));
+    launch(host.rows, walk_kernel, g.gpu.device, kind, device, d_rows.p);
+    CHECK(same_bits(d_rows.get(), want));
     context = before;
 }
 
@@ -904,7 +799,7 @@ static void check_boxes(Trees &g, const Input &in, const OnDevice &on_device)
     CHECK_RESULT(lbvh_boxes(&host, in.data.data(), in.stride, in.n, want.data(), nullptr), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_boxes(&g.gpu, &device, on_device.data.p, in.stride, in.n, d_boxes.p, stream), LBVH_OK);
     memset(&want.back(), 0xA5, sizeof(real));
-    CHECK(same_bits(d_boxes.get(stream), want));
+    CHECK(same_bits(d_boxes.get(), want));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1278,38 +1173,6 @@ static void test_download()
 /* ---- memory ---- */
 
 /* Device memory that is counted, and fails on demand. */
-struct Heap { long calls, fail_at, live; size_t live_bytes; bool wrong_stream; cudaStream_t stream; };
-
-static void *heap_alloc(size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    void *memory = nullptr;
-    if (s != h->stream) h->wrong_stream = true;
-    if (++h->calls == h->fail_at) return nullptr;
-    MUST(cudaMalloc(&memory, bytes));
-    MUST(cudaMemset(memory, 0xA5, bytes));
-    MUST(cudaDeviceSynchronize());
-    h->live++;
-    h->live_bytes += bytes;
-    return memory;
-}
-
-static void heap_free(void *memory, size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    if (s != h->stream) h->wrong_stream = true;
-    MUST(cudaStreamSynchronize(s)); /* what was queued may still use it */
-    MUST(cudaFree(memory));
-    h->live--;
-    h->live_bytes -= bytes;
-}
-
-static lbvh_cuda_allocator allocator_of(Heap *h)
-{
-    h->stream = stream;
-    lbvh_cuda_allocator a = {heap_alloc, heap_free, h};
-    return a;
-}
 
 /* Room for the results of all searches over up to n elements with m queries. */
 struct Results {
@@ -1341,7 +1204,7 @@ static lbvh_result search_all(lbvh_cuda *gpu, const Device<real> &d_points, int3
     if (r == LBVH_OK) r = lbvh_cuda_overlaps(gpu, &given, to->offsets.p, to->ids.p, room, stream);
     if (r == LBVH_OK)
         r = lbvh_cuda_nearest(gpu, d_points.p, 0, m, 8, infinity, 0, to->ids.p, to->distances2.p, to->counts.p, stream);
-    (void)to->one.get(stream);
+    (void)to->one.get();
     return r;
 }
 
@@ -1587,10 +1450,10 @@ static void test_refused_searches()
     Collect const collect = {nullptr, nullptr, 0};
     CHECK_RESULT(lbvh_cuda_each_pair((lbvh_cuda *)nullptr, collect, stream), LBVH_BAD_ARGUMENT);
     CHECK(gpu.device.tree.n == 3);
-    for (int32_t x : d_int.get(stream)) CHECK(x == (int32_t)0xA5A5A5A5u && "a refused call wrote something");
-    for (int64_t x : d_long.get(stream)) CHECK(x == (int64_t)0xA5A5A5A5A5A5A5A5u && "a refused call wrote something");
+    for (int32_t x : d_int.get()) CHECK(x == (int32_t)0xA5A5A5A5u && "a refused call wrote something");
+    for (int64_t x : d_long.get()) CHECK(x == (int64_t)0xA5A5A5A5A5A5A5A5u && "a refused call wrote something");
     CHECK_RESULT(lbvh_cuda_count_pairs(&gpu, d_long.p, stream), LBVH_OK);
-    CHECK(d_long.get(stream)[0] == 1);
+    CHECK(d_long.get()[0] == 1);
     lbvh_cuda_free(&gpu);
     CHECK_RESULT(lbvh_cuda_each_pair(&gpu, collect, stream), LBVH_OK);
 }
@@ -1691,21 +1554,21 @@ static void check_frame(Trees &g, const Input &first, const Input &second, const
     CHECK_RESULT(lbvh_cuda_check(&g.gpu, stream), LBVH_OK);
     CHECK_RESULT(lbvh_build(&g.serial, &d, first.data.data(), first.stride, first.n), LBVH_OK);
     CHECK_RESULT(lbvh_count_pairs(&g.serial, &pairs), LBVH_OK);
-    CHECK(f.before.get(stream)[0] == pairs);
+    CHECK(f.before.get()[0] == pairs);
     CHECK_RESULT(lbvh_refit(&g.serial, second.data.data(), second.stride), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
     check_arrays(g.serial, g.copy);
     std::vector<int32_t> const want = serial_pairs(g.serial);
-    CHECK(f.needed.get(stream)[0] == (int64_t)want.size() / 2);
-    CHECK(begins_with(f.pairs.get(stream), want));
+    CHECK(f.needed.get()[0] == (int64_t)want.size() / 2);
+    CHECK(begins_with(f.pairs.get(), want));
     Lists const lists = serial_lists(g.serial, queries), own_lists = serial_lists(g.serial, own);
-    CHECK(f.offsets.get(stream) == lists.offsets);
-    CHECK(f.own_offsets.get(stream) == own_lists.offsets);
-    if (lists.ids.size() <= f.ids.count) CHECK(begins_with(f.ids.get(stream), lists.ids));
-    if (own_lists.ids.size() <= f.own_ids.count) CHECK(begins_with(f.own_ids.get(stream), own_lists.ids));
+    CHECK(f.offsets.get() == lists.offsets);
+    CHECK(f.own_offsets.get() == own_lists.offsets);
+    if (lists.ids.size() <= f.ids.count) CHECK(begins_with(f.ids.get(), lists.ids));
+    if (own_lists.ids.size() <= f.own_ids.count) CHECK(begins_with(f.own_ids.get(), own_lists.ids));
     Nearest const near = serial_nearest(g.serial, points, queries.rows, 8, infinity);
-    CHECK(begins_with(f.near_ids.get(stream), near.ids) && begins_with(f.found.get(stream), near.found));
-    CHECK(begins_with(f.distances2.get(stream), near.distances2));
+    CHECK(begins_with(f.near_ids.get(), near.ids) && begins_with(f.found.get(), near.found));
+    CHECK(begins_with(f.distances2.get(), near.distances2));
 }
 
 /* A time step, captured once, replayed with new elements and new queries. */
@@ -1838,7 +1701,7 @@ static void test_large()
             Device<int64_t> d_pairs(1);
             CHECK_RESULT(lbvh_count_pairs(&g.serial, &want), LBVH_OK);
             CHECK_RESULT(lbvh_cuda_count_pairs(&g.gpu, d_pairs.p, stream), LBVH_OK);
-            CHECK(d_pairs.get(stream)[0] == want);
+            CHECK(d_pairs.get()[0] == want);
             check_own(g, LBVH_BOXES, 0, builder ? LBVH_PLACES : LBVH_HALF, 0);
             check_nearest(g, 5000, 8, infinity, 0, false, 3);
             CHECK_RESULT(lbvh_refit(&g.serial, in.data.data(), in.stride), LBVH_OK);
@@ -1852,7 +1715,7 @@ static void test_large()
    Main
    ------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name; void (*run)(); } tests[] = {
+static const Test tests[] = {
     {"few", test_few},           {"build", test_build},       {"deep", test_deep},           {"searches", test_searches},
     {"nearest", test_nearest},   {"invalid", test_invalid},   {"rebuild", test_rebuild},     {"refit", test_refit},
     {"upload", test_upload},     {"download", test_download}, {"reserve", test_reserve},     {"out of memory", test_out_of_memory},
@@ -1863,7 +1726,6 @@ static const struct { const char *name; void (*run)(); } tests[] = {
 
 int main(int argc, char **argv)
 {
-    const char *only = "";
     bool const small = getenv("TEST_SMALL") != nullptr;
 #ifdef CUDA_EMU
     bool const slow = small || emu_options()->blocks > 1; /* blocks take turns: all shared memory is copied at each */
@@ -1874,31 +1736,8 @@ int main(int argc, char **argv)
     n_max = small ? 400 : 1000;
     size_max = small ? 2100 : 4100;
     share = small ? 40 : 1;
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("no GPU here\n");
-        return 77;
-    }
 #endif
-    for (int k = 1; k + 1 < argc; k += 2) {
-        if (!strcmp(argv[k], "--n")) n_max = std::max(atoi(argv[k + 1]), 8), size_max = std::max(size_max, n_max);
-        if (!strcmp(argv[k], "--share")) share = std::max(atoi(argv[k + 1]), 1);
-        if (!strcmp(argv[k], "--only")) only = argv[k + 1];
-    }
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    int passed = 0, bad = 0;
-    for (auto test : tests) {
-        if (!strstr(test.name, only)) continue;
-        int const before = failures;
-        context = test.name;
-        test.run();
-        MUST(cudaDeviceSynchronize());
-        (failures == before ? passed : bad)++;
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", test.name);
-        fflush(stdout);
-    }
-    MUST(cudaStreamDestroy(stream));
-    printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);
-    if (bad) printf("[  FAILED  ] %d test(s), %d checks\n", bad, failures);
-    return bad ? 1 : 0;
+    read_options(argc, argv, {{"--n", &n_max, 8}, {"--share", &share, 1}});
+    size_max = std::max(size_max, n_max);
+    return run_tests(tests);
 }

@@ -14,102 +14,24 @@
    - NBODY_FAST also against the direct sum in double, within the bars of each method and order.
    The serial half is held against the direct sum in its own tests. */
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"
-#include "../workloads.h"
+#define TESTED nbody
+#include "testing.h"
 
-#ifdef CUDA_EMU
-#include "emu.h"
-#endif
-
-typedef nbody_real real;
-
-/* ------------------------------------------------------------------------------------------------
-   Checks
-   ------------------------------------------------------------------------------------------------ */
-
-static int failures, checks, n_max, share;
 static bool heavy;              /* the emulator interleaves blocks: little work */
 static bool few_large;          /* on the emulator: hardly any large tables */
 static int thin = 1;            /* on the emulator: so many times fewer cases */
-static std::string context;     /* which case is being tested */
-
-static void failed(int line, const char *what)
-{
-    if (++failures <= 20) printf("test_nbody.cu:%d: check failed: %s\n  %s\n", line, what, context.c_str());
-}
-
-#define CHECK(condition) do { checks++; if (!(condition)) failed(__LINE__, #condition); } while (0)
-
-#define CHECK_RESULT(call, expected) do { \
-        nbody_result const got_ = (call), want_ = (expected); \
-        checks++; \
-        if (got_ != want_) { printf("got %s\n", nbody_result_text(got_)); failed(__LINE__, #call " is " #expected); } \
-    } while (0)
 
 /* A number that may be at most `bar`. NaN is more. */
 #define CHECK_AT_MOST(number, bar) do { \
         double const is_ = (number), most_ = (bar); \
         checks++; \
-        if (!(is_ <= most_)) { printf("%.3g, at most %.3g\n", is_, most_); failed(__LINE__, #number " <= " #bar); } \
+        if (!(is_ <= most_)) { printf("%.3g, at most %.3g\n", is_, most_); failed(__FILE__, __LINE__, #number " <= " #bar); } \
     } while (0)
 
-static void give_up(int line, const char *what, cudaError_t error)
-{
-    printf("test_nbody.cu:%d: %s: %s\n  %s\n", line, what, cudaGetErrorString(error), context.c_str());
-    exit(3);
-}
-
-/* A CUDA call of the test itself that has no reason to fail. */
-#define MUST(call) do { \
-        cudaError_t const error_ = (call); \
-        if (error_ != cudaSuccess) give_up(__LINE__, #call, error_); \
-    } while (0)
-
-static cudaStream_t stream;
-
-/* Device memory of exactly this size, with its contents copied in, and out on demand. */
-template <class T> struct Device {
-    T *p = nullptr;
-    size_t count;
-    explicit Device(size_t n) : count(n)
-    {
-        MUST(cudaMalloc((void **)&p, n ? n * sizeof(T) : 1));
-        forget();
-    }
-    explicit Device(const std::vector<T> &host) : Device(host.size()) { set(host); }
-    ~Device() { MUST(cudaFree(p)); }
-    Device(const Device &) = delete;
-    Device &operator=(const Device &) = delete;
-    /* All bytes 0xA5, as those of unset() below. */
-    void forget() const
-    {
-        if (count) MUST(cudaMemset(p, 0xA5, count * sizeof(T)));
-        MUST(cudaDeviceSynchronize()); /* streams of the tests do not wait for the default stream */
-    }
-    void set(const std::vector<T> &host) const
-    {
-        if (!host.empty()) MUST(cudaMemcpy(p, host.data(), std::min(host.size(), count) * sizeof(T), cudaMemcpyHostToDevice));
-        MUST(cudaDeviceSynchronize());
-    }
-    std::vector<T> get() const
-    {
-        std::vector<T> host(count);
-        MUST(cudaStreamSynchronize(stream));
-        if (count) MUST(cudaMemcpy(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost));
-        return host;
-    }
-};
-
+/* Host memory as Device's, before anybody has written. */
 static std::vector<real> unset(size_t count)
 {
     std::vector<real> v(count);
@@ -117,35 +39,9 @@ static std::vector<real> unset(size_t count)
     return v;
 }
 
-/* The launches of this file, typed and checked, as those of cuda/nbody.cu. */
-template <class... Parameters, class... Arguments>
-static void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    if (threads == 0) return;
-    config.gridDim = dim3((unsigned)((threads + 127) / 128));
-    config.blockDim = dim3(128);
-    config.stream = stream;
-    MUST(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
-}
-
-/* A number that follows from k alone, without a pattern that could fall together with one of the cases. */
-static uint32_t scattered(uint64_t k) { return (uint32_t)((k + 1) * 0x9E3779B97F4A7C15u >> 33); }
-
 /* One of `every` cases; and one of `most` however large --share is, where nothing is thinned out. */
-static bool chosen(size_t k, int every, int most) { return scattered(k) % (uint32_t)std::max(std::min(every, most * thin), 1) == 0; }
+static bool thinned(size_t k, int every, int most) { return chosen(k, every, most * thin); }
 
-template <class T> static bool same_bits(const T *a, const T *b, size_t count)
-{
-    return count == 0 || (a && b && memcmp(a, b, count * sizeof(T)) == 0);
-}
-
-template <class T> static bool same_bits(const std::vector<T> &a, const std::vector<T> &b)
-{
-    return a.size() == b.size() && same_bits(a.data(), b.data(), a.size());
-}
-
-static const real infinity = (real)INFINITY, not_a_number = (real)NAN;
 static const bool is_float = sizeof(real) == sizeof(float);
 static const double epsilon = is_float ? 1.1920929e-7 : 2.220446049250313e-16;
 
@@ -765,7 +661,7 @@ static int size_of(Shape shape, size_t k)
 static void test_fields()
 {
     for (size_t k = 0; k < case_count; k++) {
-        if (!chosen(k, share, 80)) continue;
+        if (!thinned(k, share, 80)) continue;
         Case c = case_of(k);
         c.n = size_of(c.shape, k);
         context = "fields: " + name_of(c);
@@ -781,7 +677,7 @@ static void test_few()
     for (size_t k = 0; k < case_count; k++)
         for (int n : sizes) {
             Case c = case_of(k);
-            if (!chosen(16 * k + (size_t)n, 14 * share, 500)) continue;
+            if (!thinned(16 * k + (size_t)n, 14 * share, 500)) continue;
             c.n = n;
             context = "few: " + name_of(c);
             Both b;
@@ -1045,7 +941,7 @@ static void test_fields_at()
 {
     static const int sizes[] = {130, 1, 64, 65, 300, 0, 33};
     for (size_t k = 0; k < case_count; k++) {
-        if (!chosen(k + 3, 2 * share, 40)) continue;
+        if (!thinned(k + 3, 2 * share, 40)) continue;
         Case c = case_of(k);
         Both b;
         Fields want;
@@ -1109,7 +1005,7 @@ static void test_walks()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (settings[c.setting].method < NBODY_VIRTUAL_PARTICLES || !chosen(k + 4, 2 * share, 60)) continue;
+        if (settings[c.setting].method < NBODY_VIRTUAL_PARTICLES || !thinned(k + 4, 2 * share, 60)) continue;
         Both b;
         Fields want;
         c.n = std::min(size_of(c.shape, k + 2), 300);
@@ -1157,7 +1053,7 @@ static void test_estimate()
     static const int samples[] = {64, 1, 7, 100000, 65, 0};
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.shape == EQUAL || c.outputs == POTENTIALS || !chosen(k + 9, 3 * share, 60)) continue;
+        if (c.shape == EQUAL || c.outputs == POTENTIALS || !thinned(k + 9, 3 * share, 60)) continue;
         Both b;
         Fields want;
         nbody_error error = {};
@@ -1304,7 +1200,7 @@ static void test_step()
         nbody_stage const stage = all_stages[k / 8 % 4];
         nbody_integrator const integrator = k / 32 ? NBODY_EULER : NBODY_LEAPFROG;
         c.setting = methods[k % 8];
-        if (!chosen((size_t)k + 50, share / 2, 14)) continue;
+        if (!thinned((size_t)k + 50, share / 2, 14)) continue;
         c.soft = 1;
         c.masses = k % 3 ? ONES : NO_MASSES;
         c.n = std::min(n_max, k % 5 ? 100 : 33);
@@ -1346,7 +1242,7 @@ static void test_not_finite()
     for (int k = 0; k < SETTINGS * 4; k++) {
         int const n = 130, setting = k % SETTINGS, i = wheres[k % 5];
         nbody_stage const stage = all_stages[(k + k / SETTINGS) % 4];
-        if (!chosen((size_t)k + 60, share / 2, 6)) continue;
+        if (!thinned((size_t)k + 60, share / 2, 6)) continue;
         Both b;
         Input in = plain_input(setting, n, k);
         real const bad = k % 3 == 0 ? not_a_number : k % 3 == 1 ? infinity : -infinity;
@@ -1463,7 +1359,7 @@ static void test_cells_full()
 {
     static const int32_t rooms[] = {1, 5, 21, 60};
     for (int k = 0; k < SETTINGS * 4 * 4; k++) {
-        if (!chosen((size_t)k + 70, share, 40) || (few_large && is_large(settings[k % SETTINGS]))) continue;
+        if (!thinned((size_t)k + 70, share, 40) || (few_large && is_large(settings[k % SETTINGS]))) continue;
         nbody_stage const stage = all_stages[k / SETTINGS % 4];
         Shape const shape = (Shape)(k % 3 == 0 ? CLUMPS : k % 3 == 1 ? UNIFORM : TWO_SCALES);
         int32_t const room = rooms[k / SETTINGS / 4 % 4];
@@ -1641,43 +1537,6 @@ static void test_refused_questions()
    ------------------------------------------------------------------------------------------------ */
 
 /* Device memory with a count, a failure on request, and rubbish in it. */
-struct Heap {
-    long calls, live, fail_at;
-    size_t live_bytes;
-    bool wrong_stream;
-    struct CUstream_st *stream;
-};
-
-static void *heap_alloc(size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    void *memory = nullptr;
-    if (s != h->stream) h->wrong_stream = true;
-    if (++h->calls == h->fail_at) return nullptr;
-    MUST(cudaMalloc(&memory, bytes));
-    MUST(cudaMemset(memory, 0xA5, bytes));
-    MUST(cudaDeviceSynchronize());
-    h->live++;
-    h->live_bytes += bytes;
-    return memory;
-}
-
-static void heap_free(void *memory, size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    if (s != h->stream) h->wrong_stream = true;
-    MUST(cudaStreamSynchronize(s)); /* what was queued may still use it */
-    MUST(cudaFree(memory));
-    h->live--;
-    h->live_bytes -= bytes;
-}
-
-static nbody_cuda_allocator allocator_of(Heap *h)
-{
-    h->stream = stream;
-    nbody_cuda_allocator a = {heap_alloc, heap_free, h};
-    return a;
-}
 
 /* Everything that a program may do in a time step; the first result that is not NBODY_OK. */
 struct Everything {
@@ -1711,7 +1570,7 @@ static void test_reserve()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (!chosen(k + 2, 3 * share, 180)) continue;
+        if (!thinned(k + 2, 3 * share, 180)) continue;
         Heap h = {};
         Both b;
         c.padded = 0;
@@ -1896,7 +1755,7 @@ static void test_graph()
     for (int k = 0; k < SETTINGS * 4; k++) {
         Case c = {};
         nbody_stage const stage = all_stages[(k + k / SETTINGS) % 4];
-        if (!chosen((size_t)k + 90, share, 16)) continue;
+        if (!thinned((size_t)k + 90, share, 16)) continue;
         c.setting = k % SETTINGS;
         c.law = (nbody_law)(k / 4 % 2);
         c.levels = k % 3 == 1 ? 4 : 0;
@@ -1969,7 +1828,7 @@ static void test_graph_steps()
     static const int methods[] = {0, 1, 7, 9};
     for (int k = 0; k < 4 * 4 * 2; k++) {
         Case c = {};
-        if (!chosen((size_t)k + 40, share / 2, 6)) continue;
+        if (!thinned((size_t)k + 40, share / 2, 6)) continue;
         c.setting = methods[k % 4];
         c.masses = k % 3 ? ONES : NO_MASSES;
         c.soft = 1;
@@ -1985,7 +1844,7 @@ static void test_deterministic()
 {
     cudaStream_t const before = stream;
     for (size_t k = 0; k < case_count; k++) {
-        if (!chosen(k + 6, 3 * share, 120)) continue;
+        if (!thinned(k + 6, 3 * share, 120)) continue;
         Case c = case_of(k), other = case_of((k + 321) % case_count);
         Heap h = {};
         nbody_cuda first = {}, second = {};
@@ -2114,7 +1973,7 @@ static void test_large_direct()
    Main
    ------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name; void (*run)(); } tests[] = {
+static const Test tests[] = {
     {"empty", test_empty},             {"methods", test_methods},         {"fast", test_fast},           {"few", test_few},
     {"fields", test_fields},           {"rebuild", test_rebuild},
     {"truth", test_truth},             {"fields at", test_fields_at},     {"walks", test_walks},
@@ -2131,7 +1990,6 @@ static const struct { const char *name; void (*run)(); } tests[] = {
 
 int main(int argc, char **argv)
 {
-    const char *only = "";
     bool const small = getenv("TEST_SMALL") != nullptr;
 #ifdef CUDA_EMU
     heavy = emu_options()->blocks > 1; /* blocks take turns: all shared memory is copied at each */
@@ -2142,32 +2000,8 @@ int main(int argc, char **argv)
 #else
     n_max = small ? 500 : 1500;
     share = small ? 200 : 40;
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("no GPU here\n");
-        return 77;
-    }
 #endif
-    for (int k = 1; k + 1 < argc; k += 2) {
-        if (!strcmp(argv[k], "--n")) n_max = std::max(atoi(argv[k + 1]), 70);
-        if (!strcmp(argv[k], "--share")) share = std::max(atoi(argv[k + 1]), 1);
-        if (!strcmp(argv[k], "--only")) only = argv[k + 1];
-    }
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    int passed = 0, bad = 0;
-    for (auto test : tests) {
-        if (!strstr(test.name, only)) continue;
-        if (heavy && !only[0] && (!strcmp(test.name, "fast") || !strcmp(test.name, "truth"))) continue; /* too slow there */
-        int const before = failures;
-        context = test.name;
-        test.run();
-        MUST(cudaDeviceSynchronize());
-        (failures == before ? passed : bad)++;
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", test.name);
-        fflush(stdout);
-    }
-    MUST(cudaStreamDestroy(stream));
-    printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);
-    if (bad) printf("[  FAILED  ] %d test(s), %d checks\n", bad, failures);
-    return bad ? 1 : 0;
+    read_options(argc, argv, {{"--n", &n_max, 70}, {"--share", &share, 1}});
+    if (heavy) return run_tests(tests, {"fast", "truth"}); /* too slow there */
+    return run_tests(tests);
 }

@@ -13,15 +13,6 @@
    - Sums against sums in double, within rounding; where they are defined, against the serial sums, bit for bit.
    The serial half is held against brute force in its own tests. */
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
-
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
 #include "ugrid.h"
@@ -32,99 +23,7 @@
 #define NLIST_CUDA
 #include "nlist.h"
 #include "../nlist_oracle.h"
-
-#ifdef CUDA_EMU
-#include "emu.h"
-#endif
-
-typedef nlist_real real;
-
-/* ------------------------------------------------------------------------------------------------
-   Checks
-   ------------------------------------------------------------------------------------------------ */
-
-static int failures, checks, n_max, share;
-static std::string context;     /* which case is being tested */
-
-static void failed(int line, const char *what)
-{
-    if (++failures <= 20) printf("test_nlist.cu:%d: check failed: %s\n  %s\n", line, what, context.c_str());
-}
-
-#define CHECK(condition) do { checks++; if (!(condition)) failed(__LINE__, #condition); } while (0)
-
-#define CHECK_RESULT(call, expected) do { \
-        nlist_result const got_ = (call), want_ = (expected); \
-        checks++; \
-        if (got_ != want_) { printf("got %s\n", nlist_result_text(got_)); failed(__LINE__, #call " is " #expected); } \
-    } while (0)
-
-static void give_up(int line, const char *what, cudaError_t error)
-{
-    printf("test_nlist.cu:%d: %s: %s\n  %s\n", line, what, cudaGetErrorString(error), context.c_str());
-    exit(3);
-}
-
-/* A CUDA call of the test itself that has no reason to fail. */
-#define MUST(call) do { \
-        cudaError_t const error_ = (call); \
-        if (error_ != cudaSuccess) give_up(__LINE__, #call, error_); \
-    } while (0)
-
-static cudaStream_t stream;
-
-/* Device memory of exactly this size, with its contents copied in, and out on demand. */
-template <class T> struct Device {
-    T *p = nullptr;
-    size_t count;
-    explicit Device(size_t n, int byte = 0xA5) : count(n)
-    {
-        MUST(cudaMalloc((void **)&p, n ? n * sizeof(T) : 1));
-        if (n) MUST(cudaMemset(p, byte, n * sizeof(T)));
-        MUST(cudaDeviceSynchronize()); /* streams of the tests do not wait for the default stream */
-    }
-    explicit Device(const std::vector<T> &host) : Device(host.size()) { set(host); }
-    ~Device() { MUST(cudaFree(p)); }
-    Device(const Device &) = delete;
-    Device &operator=(const Device &) = delete;
-    void set(const std::vector<T> &host)
-    {
-        if (!host.empty()) MUST(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-        MUST(cudaDeviceSynchronize());
-    }
-    std::vector<T> get() const
-    {
-        std::vector<T> host(count);
-        MUST(cudaStreamSynchronize(stream));
-        if (count) MUST(cudaMemcpy(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost));
-        return host;
-    }
-};
-
-/* The launches of this file, typed and checked, as those of cuda/nlist.cu. */
-template <class... Parameters, class... Arguments>
-static void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    if (threads == 0) return;
-    config.gridDim = dim3((unsigned)((threads + 127) / 128));
-    config.blockDim = dim3(128);
-    config.stream = stream;
-    MUST(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
-}
-
-/* A number that follows from k alone, without a pattern that could fall together with one of the cases. */
-static __host__ __device__ uint32_t scattered(uint64_t k) { return (uint32_t)((k + 1) * 0x9E3779B97F4A7C15u >> 33); }
-
-/* One of `every` cases; and one of `most` however large --share is. */
-static bool chosen(size_t k, int every, int most) { return scattered(k) % (uint32_t)std::min(every, most) == 0; }
-
-template <class T> static bool same_bits(const T *a, const T *b, size_t count)
-{
-    return count == 0 || (a && b && memcmp(a, b, count * sizeof(T)) == 0);
-}
-
-static const real infinity = (real)INFINITY, not_a_number = (real)NAN;
+#include "testing.h"
 
 /* ------------------------------------------------------------------------------------------------
    Cases: sources x layouts x half or full x dimensions x periods x order x inputs
@@ -878,7 +777,7 @@ static void check_oracle(const char *wrong, const char *which)
     checks++;
     if (!wrong) return;
     printf("%s: %s\n", which, wrong);
-    failed(__LINE__, "the memory agrees");
+    failed(__FILE__, __LINE__, "the memory agrees");
 }
 
 /* After a build on both sides: lists and events against each other and against the memory. */
@@ -2041,38 +1940,6 @@ static void test_upload()
    ------------------------------------------------------------------------------------------------ */
 
 /* Device memory that is counted, and fails on demand. */
-struct Heap { long calls, fail_at, live; size_t live_bytes; bool wrong_stream; cudaStream_t stream; };
-
-static void *heap_alloc(size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    void *memory = nullptr;
-    if (s != h->stream) h->wrong_stream = true;
-    if (++h->calls == h->fail_at) return nullptr;
-    MUST(cudaMalloc(&memory, bytes));
-    MUST(cudaMemset(memory, 0xA5, bytes));
-    MUST(cudaDeviceSynchronize());
-    h->live++;
-    h->live_bytes += bytes;
-    return memory;
-}
-
-static void heap_free(void *memory, size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    if (s != h->stream) h->wrong_stream = true;
-    MUST(cudaStreamSynchronize(s)); /* what was queued may still use it */
-    MUST(cudaFree(memory));
-    h->live--;
-    h->live_bytes -= bytes;
-}
-
-static nlist_cuda_allocator allocator_of(Heap *h)
-{
-    h->stream = stream;
-    nlist_cuda_allocator a = {heap_alloc, heap_free, h};
-    return a;
-}
 
 /* Everything that a step may do with a list; the first result that is not NLIST_OK. */
 static nlist_result use_all(nlist_cuda *gpu, const Input &in, const OnDevice &there, const Device<real> &d_sums,
@@ -2781,7 +2648,7 @@ static void test_large()
    Main
    ------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name; void (*run)(); } tests[] = {
+static const Test tests[] = {
     {"empty", test_empty},             {"few", test_few},                 {"build", test_build},         {"rebuild", test_rebuild},
     {"truth", test_truth},             {"history", test_history},         {"events", test_events},       {"mesh", test_mesh},
     {"sums", test_sums},               {"morton", test_morton}, {"mesh sums", test_mesh_sums},     {"each", test_each},
@@ -2798,7 +2665,6 @@ static const struct { const char *name; void (*run)(); } tests[] = {
 
 int main(int argc, char **argv)
 {
-    const char *only = "";
     bool const small = getenv("TEST_SMALL") != nullptr;
 #ifdef CUDA_EMU
     bool const slow = small || emu_options()->blocks > 1; /* blocks take turns: all shared memory is copied at each */
@@ -2807,31 +2673,7 @@ int main(int argc, char **argv)
 #else
     n_max = small ? 300 : 1000;
     share = small ? 20 : 8; /* --share 1 runs every case: some ten minutes */
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("no GPU here\n");
-        return 77;
-    }
 #endif
-    for (int k = 1; k + 1 < argc; k += 2) {
-        if (!strcmp(argv[k], "--n")) n_max = std::max(atoi(argv[k + 1]), 8);
-        if (!strcmp(argv[k], "--share")) share = std::max(atoi(argv[k + 1]), 1);
-        if (!strcmp(argv[k], "--only")) only = argv[k + 1];
-    }
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    int passed = 0, bad = 0;
-    for (auto test : tests) {
-        if (!strstr(test.name, only)) continue;
-        int const before = failures;
-        context = test.name;
-        test.run();
-        MUST(cudaDeviceSynchronize());
-        (failures == before ? passed : bad)++;
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", test.name);
-        fflush(stdout);
-    }
-    MUST(cudaStreamDestroy(stream));
-    printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);
-    if (bad) printf("[  FAILED  ] %d test(s), %d checks\n", bad, failures);
-    return bad ? 1 : 0;
+    read_options(argc, argv, {{"--n", &n_max, 8}, {"--share", &share, 1}});
+    return run_tests(tests);
 }

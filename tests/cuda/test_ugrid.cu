@@ -13,94 +13,14 @@
      particles in the same order.
    - Searches: distances are computed in the same bits on both sides, so counts and rows are equal, not nearly equal. */
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
 #include "ugrid.h"
-#include "../workloads.h"
-
-#ifdef CUDA_EMU
-#include "emu.h"
-#endif
-
-typedef ugrid_real real;
-
-/* ------------------------------------------------------------------------------------------------
-   Checks
-   ------------------------------------------------------------------------------------------------ */
-
-static int failures, checks, n_max, share;
-static std::string context;     /* which case is being tested */
-
-static void failed(int line, const char *what)
-{
-    if (++failures <= 20) printf("test_ugrid.cu:%d: check failed: %s\n  %s\n", line, what, context.c_str());
-}
-
-#define CHECK(condition) do { checks++; if (!(condition)) failed(__LINE__, #condition); } while (0)
-
-#define CHECK_RESULT(call, expected) do { \
-        ugrid_result const got_ = (call); \
-        checks++; \
-        if (got_ != (expected)) { printf("got %s\n", ugrid_result_text(got_)); failed(__LINE__, #call " is " #expected); } \
-    } while (0)
-
-/* A CUDA call of the test itself that has no reason to fail. */
-#define MUST(call) do { \
-        cudaError_t const error_ = (call); \
-        if (error_ != cudaSuccess) { printf("test_ugrid.cu:%d: %s: %s\n  %s\n", __LINE__, #call, cudaGetErrorString(error_), context.c_str()); exit(3); } \
-    } while (0)
-
-/* Device memory of exactly this size, with its contents copied in, and out on demand. */
-template <class T> struct Device {
-    T *p = nullptr;
-    size_t count;
-    explicit Device(size_t n, int byte = 0xA5) : count(n)
-    {
-        MUST(cudaMalloc((void **)&p, n ? n * sizeof(T) : 1));
-        if (n) MUST(cudaMemset(p, byte, n * sizeof(T)));
-        MUST(cudaDeviceSynchronize()); /* streams of the tests do not wait for the default stream */
-    }
-    explicit Device(const std::vector<T> &host) : Device(host.size()) { set(host); }
-    ~Device() { MUST(cudaFree(p)); }
-    Device(const Device &) = delete;
-    Device &operator=(const Device &) = delete;
-    void set(const std::vector<T> &host)
-    {
-        if (!host.empty()) MUST(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-        MUST(cudaDeviceSynchronize());
-    }
-    std::vector<T> get(cudaStream_t stream) const
-    {
-        std::vector<T> host(count);
-        MUST(cudaStreamSynchronize(stream));
-        if (count) MUST(cudaMemcpy(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost));
-        return host;
-    }
-};
-
-/* The launches of this file, typed and checked, as those of cuda/ugrid.cu. */
-template <class... Parameters, class... Arguments>
-static void launch(cudaStream_t stream, int threads, void (*kernel)(Parameters...), Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    if (threads == 0) return;
-    config.gridDim = dim3((unsigned)(threads + 127) / 128);
-    config.blockDim = dim3(128);
-    config.stream = stream;
-    MUST(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
-}
+#define TESTED ugrid
+#include "testing.h"
 
 /* One of `every` cases; scattered, so that no period of the product falls together with it. */
 static bool chosen(size_t k, int every) { return ((uint32_t)k * 2654435761u >> 8) % (uint32_t)every == 0; }
-
-static cudaStream_t stream;
 
 /* ------------------------------------------------------------------------------------------------
    Cases: every build x placement x walk x bounds x order of cells x records
@@ -224,12 +144,6 @@ struct Grids {
     }
 };
 
-template <class T> static bool same_bits(const T *a, const T *b, size_t count)
-{
-    if (!a || !b) return !a && !b;
-    return count == 0 || memcmp(a, b, count * sizeof(T)) == 0;
-}
-
 /* Records field by field: in a double build they end in 4 bytes that belong to nobody. */
 static bool same_records(const ugrid_record *a, const ugrid_record *b, int32_t n)
 {
@@ -255,8 +169,8 @@ static void check_arrays(const Case &c, const ugrid &serial, const ugrid &copy)
     size_t const n = (size_t)serial.n, entries = (size_t)serial.entries, count = (size_t)serial.cell_count;
     CHECK(copy.n == serial.n && copy.entries == serial.entries && copy.cell_count == serial.cell_count && copy.spans == serial.spans);
     if (copy.cell_count != serial.cell_count || copy.entries != serial.entries) return;
-    CHECK(same_bits(copy.start, serial.start, count + 1));
-    CHECK(same_bits(copy.count, serial.count, count));
+    CHECK(same_array(copy.start, serial.start, count + 1));
+    CHECK(same_array(copy.count, serial.count, count));
     for (int32_t cell = 0; cell < serial.cell_count; cell++) {
         std::vector<int32_t> mine = entries_of(copy, cell), theirs = entries_of(serial, cell);
         if (!ordered(c)) {
@@ -267,11 +181,11 @@ static void check_arrays(const Case &c, const ugrid &serial, const ugrid &copy)
     }
     CHECK_RESULT(ugrid_validate(&copy), UGRID_OK);
     if (!ordered(c)) return;
-    CHECK(same_bits(copy.order, serial.order, entries));
-    CHECK(same_bits(copy.inverse, serial.inverse, n));
+    CHECK(same_array(copy.order, serial.order, entries));
+    CHECK(same_array(copy.inverse, serial.inverse, n));
     CHECK(same_records(copy.record, serial.record, serial.n));
-    CHECK(same_bits(copy.head, serial.head, count));
-    CHECK(same_bits(copy.next, serial.next, n * (size_t)serial.spans));
+    CHECK(same_array(copy.head, serial.head, count));
+    CHECK(same_array(copy.next, serial.next, n * (size_t)serial.spans));
 }
 
 /* Builds on both sides. FIXED gets the slots it needs. */
@@ -339,8 +253,8 @@ static void check_walks(const Grids &g, const std::vector<real> &points, const D
     for (int kind = 0; kind < WALKS; kind++) {
         int32_t const rows = kind == NEAR_WITHIN ? m : g.copy.n;
         Device<int32_t> d_counts((size_t)rows), d_names((size_t)rows * room);
-        launch(stream, rows, walk_kernel, g.gpu.device, kind, d_points.p, dim, rows, radius, room, d_counts.p, d_names.p);
-        std::vector<int32_t> const counts = d_counts.get(stream), names = d_names.get(stream);
+        launch(rows, walk_kernel, g.gpu.device, kind, d_points.p, dim, rows, radius, room, d_counts.p, d_names.p);
+        std::vector<int32_t> const counts = d_counts.get(), names = d_names.get();
         for (int32_t row = 0; row < rows; row++) {
             std::vector<int32_t> const want = walk(g.copy, kind, points.data() + (kind == NEAR_WITHIN ? row * dim : 0), row, radius);
             CHECK(counts[(size_t)row] == (int32_t)want.size());
@@ -393,8 +307,8 @@ static void check_neighbors(Grids &g, real radius, int flags)
     for (int missing = 0; missing < 2 && (int)needed >= missing; missing++) {
         d_ids.set(std::vector<int32_t>(needed + 1, -7));
         CHECK_RESULT(ugrid_cuda_neighbors(&g.gpu, radius, flags, d_offsets.p, d_ids.p, (int64_t)needed - missing, stream), UGRID_OK);
-        got.offsets = d_offsets.get(stream);
-        got.ids = d_ids.get(stream);
+        got.offsets = d_offsets.get();
+        got.ids = d_ids.get();
         CHECK(got.offsets == want.offsets);
         if (got.offsets != want.offsets) return;
         CHECK(got.ids[needed] == -7 && (missing == 0 || got.ids[needed - 1] == -7));
@@ -407,7 +321,7 @@ static void check_neighbors(Grids &g, real radius, int flags)
         CHECK(std::equal(got.ids.begin(), got.ids.begin() + got.offsets.back(), want.ids.begin()));
     }
     CHECK_RESULT(ugrid_cuda_neighbors(&g.gpu, radius, flags, d_offsets.p, nullptr, 0, stream), UGRID_OK); /* count only */
-    CHECK(d_offsets.get(stream) == want.offsets);
+    CHECK(d_offsets.get() == want.offsets);
 }
 
 static void check_counts(Grids &g, real radius, int flags)
@@ -416,7 +330,7 @@ static void check_counts(Grids &g, real radius, int flags)
     Device<int32_t> d_counts((size_t)g.copy.n);
     CHECK_RESULT(ugrid_count_neighbors(&g.copy, radius, flags, want.data()), UGRID_OK);
     CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, radius, flags, d_counts.p, stream), UGRID_OK);
-    CHECK(d_counts.get(stream) == want);
+    CHECK(d_counts.get() == want);
 }
 
 static void check_pairs(Grids &g, real radius)
@@ -425,7 +339,7 @@ static void check_pairs(Grids &g, real radius)
     Device<int64_t> d_pairs(1);
     CHECK_RESULT(ugrid_count_pairs(&g.copy, radius, &want), UGRID_OK);
     CHECK_RESULT(ugrid_cuda_count_pairs(&g.gpu, radius, d_pairs.p, stream), UGRID_OK);
-    CHECK(d_pairs.get(stream)[0] == want);
+    CHECK(d_pairs.get()[0] == want);
 }
 
 static void check_neighbors_at(Grids &g, const std::vector<real> &points, const Device<real> &d_points, real radius)
@@ -440,8 +354,8 @@ static void check_neighbors_at(Grids &g, const std::vector<real> &points, const 
     Device<int64_t> d_offsets((size_t)m + 1);
     Device<int32_t> d_ids((size_t)needed + 1);
     CHECK_RESULT(ugrid_cuda_neighbors_at(&g.gpu, d_points.p, 0, m, radius, d_offsets.p, d_ids.p, needed, stream), UGRID_OK);
-    got.offsets = d_offsets.get(stream);
-    got.ids = d_ids.get(stream);
+    got.offsets = d_offsets.get();
+    got.ids = d_ids.get();
     CHECK(got.offsets == want.offsets && got.ids.back() == (int32_t)0xA5A5A5A5);
     got.ids.pop_back();
     if (got.offsets != want.offsets) return;
@@ -451,7 +365,7 @@ static void check_neighbors_at(Grids &g, const std::vector<real> &points, const 
     if (needed == 0) return;
     d_ids.set(std::vector<int32_t>((size_t)needed + 1, -7));
     CHECK_RESULT(ugrid_cuda_neighbors_at(&g.gpu, d_points.p, 0, m, radius, d_offsets.p, d_ids.p, needed - 1, stream), UGRID_OK);
-    CHECK(d_offsets.get(stream) == want.offsets && d_ids.get(stream)[(size_t)needed - 1] == -7);
+    CHECK(d_offsets.get() == want.offsets && d_ids.get()[(size_t)needed - 1] == -7);
 }
 
 /* Small whole numbers: sums of them have no rounding, in whatever order they are added. */
@@ -465,7 +379,7 @@ static void check_sums(Grids &g, int width)
     for (int flags = 0; flags < 8; flags++) {
         if (flags & UGRID_HALF) continue;
         CHECK_RESULT(ugrid_cuda_cell_sums(&g.gpu, flags & UGRID_PLACES ? d_by_place.p : d_values.p, width, flags, d_sums.p, stream), UGRID_OK);
-        CHECK(d_sums.get(stream) == want);
+        CHECK(d_sums.get() == want);
     }
 }
 
@@ -480,10 +394,10 @@ static void check_moves(Grids &g)
         CHECK_RESULT(ugrid_gather(&g.copy, src.data() + e.shift, e.bytes, want.data()), UGRID_OK);
         Device<uint8_t> d_src(src), d_dst(total + 1), d_back(total + e.shift);
         CHECK_RESULT(ugrid_cuda_gather(&g.gpu, d_src.p + e.shift, e.bytes, d_dst.p, stream), UGRID_OK);
-        got = d_dst.get(stream);
+        got = d_dst.get();
         CHECK(std::equal(want.begin(), want.end(), got.begin()) && got[total] == 0xA5);
         CHECK_RESULT(ugrid_cuda_scatter(&g.gpu, d_dst.p, e.bytes, d_back.p + e.shift, stream), UGRID_OK);
-        got = d_back.get(stream);
+        got = d_back.get();
         CHECK(std::equal(src.begin() + (ptrdiff_t)e.shift, src.end(), got.begin() + (ptrdiff_t)e.shift));
     }
 }
@@ -670,7 +584,7 @@ static void test_stride()
         std::vector<int64_t> want((size_t)n + 1);
         int64_t needed;
         ugrid_neighbors_at(&g.copy, bodies[0].x, sizeof(Body), n, d.cell, want.data(), nullptr, 0, &needed);
-        CHECK(d_offsets.get(stream) == want);
+        CHECK(d_offsets.get() == want);
     }
 }
 
@@ -737,7 +651,7 @@ static void test_not_finite()
         Device<int32_t> d_counts((size_t)n);
         CHECK_RESULT(ugrid_count_neighbors(&g.serial, d.cell, 0, want.data()), UGRID_OK);
         CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream), UGRID_OK);
-        got = d_counts.get(stream);
+        got = d_counts.get();
         int64_t sum = 0, total = 0, pairs;
         for (size_t i = 0; i < ids.size(); i++) {
             CHECK(got[(size_t)ids[i]] == want[i]);
@@ -748,12 +662,12 @@ static void test_not_finite()
         Device<int64_t> d_pairs(1);
         CHECK_RESULT(ugrid_count_pairs(&g.serial, d.cell, &pairs), UGRID_OK);
         CHECK_RESULT(ugrid_cuda_count_pairs(&g.gpu, d.cell, d_pairs.p, stream), UGRID_OK);
-        CHECK(d_pairs.get(stream)[0] == pairs);
+        CHECK(d_pairs.get()[0] == pairs);
         std::vector<real> ones((size_t)n, 1), sums;
         Device<real> d_ones(ones), d_sums((size_t)g.gpu.device.grid.cell_count);
         CHECK_RESULT(ugrid_cuda_cell_sums(&g.gpu, d_ones.p, 1, 0, d_sums.p, stream), UGRID_OK);
         real in_cells = 0;
-        for (real s : d_sums.get(stream)) in_cells += s;
+        for (real s : d_sums.get()) in_cells += s;
         CHECK(in_cells == (real)ids.size());
         for (int i = 0; i < n; i++) for (int a = 0; a < dim; a++) if (!(pos[(size_t)(i * dim + a)] - pos[(size_t)(i * dim + a)] == 0)) pos[(size_t)(i * dim + a)] = 0;
         d_pos.set(pos); /* the next build of the same object has forgotten them */
@@ -783,7 +697,7 @@ static void test_cell_full()
         CHECK(g.gpu.device.grid.needed_slots == g.serial.needed_slots);
         Device<int32_t> d_counts((size_t)n); /* a search through what was kept is sound */
         CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream), UGRID_OK);
-        for (int32_t count : d_counts.get(stream)) CHECK(count >= 0 && count < n);
+        for (int32_t count : d_counts.get()) CHECK(count >= 0 && count < n);
         CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
         for (int32_t cell = 0; cell < g.copy.cell_count; cell++)
             for (int s = 0; s < std::min(g.copy.count[cell], 2); s++) {
@@ -799,38 +713,6 @@ static void test_cell_full()
 /* ---- memory ---- */
 
 /* Device memory that is counted, and fails on demand. */
-struct Heap { long calls, fail_at, live; size_t live_bytes; bool wrong_stream; cudaStream_t stream; };
-
-static void *heap_alloc(size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    void *memory = nullptr;
-    if (s != h->stream) h->wrong_stream = true;
-    if (++h->calls == h->fail_at) return nullptr;
-    MUST(cudaMalloc(&memory, bytes));
-    MUST(cudaMemset(memory, 0xA5, bytes));
-    MUST(cudaDeviceSynchronize());
-    h->live++;
-    h->live_bytes += bytes;
-    return memory;
-}
-
-static void heap_free(void *memory, size_t bytes, struct CUstream_st *s, void *user)
-{
-    Heap *h = (Heap *)user;
-    if (s != h->stream) h->wrong_stream = true;
-    MUST(cudaStreamSynchronize(s)); /* what was queued may still use it */
-    MUST(cudaFree(memory));
-    h->live--;
-    h->live_bytes -= bytes;
-}
-
-static ugrid_cuda_allocator allocator_of(Heap *h)
-{
-    h->stream = stream;
-    ugrid_cuda_allocator a = {heap_alloc, heap_free, h};
-    return a;
-}
 
 /* All searches once; returns the first result that is not UGRID_OK. */
 static ugrid_result search_all(ugrid_cuda *gpu, real radius, const Device<real> &d_pos, int32_t n, Device<int64_t> *offsets, Device<int32_t> *ids)
@@ -840,7 +722,7 @@ static ugrid_result search_all(ugrid_cuda *gpu, real radius, const Device<real> 
     if (r == UGRID_OK) r = ugrid_cuda_count_neighbors(gpu, radius, 0, ids->p, stream);
     if (r == UGRID_OK) r = ugrid_cuda_neighbors(gpu, radius, 0, offsets->p, ids->p, (int64_t)ids->count, stream);
     if (r == UGRID_OK) r = ugrid_cuda_neighbors_at(gpu, d_pos.p, 0, n, radius, offsets->p, ids->p, (int64_t)ids->count, stream);
-    d_pairs.get(stream);
+    d_pairs.get();
     return r;
 }
 
@@ -1093,7 +975,7 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, nullptr, 0, 3, 1, d_long.p, d_int.p, 100, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 1, 3, 1, d_long.p, d_int.p, 100, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 0, 1, d_long.p, nullptr, 0, stream), UGRID_OK);
-    CHECK(d_long.get(stream)[0] == 0);
+    CHECK(d_long.get()[0] == 0);
     CHECK_RESULT(ugrid_cuda_cell_sums(&gpu, d_pos.p, 0, 0, d_pos.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_cell_sums(&gpu, nullptr, 1, 0, d_pos.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_cell_sums(&gpu, d_pos.p, 1, 64, d_pos.p, stream), UGRID_BAD_OPTION);
@@ -1193,10 +1075,10 @@ static void test_graph()
             g.copy.stride = sizeof(real) * (size_t)d.dim;
             check_arrays(c, g.serial, g.copy);
             CHECK_RESULT(ugrid_count_pairs(&g.copy, d.cell, &pairs), UGRID_OK);
-            CHECK(d_pairs.get(stream)[0] == pairs);
+            CHECK(d_pairs.get()[0] == pairs);
             Lists const want = serial_lists(g.copy, d.cell, 0);
-            CHECK(d_offsets.get(stream) == want.offsets);
-            Lists got = {d_offsets.get(stream), d_ids.get(stream)};
+            CHECK(d_offsets.get() == want.offsets);
+            Lists got = {d_offsets.get(), d_ids.get()};
             if (got.offsets.back() > (int64_t)d_ids.count || got.offsets != want.offsets) continue;
             sort_rows(&got);
             CHECK(std::equal(want.ids.begin(), want.ids.end(), got.ids.begin()));
@@ -1295,14 +1177,14 @@ static void test_functors()
                     bool const moved = g.copy.start && d.placement == UGRID_LOOSE;
                     want_sum[(size_t)i] += i * 3 + j * 5 + (moved ? g.copy.inverse[i] - g.copy.inverse[j] : i - j);
                 }
-            CHECK(as_i.get(stream) == want_i && as_j.get(stream) == want_j && wrong.get(stream)[0] == 0);
+            CHECK(as_i.get() == want_i && as_j.get() == want_j && wrong.get()[0] == 0);
             if (half) continue;
             CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, 0, Weigh(), sums.p, stream), UGRID_OK);
-            CHECK(sums.get(stream) == want_sum);
+            CHECK(sums.get() == want_sum);
             std::vector<int32_t> by_place((size_t)n);
             CHECK_RESULT(ugrid_gather(&g.copy, want_sum.data(), sizeof(int32_t), by_place.data()), UGRID_OK);
             CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, UGRID_PLACES, Weigh(), sums.p, stream), UGRID_OK);
-            CHECK(sums.get(stream) == by_place);
+            CHECK(sums.get() == by_place);
         }
     }
     ugrid_cuda empty = {};
@@ -1340,8 +1222,8 @@ static void test_totals()
             CHECK_RESULT(ugrid_cuda_count_pairs(&gpu, radius, d_pairs.p, stream), UGRID_OK);
             CHECK_RESULT(ugrid_cuda_count_neighbors(&gpu, radius, 0, d_counts.p, stream), UGRID_OK);
             CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
-            for (int32_t count : d_counts.get(stream)) sum += count;
-            CHECK(sum == 2 * d_pairs.get(stream)[0]);
+            for (int32_t count : d_counts.get()) sum += count;
+            CHECK(sum == 2 * d_pairs.get()[0]);
             CHECK(sizeof(real) == 8 ? std::llabs(sum - w.total) < 100 : sum == w.total);
             ugrid_cuda_free(&gpu);
         }
@@ -1353,7 +1235,7 @@ static void test_totals()
    Main
    ------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name; void (*run)(); } tests[] = {
+static const Test tests[] = {
     {"few", test_few},             {"sparse", test_sparse},         {"product", test_product},       {"crowds", test_crowds},     {"parts", test_parts},     {"rebuild", test_rebuild},
     {"stride", test_stride},       {"fit", test_fit},               {"not finite", test_not_finite}, {"cell full", test_cell_full},
     {"reserve", test_reserve},     {"out of memory", test_out_of_memory}, {"refusals", test_refusals}, {"launch errors", test_launch_errors},
@@ -1362,7 +1244,6 @@ static const struct { const char *name; void (*run)(); } tests[] = {
 
 int main(int argc, char **argv)
 {
-    const char *only = "";
     bool const small = getenv("TEST_SMALL") != nullptr;
 #ifdef CUDA_EMU
     n_max = 400;
@@ -1370,31 +1251,7 @@ int main(int argc, char **argv)
 #else
     n_max = small ? 400 : 1000;
     share = small ? 40 : 1;
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("no GPU here\n");
-        return 77;
-    }
 #endif
-    for (int k = 1; k + 1 < argc; k += 2) {
-        if (!strcmp(argv[k], "--n")) n_max = std::max(atoi(argv[k + 1]), 8);
-        if (!strcmp(argv[k], "--share")) share = std::max(atoi(argv[k + 1]), 1);
-        if (!strcmp(argv[k], "--only")) only = argv[k + 1];
-    }
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    int passed = 0, bad = 0;
-    for (auto test : tests) {
-        if (!strstr(test.name, only)) continue;
-        int const before = failures;
-        context = test.name;
-        test.run();
-        MUST(cudaDeviceSynchronize());
-        (failures == before ? passed : bad)++;
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", test.name);
-        fflush(stdout);
-    }
-    MUST(cudaStreamDestroy(stream));
-    printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);
-    if (bad) printf("[  FAILED  ] %d test(s), %d checks\n", bad, failures);
-    return bad ? 1 : 0;
+    read_options(argc, argv, {{"--n", &n_max, 8}, {"--share", &share, 1}});
+    return run_tests(tests);
 }
