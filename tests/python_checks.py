@@ -501,7 +501,8 @@ def check_layouts():
     raw = np.zeros(400 * 24 + 1, np.uint8)
     unaligned = raw[1:].view(np.float64).reshape(400, 3)
     unaligned[:] = wide[:, 1:4]
-    for name, p in (("part of wider rows", wide[:, 1:4]), ("by columns", np.asfortranarray(wide[:, 1:4])), ("backwards", wide[::-1, 1:4][::-1]),
+    for name, p in (("part of wider rows", wide[:, 1:4]),
+                    ("by columns", np.asfortranarray(wide[:, 1:4])), ("backwards", wide[::-1, 1:4][::-1]),
                     ("a list", wide[:, 1:4].tolist()), ("not aligned", unaligned), ("other bytes", wide[:, 1:4].astype(">f8")),
                     ("read only", np.frombuffer(np.ascontiguousarray(wide[:, 1:4]).tobytes()).reshape(400, 3))):
         assert (nf.Grid(p, cell=0.1).neighbors(0.1)[1] == want).all(), name

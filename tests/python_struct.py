@@ -1,7 +1,7 @@
 """For tests/test_python.sh: writes a C program that compares what nearfield.py declares with the headers.
 
-    python_struct.py DOUBLE CUDA     (0 or 1 each) prints the program; it redeclares each function, so that a wrong one does not compile, and
-                                     prints each difference of sizes, offsets and enums. The last line it prints is how many it compared.
+    python_struct.py DOUBLE CUDA     (0 or 1 each) prints the program; it redeclares each function, so that a wrong one does not
+                                     compile, and prints each difference of sizes, offsets and enums; last, how many it compared
     python_struct.py                 compares the text of the structs: a field that a header has besides may hide in padding
 """
 import ctypes

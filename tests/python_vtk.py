@@ -94,8 +94,8 @@ def the_drum():
         report(np.array_equal(points(links), at), what + "contacts are drawn between the spheres")
         report(sorted(of_links) == ["force", "overlap", "spring"], what + "arrays of contacts", sorted(of_links))
         want = set(zip(*np.nonzero(np.triu(overlap, 1) > 0)))
-        report({tuple(sorted(p)) for p in pairs.tolist()} == want and len(pairs) == len(want) > 100, what + "the contacts of all pairs of spheres",
-               "%d, not %d" % (len(pairs), len(want)))
+        report({tuple(sorted(p)) for p in pairs.tolist()} == want and len(pairs) == len(want) > 100,
+               what + "the contacts of all pairs of spheres", "%d, not %d" % (len(pairs), len(want)))
         report(np.allclose(of_links["overlap"], overlap[tuple(pairs.T)], atol=1e-7), what + "overlaps")
         report((of_links["force"] >= 0).all() and (of_links["spring"] >= 0).all() and of_links["force"].max() > 0, what + "forces")
         walls = read("drum_0000.vtk")

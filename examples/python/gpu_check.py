@@ -6,6 +6,7 @@ SPDX-License-Identifier: MIT OR Unlicense
 Needs NumPy, and CuPy or torch, or both. A line for each check; the last line is "N passed, M failed[, K skipped]".
 (--emulator: without a GPU, LIBRARY being built for the CPU by tests/test_python.sh.)
 """
+import contextlib
 import ctypes
 import gc
 import os
@@ -18,7 +19,7 @@ sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.dirname(os.path.ab
 import nearfield as nf  # noqa: E402
 
 
-# ---- whose arrays: each has to(numpy array), back(anything on the GPU), write(array, values) on the current stream, on(stream), busy() ------
+# ---- whose arrays: each has to(numpy array), back(anything on the GPU), write(array, values) on the current stream, on(stream), busy() ---
 
 
 class CuPy:
@@ -65,7 +66,7 @@ class Torch:
         return self.torch.as_tensor(array, device="cuda").cpu().numpy()
 
     def write(self, array, values):
-        self.torch.as_tensor(array, device="cuda").copy_(values)
+        self.torch.as_tensor(array, device="cuda")[...] = values
 
     def on(self, stream):
         return self.torch.cuda.stream(stream or self.torch.cuda.default_stream())
@@ -247,7 +248,8 @@ class Checks:
         assert {tuple(sorted(pair)) for pair in rows(xp, contacts.rows())} == renamed
         host = contacts.to_host()
         host.validate()
-        assert {tuple(sorted(pair)) for pair in host.pairs().tolist()} == renamed and (host.history == 3).all(1).sum() == len(first & second)
+        assert {tuple(sorted(pair)) for pair in host.pairs().tolist()} == renamed
+        assert (host.history == 3).all(1).sum() == len(first & second)
         tree = nf.Tree(xp.to(np.c_[p, np.full(n, radius)].astype(self.dtype)), "spheres", stream=self.stream)
         assert rows(xp, nf.List(xp.to(p), radius, tree, half=1, grow=1, stream=self.stream).rows()) == first
         skin = nf.List(xp.to(p), radius, skin=0.02, grow=1, stream=self.stream)
@@ -325,8 +327,8 @@ class Checks:
         refused(ValueError, "lives on the GPU", grid.build, np.zeros((5, 3)))
         refused(ValueError, "lives on the CPU", nf.Grid(np.zeros((5, 3)), cell=0.1).build, good)
         refused(ValueError, "shape", grid.query, xp.to(np.zeros((5, 2), self.dtype)), 0.1)
-        refused(ValueError, "expected an array of", grid.query, xp.to(np.zeros((5, 3), np.float64 if self.dtype == np.float32 else np.float32)),
-                0.1)
+        other = np.float64 if self.dtype == np.float32 else np.float32
+        refused(ValueError, "expected an array of", grid.query, xp.to(np.zeros((5, 3), other)), 0.1)
         refused(ValueError, "float32 or float64", nf.Grid, xp.to(np.zeros((5, 3), np.int32)))
         refused(nf.Error, "radius", grid.neighbors, -1.0)
         refused(nf.Error, "CPU only", grid.pairs, 0.1)
@@ -378,9 +380,12 @@ def main():
             for stream in (None, xp.stream):
                 checks = Checks(xp, dtype, stream)
                 for name in ("grid", "tree", "contacts", "nbody", "streams", "refusals", "views"):
-                    what = "%s, %s, %s: %s" % (xp.name, np.dtype(dtype), "default stream" if stream is None else "a stream of its own", name)
+                    where = "default stream" if stream is None else "a stream of its own"
+                    what = "%s, %s, %s: %s" % (xp.name, np.dtype(dtype), where, name)
                     try:
-                        getattr(checks, name)()
+                        # torch's arrays do not name their stream: there the caller has to be on it.
+                        with xp.on(stream) if backend is Torch else contextlib.nullcontext():
+                            getattr(checks, name)()
                         report("ok", what)
                     except Exception as error:      # noqa: BLE001
                         report("FAILED", "%s: %s" % (what, str(error)[:300] or repr(error)))

@@ -51,7 +51,7 @@ class Error(RuntimeError):
 class _Object:
     """An object of a header: its struct, its desc and their memory, on the host or on a GPU."""
 
-    _header = _name = ""        # "ugrid", and what texts call the object: "grid"
+    _header = ""        # "ugrid"
 
     def __init__(self, stream=None, **fields):
         if "box" in fields:
@@ -218,7 +218,7 @@ class Grid(_Object):
     each axis; else the points' own. Distances are to the nearest image on periodic axes; `<=`: a particle at the radius is within.
     """
 
-    _header, _name = "ugrid", "grid"
+    _header = "ugrid"
 
     def __init__(self, points=None, cell=None, **fields):
         super().__init__(cell=cell, **fields)
@@ -291,7 +291,7 @@ class Tree(_Object):
         tree = Tree(corners, "triangles");      ids, t = tree.rays(origins, directions)
     """
 
-    _header, _name = "lbvh", "tree"
+    _header = "lbvh"
 
     def __init__(self, elements=None, kind="boxes", **fields):
         super().__init__(kind=kind, **fields)
@@ -346,8 +346,8 @@ class Tree(_Object):
         return pairs
 
     def overlaps(self, queries=None, kind="boxes", radius=0, half=False):
-        """(offsets, ids): for each query the elements whose boxes it overlaps. Queries are boxes, "spheres", or "points" that reach `radius`
-        far; None: the tree's own elements against the others (half: each pair in one of its two rows)."""
+        """(offsets, ids): for each query the elements whose boxes it overlaps. Queries are boxes, "spheres", or "points" that reach
+        `radius` far; None: the tree's own elements against the others (half: each pair in one of its two rows)."""
         if self._lib is None:
             raise Error("Tree: nothing was built yet")
         ask, rows = self._lib.lbvh_queries(), self.n
@@ -380,7 +380,7 @@ class Tree(_Object):
         return ids, distances2
 
     def rays(self, origins, directions, t_max=np.inf):
-        """(ids, t): the first triangle that each ray meets, from either side, and where, in lengths of its direction; -1 and t_max: none."""
+        """(ids, t): the first triangle that each ray meets, from either side, and where, in lengths of its direction; none: -1, t_max."""
         self._on_host("rays")
         if not self._lib or self._fields["kind"] != "triangles" or self.desc.dim != 3:
             raise Error("rays needs a tree of triangles in 3D")
@@ -411,7 +411,7 @@ class List(_Object):
     The layout is NLIST_COMPACT: entries of a particle one after the other.
     """
 
-    _header, _name = "nlist", "list"
+    _header = "nlist"
 
     def __init__(self, points=None, radius=0, source=None, history=None, exclude=None, **fields):
         super().__init__(radius=radius, **fields)
@@ -555,7 +555,7 @@ class NBody(_Object):
         sim.estimate().mean_share               # the error, measured against the direct sum for a sample of bodies
     """
 
-    _header, _name = "nbody", "sim"
+    _header = "nbody"
 
     def _bodies(self, pos, mass):
         pos, n, stride = self._rows(pos, 2)
@@ -682,7 +682,8 @@ def _near_images(positions, cell, periodic, reach):
     vectors = cell[periodic]
     if len(periodic) and np.linalg.matrix_rank(vectors) < len(periodic):
         raise ValueError("the cell vectors of periodic axes must be independent and not 0")
-    inverse = np.linalg.pinv(vectors) if len(periodic) else np.zeros((3, 0))  # columns: fractions of a cell vector; 1 / length: the cell's heights
+    # Its columns give the fraction of a cell vector; 1 / their lengths are the heights of the cell.
+    inverse = np.linalg.pinv(vectors) if len(periodic) else np.zeros((3, 0))
     wrapped = np.floor(positions @ inverse)
     inside = positions - wrapped @ vectors
     slack = 1e-13 * (np.abs(positions).max() + np.abs(cell).max() + reach)
@@ -801,7 +802,8 @@ def _device_rows(user, values, width, dtype=None):
     strides = about.get("strides") or (size,) if width is None else about.get("strides") or (size * width, size)
     if len(shape) != (1 if width is None else 2) or (width and shape[1] != width):
         raise ValueError("expected an array of shape %s, not %s" % ("(n,)" if width is None else "(n, %d)" % width, shape))
-    if shape[0] > 1 and (strides[-1] != size or strides[0] < size * (width or 1) or strides[0] % size or (width is None and strides[0] != size)):
+    packed = strides[-1] == size and strides[0] >= size * (width or 1) and strides[0] % size == 0
+    if shape[0] > 1 and not packed:
         raise ValueError("rows must ascend in memory, and their numbers be tightly packed")
     stream = _stream_handle(about.get("stream") or user._stream)
     if stream != user._stream:
@@ -1012,7 +1014,8 @@ def _find(dtype, device):
     build = os.path.join(here, "..", "..", "build")
     names = ["libnearfield_cuda.so"] if device else ["libnearfield.so", "libnearfield_cuda.so"]
     given = _path or os.environ.get("NEARFIELD_LIBRARY")
-    for place in [given] if given else [os.path.join(folder, name) for name in names for folder in (here, build, os.path.join(build, "cuda"))]:
+    folders = here, build, os.path.join(build, "cuda")
+    for place in [given] if given else [os.path.join(folder, name) for name in names for folder in folders]:
         if dtype == np.float64:
             folder, name = os.path.split(place)
             place = os.path.join(folder, name.replace("nearfield_", "nearfield64_"))
@@ -1037,7 +1040,8 @@ def _library(dtype, device):
             function = dll[real(name)]
         except AttributeError:
             raise Error("%s has no %s: it was built without %s" % (dll._name, real(name), "doubles" if double else "floats")) from None
-        function.restype = None if result.strip() == "void" else _parameter(result, types, ctypes.c_char_p if "char" in result else ctypes.c_void_p)
+        pointer = ctypes.c_char_p if "char" in result else ctypes.c_void_p
+        function.restype = None if result.strip() == "void" else _parameter(result, types, pointer)
         function.argtypes = [_parameter(a, types, ctypes.c_void_p) for a in arguments.split(",") if a.strip() != "void"]
         setattr(lib, name, function)
     _check_layout(dll, real("nearfield_sizes"), lib, types)
@@ -1070,7 +1074,8 @@ def _named(word):
 def _check_layout(dll, name, lib, types):
     """A library of another version has other structs: better no call than a wrong one."""
     if lib.ugrid_version() != _VERSION:
-        raise Error("that library is of version %d, this file of %d (10000 * major + 100 * minor + patch)" % (lib.ugrid_version(), _VERSION))
+        raise Error("that library is of version %d, this file of %d (10000 * major + 100 * minor + patch)" % (
+            lib.ugrid_version(), _VERSION))
     ours = [ctypes.sizeof(types[struct]) for struct in re.findall(r"struct (\w+) \{", _STRUCTS)]
     theirs = list((ctypes.c_int32 * len(ours)).in_dll(dll, name))
     if ours != theirs:
