@@ -196,6 +196,14 @@ balance() {
     [ "$(fullest)" -lt 240 ]; report $? "--balance: the fullest" "$(seen)"
 }
 
+lines() {
+    run 2 --particles 300 --steps 5 --every 2 --speed 0.3
+    [ $status -eq 0 ] && [ "$(awk 'NF == 10 && $1 ~ /^[0-9]+$/ { printf "%s ", $1 }' "$work/out.txt")" = "2 4 " ]
+    report $? "--every: lines" "$(seen)"
+    run 2 --particles 300 --steps 4 --every 4 --speed 0.3
+    is "--every: contacts" "$(awk '$1 == 4 && NF == 10 { print $2 }' "$work/out.txt")" "$(value contacts)"
+}
+
 weak() {
     run 3 --particles 300 --steps 3 --weak
     [ $status -eq 0 ] && [ "$(awk '$1 ~ /^[0-9]+$/ && $2 == $1 * 300 && $NF ~ /%$/ && NF == 13 { printf "%s ", $1 }' "$work/out.txt")" = "1 2 3 " ]
@@ -288,6 +296,6 @@ if [ ! "$program" ]; then
 fi
 program=$(realpath "$program")
 [ -x "$program" ] || { echo "no program $program"; report 1 "the program"; finish; }
-all_ranks; thinner; nobody; momentum; steps_in_awk; written_down; balance
+all_ranks; thinner; nobody; momentum; steps_in_awk; written_down; balance; lines
 if [ ! "$small" ]; then weak; command_line; sanitized; fi
 finish

@@ -6,6 +6,7 @@
 
    How to run it (Debian: libopenmpi-dev openmpi-bin):
 
+       make mpi && mpirun -n 2 build/mpi_slabs_gpu             (from the top of the repository), or
        nvcc -O3 -arch=native -ccbin mpicxx examples/mpi/mpi_slabs.cu -o mpi_slabs_gpu
        mpirun -n 2 ./mpi_slabs_gpu --particles 4000000
        mpirun -n 4 ./mpi_slabs_gpu --weak --particles 10000000 --messages host
