@@ -216,6 +216,48 @@ BENCH_FN double bench_cpu_once_ms(void (*work)(void *), void *job)
     return once > 500 ? bench_sample_ms(NULL, work, job) : bench_cpu_ms(work, job);
 }
 
+/* What the compiler was allowed to use. */
+BENCH_FN const char *bench_instructions(void)
+{
+#if defined(__AVX2__)
+    return "AVX2";
+#elif defined(__SSE4_1__)
+    return "SSE4.1";
+#else
+    return "baseline";
+#endif
+}
+
+/* ---- floor: what memory allows ---- */
+
+static double bench_speed; /* of memcpy: bytes per millisecond, read and written bytes counted; bench_measure_copy sets it */
+
+typedef struct bench_copy { char *from, *to; size_t bytes; void *(*volatile copy)(void *, const void *, size_t); } bench_copy;
+
+BENCH_FN void bench_work_copy(void *user)
+{
+    bench_copy *c = (bench_copy *)user;
+    c->copy(c->to, c->from, c->bytes); /* volatile: or clang sees that nobody reads the copy */
+}
+
+BENCH_FN void bench_measure_copy(void)
+{
+    bench_copy c;
+    c.copy = memcpy;
+    c.bytes = (size_t)64 << 20;
+    c.from = (char *)bench_alloc(c.bytes);
+    c.to = (char *)bench_alloc(c.bytes);
+    memset(c.from, 1, c.bytes);
+    bench_speed = 2 * (double)c.bytes / bench_cpu_ms(bench_work_copy, &c);
+    free(c.from);
+    free(c.to);
+}
+
+BENCH_FN void bench_print_copy(void)
+{
+    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", bench_speed * 1e-6);
+}
+
 /* ---- tables ---- */
 
 typedef struct bench_row_s {
@@ -360,7 +402,25 @@ BENCH_FN void bench_scaling_row(const char *group, const char *workload, const c
     bench_csv(&row);
 }
 
+/* The whole group; `rows` measures one size. */
+BENCH_FN void bench_scaling_rows(const char *title, void (*rows)(int32_t))
+{
+    int32_t scales[BENCH_SCALES];
+    int const count = bench_scales(scales);
+    int k;
+    bench_scaling_title(title);
+    for (k = 0; k < count; k++) rows(scales[k]);
+}
+
 /* ---- what all lists must obey ---- */
+
+BENCH_FN int64_t bench_sum(const int32_t *counts, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < n; i++) sum += counts[i];
+    return sum;
+}
 
 /* Of a list in CSR form: total = its entries; sum = of i and j over its entries (i, j). A full list has twice the
    sum of the half list, whatever the order. */

@@ -30,35 +30,6 @@ static void must(lbvh_result result)
     exit(1);
 }
 
-/* ---- floor: what memory allows ---- */
-
-typedef struct copy_job { char *from, *to; size_t bytes; } copy_job;
-
-static void *(*volatile do_copy)(void *, const void *, size_t) = memcpy; /* volatile: or clang sees that nobody reads the copy */
-
-static void work_copy(void *user)
-{
-    copy_job const *copy = (copy_job const *)user;
-    do_copy(copy->to, copy->from, copy->bytes);
-}
-
-/* Bytes per millisecond of a large memcpy, read and written bytes counted. */
-static double copy_speed(void)
-{
-    copy_job copy;
-    double ms;
-    copy.bytes = (size_t)64 << 20;
-    copy.from = (char *)bench_alloc(copy.bytes);
-    copy.to = (char *)bench_alloc(copy.bytes);
-    memset(copy.from, 1, copy.bytes);
-    ms = bench_cpu_ms(work_copy, &copy);
-    free(copy.from);
-    free(copy.to);
-    return 2 * (double)copy.bytes / ms;
-}
-
-static double speed; /* of memcpy; set by main */
-
 /* "Cold" builds begin without memory, and fresh pages cost time. So that malloc gives what was freed back to the system, and
    takes it from there again: */
 static void give_memory_back(void)
@@ -233,7 +204,7 @@ static void work_build(void *user) { job *j = (job *)user; must(lbvh_build(&j->t
 static void work_refit(void *user) { job *j = (job *)user; must(lbvh_refit(&j->tree, j->w->data, 0)); }
 
 /* Elements in; nodes and prefixes out. */
-static double floor_build(const workload *w) { return (4.0 * w->width + 2 * sizeof(lbvh_node) + 1) * w->n / speed; }
+static double floor_build(const workload *w) { return (4.0 * w->width + 2 * sizeof(lbvh_node) + 1) * w->n / bench_speed; }
 
 typedef struct way { const char *name; lbvh_builder builder; int32_t bits; } way;
 
@@ -330,7 +301,7 @@ static uint64_t hash_of_pairs(const int32_t *pairs, int64_t count)
 }
 
 /* Every leaf in, every pair out. */
-static double floor_pairs(const workload *w, int64_t pairs) { return (32.0 * w->n + 8.0 * (double)pairs) / speed; }
+static double floor_pairs(const workload *w, int64_t pairs) { return (32.0 * w->n + 8.0 * (double)pairs) / bench_speed; }
 
 static void pair_list_rows(const workload *w, job *j, int64_t total)
 {
@@ -419,14 +390,6 @@ static void build_grid(job *j)
     if (ugrid_build(&j->grid, &desc, j->w->data, 0, j->w->n) != UGRID_OK) exit(1);
 }
 
-static int64_t sum_of(const int32_t *counts, int32_t n)
-{
-    int64_t sum = 0;
-    int32_t i;
-    for (i = 0; i < n; i++) sum += counts[i];
-    return sum;
-}
-
 typedef struct ask { const char *name; int flags, external; } ask;
 
 static const ask asks[] = {
@@ -454,7 +417,7 @@ static lbvh_queries queries_of(const workload *w, const ask *a)
 static void radius_rows(const workload *w)
 {
     job j = new_job(w);
-    double const floor_ms = (32.0 + 4) * w->n / speed;
+    double const floor_ms = (32.0 + 4) * w->n / bench_speed;
     double base;
     int64_t total;
     int k;
@@ -463,22 +426,22 @@ static void radius_rows(const workload *w)
     work_build(&j);
     build_grid(&j);
     base = bench_cpu_ms(work_plain_within, &j);
-    total = sum_of(j.counts, w->n);
+    total = bench_sum(j.counts, w->n);
     if (w->pairs) bench_check_total(total, w->pairs, "the workload is not the one described");
     show("radius", w, "count: plain tree, from the root", w->n, base, floor_ms, base, NULL);
     for (k = 0; k < ASKS; k++) {
         int64_t const expected = asks[k].external ? total + w->n : asks[k].flags & LBVH_HALF ? total / 2 : total;
         j.queries = queries_of(w, &asks[k]);
         show("radius", w, asks[k].name, w->n, bench_cpu_ms(work_within, &j), floor_ms, base, NULL);
-        bench_check_total(sum_of(j.counts, w->n), expected, asks[k].name);
+        bench_check_total(bench_sum(j.counts, w->n), expected, asks[k].name);
     }
     show("radius", w, "the same by a grid: ugrid_count_neighbors", w->n, bench_cpu_ms(work_grid, &j), floor_ms, base, NULL);
-    bench_check_total(sum_of(j.counts, w->n), total, "grid");
+    bench_check_total(bench_sum(j.counts, w->n), total, "grid");
     j.queries = queries_of(w, &asks[0]);
     j.capacity = total;
     j.ids = (int32_t *)bench_alloc((size_t)total * sizeof *j.ids);
     j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *j.offsets);
-    base = floor_ms + 4.0 * (double)total / speed;
+    base = floor_ms + 4.0 * (double)total / bench_speed;
     show("radius", w, "lists: lbvh_overlaps, by place", w->n, bench_cpu_ms(work_lists, &j), base, 0, NULL);
     bench_check_total(j.total, total, "lists");
     free_job(&j);
@@ -752,36 +715,16 @@ static void scaling_rows(int32_t n)
     count = bench_cpu_once_ms(work_within, &j);
     bench_scaling_row("scaling", "uniform", "lbvh: build", n, build, (double)lbvh_bytes(&j.tree) / n);
     bench_scaling_row("scaling", "uniform", "lbvh: count neighbours", n, count, 0);
-    j.total = sum_of(j.counts, n);
+    j.total = bench_sum(j.counts, n);
     if (w.pairs) bench_check_total(j.total, w.pairs, "scaling: the known total");
     j.queries.flags |= LBVH_HALF;
     work_within(&j);
-    bench_check_total(j.total, 2 * sum_of(j.counts, n), "scaling: neighbours, and pairs twice");
+    bench_check_total(j.total, 2 * bench_sum(j.counts, n), "scaling: neighbours, and pairs twice");
     free_job(&j);
     free_workload(&w);
 }
 
-static void bench_scaling(void)
-{
-    int32_t scales[BENCH_SCALES];
-    int const count = bench_scales(scales);
-    int k;
-    bench_scaling_title("scaling: time against n, evenly spread points; bytes that the header holds");
-    for (k = 0; k < count; k++) scaling_rows(scales[k]);
-}
-
 /* ---- all of it ---- */
-
-static const char *instructions(void)
-{
-#if defined(__AVX2__)
-    return "AVX2";
-#elif defined(__SSE4_1__)
-    return "SSE4.1";
-#else
-    return "baseline";
-#endif
-}
 
 int main(int argc, char **argv)
 {
@@ -789,18 +732,19 @@ int main(int argc, char **argv)
     bench_start(argc, argv, "bench_lbvh", "build,pairs,radius,nearest,rays,quality,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
-    speed = copy_speed();
+    bench_measure_copy();
     printf("lbvh.h %d on one CPU core: thread-CPU time, median of %d runs (3 of what takes over a second) after warm-up; ",
            lbvh_version(), bench.runs);
-    printf("compiler %s, %s instructions; ", __VERSION__, instructions());
+    printf("compiler %s, %s instructions; ", __VERSION__, bench_instructions());
     bench_print_date();
-    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
+    bench_print_copy();
     if (bench_wants("build")) bench_builds(n);
     if (bench_wants("pairs")) bench_pairs(n);
     if (bench_wants("radius")) bench_radius(n);
     if (bench_wants("nearest")) bench_nearest(n);
     if (bench_wants("rays")) bench_rays(n);
     if (bench_wants("quality")) bench_quality(n);
-    if (bench_named("scaling")) bench_scaling();
+    if (bench_named("scaling"))
+        bench_scaling_rows("scaling: time against n, evenly spread points; bytes that the header holds", scaling_rows);
     return bench_end();
 }

@@ -739,15 +739,6 @@ static void scaling_row(int32_t n)
     free_bodies(&b);
 }
 
-static void bench_scaling(void)
-{
-    int32_t scales[BENCH_SCALES];
-    int const count = bench_scales(scales);
-    int k;
-    bench_scaling_title("scaling: time against n, evenly spread bodies; bytes that the header holds");
-    for (k = 0; k < count; k++) scaling_row(scales[k]);
-}
-
 /* ---- all of it ---- */
 
 /* Milliseconds of one term of the direct sum, at WHOLE bodies. */
@@ -783,6 +774,7 @@ int main(int argc, char **argv)
     if (bench_wants("leaf")) bench_leaf(bench.n ? bench.n : bench_named("leaf") && !bench.quick ? 100000 : 10000);
     if (bench_wants("clumps")) bench_clumps(large);
     if (bench_wants("memory")) bench_memory(large);
-    if (bench_named("scaling")) bench_scaling();
+    if (bench_named("scaling"))
+        bench_scaling_rows("scaling: time against n, evenly spread bodies; bytes that the header holds", scaling_row);
     return bench_end();
 }

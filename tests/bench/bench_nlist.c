@@ -45,35 +45,6 @@ static double measure(void (*work)(void *), void *job)
     return bench_median(samples, LONG_RUNS);
 }
 
-/* ---- floor: what memory allows ---- */
-
-typedef struct copy_job { char *from, *to; size_t bytes; } copy_job;
-
-static void *(*volatile do_copy)(void *, const void *, size_t) = memcpy; /* volatile: or clang sees that nobody reads the copy */
-
-static void work_copy(void *user)
-{
-    copy_job const *copy = (copy_job const *)user;
-    do_copy(copy->to, copy->from, copy->bytes);
-}
-
-/* Bytes per millisecond of a large memcpy, read and written bytes counted. */
-static double copy_speed(void)
-{
-    copy_job copy;
-    double ms;
-    copy.bytes = (size_t)64 << 20;
-    copy.from = (char *)bench_alloc(copy.bytes);
-    copy.to = (char *)bench_alloc(copy.bytes);
-    memset(copy.from, 1, copy.bytes);
-    ms = bench_cpu_ms(work_copy, &copy);
-    free(copy.from);
-    free(copy.to);
-    return 2 * (double)copy.bytes / ms;
-}
-
-static double speed; /* of memcpy; set by main */
-
 /* ---- particles: two frames of a motion, so that contacts begin and end between two builds ---- */
 
 typedef struct workload {
@@ -178,7 +149,7 @@ static void show(const char *group, const workload *w, const char *method, doubl
     row.method = method;
     row.n = w->n;
     row.ms = ms;
-    row.floor_ms = bytes / speed;
+    row.floor_ms = bytes / bench_speed;
     row.base_ms = base_ms;
     bench_row(&row);
 }
@@ -529,15 +500,6 @@ static void scaling_rows(int32_t n)
     free_workload(&w);
 }
 
-static void bench_scaling(void)
-{
-    int32_t scales[BENCH_SCALES];
-    int const count = bench_scales(scales);
-    int k;
-    bench_scaling_title("scaling: time against n, evenly spread particles, about 8 neighbours; bytes that the list holds");
-    for (k = 0; k < count; k++) scaling_rows(scales[k]);
-}
-
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
@@ -545,14 +507,15 @@ int main(int argc, char **argv)
     int32_t n;
     bench_start(argc, argv, "bench_nlist", "lists,history,sums,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
-    speed = copy_speed();
+    bench_measure_copy();
     printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after warm-up; compiler %s; ",
            nlist_version(), bench.runs, LONG_RUNS, LONG_MS, __VERSION__);
     bench_print_date();
-    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
+    bench_print_copy();
     if (bench_wants("lists")) bench_lists(n);
     if (bench_wants("history")) bench_history(n / 4);
     if (bench_wants("sums")) bench_sums(n / 4);
-    if (bench_named("scaling")) bench_scaling();
+    if (bench_named("scaling"))
+        bench_scaling_rows("scaling: time against n, evenly spread particles, about 8 neighbours; bytes that the list holds", scaling_rows);
     return bench_end();
 }

@@ -43,45 +43,16 @@ static void must(ugrid_result result)
     exit(1);
 }
 
-/* ---- floor: what memory allows ---- */
-
-typedef struct copy_job { char *from, *to; size_t bytes; } copy_job;
-
-static void *(*volatile do_copy)(void *, const void *, size_t) = memcpy; /* volatile: or clang sees that nobody reads the copy */
-
-static void work_copy(void *user)
-{
-    copy_job const *copy = (copy_job const *)user;
-    do_copy(copy->to, copy->from, copy->bytes);
-}
-
-/* Bytes per millisecond of a large memcpy, read and written bytes counted. */
-static double copy_speed(void)
-{
-    copy_job copy;
-    double ms;
-    copy.bytes = (size_t)64 << 20;
-    copy.from = (char *)bench_alloc(copy.bytes);
-    copy.to = (char *)bench_alloc(copy.bytes);
-    memset(copy.from, 1, copy.bytes);
-    ms = bench_cpu_ms(work_copy, &copy);
-    free(copy.from);
-    free(copy.to);
-    return 2 * (double)copy.bytes / ms;
-}
-
-static double speed; /* of memcpy; set by main */
-
 /* Positions in, records and ids out, one start per cell. */
-static double floor_build(int32_t n, int32_t cells) { return ((12.0 + 16 + 4) * n + 4.0 * cells) / speed; }
+static double floor_build(int32_t n, int32_t cells) { return ((12.0 + 16 + 4) * n + 4.0 * cells) / bench_speed; }
 
 /* Records in, one count per particle out. */
-static double floor_count(int32_t n) { return (16.0 + 4) * n / speed; }
+static double floor_count(int32_t n) { return (16.0 + 4) * n / bench_speed; }
 
 /* Build, records in, offsets and entries out. */
 static double floor_list(int32_t n, int32_t cells, int64_t entries)
 {
-    return floor_build(n, cells) + ((16.0 + 8) * n + 4.0 * (double)entries) / speed;
+    return floor_build(n, cells) + ((16.0 + 8) * n + 4.0 * (double)entries) / bench_speed;
 }
 
 /* ---- search: the rows of the targets ---- */
@@ -156,14 +127,6 @@ static void work_list(void *user)
     must(ugrid_neighbors(&j->grid, j->radius, j->flags, j->offsets, j->ids, j->capacity, &needed));
 }
 
-static int64_t sum_of(const int32_t *counts, int32_t n)
-{
-    int64_t sum = 0;
-    int32_t i;
-    for (i = 0; i < n; i++) sum += counts[i];
-    return sum;
-}
-
 /* What targets.md, "One CPU core", has for 1M particles: AMD EPYC Zen 4, -O3 -march=x86-64-v2. */
 typedef struct target { double bar_ms, plain_ms, peer_ms; const char *peer; } target;
 
@@ -233,7 +196,7 @@ static void bench_counts(const workload *w, job *j, int64_t total)
     j->flags = UGRID_PLACES;
     ms = bench_cpu_ms(work_count, j);
     show(w, "count: ugrid_count_neighbors", ms, floor_ms, base, &count_target);
-    bench_check_total(sum_of(j->counts, w->n), total, "count");
+    bench_check_total(bench_sum(j->counts, w->n), total, "count");
     ms = bench_cpu_ms(work_pairs, j);
     show(w, "count: ugrid_count_pairs, each once", ms, floor_ms, base, &no_target);
     bench_check_total(2 * j->total, total, "pairs");
@@ -289,7 +252,7 @@ static int64_t reference_total(const workload *w, job *j)
     int64_t total;
     plain_build(&j->plain, w->pos);
     plain_count(&j->plain, 1, j->counts);
-    total = sum_of(j->counts, w->n);
+    total = bench_sum(j->counts, w->n);
     if (w->pairs) bench_check_total(total, w->pairs, "the workload is not the one described");
     j->capacity = total;
     j->ids = (int32_t *)bench_alloc((size_t)total * sizeof *j->ids);
@@ -579,7 +542,7 @@ static void sums_rows(job *j, const char *order, double expected)
         row.method = name;
         row.n = j->n;
         row.ms = bench_cpu_ms(k ? work_sums : work_plain_sums, j);
-        row.floor_ms = ((12.0 + 4 * j->width) * j->n + 4.0 * j->width * j->grid.cell_count) / speed;
+        row.floor_ms = ((12.0 + 4 * j->width) * j->n + 4.0 * j->width * j->grid.cell_count) / bench_speed;
         if (k == 0) base = row.ms;
         row.base_ms = base;
         bench_row(&row);
@@ -642,44 +605,24 @@ static void scaling_rows(int32_t n)
     bench_scaling_row("scaling", "uniform", "ugrid: build", n, build, (double)ugrid_bytes(&j.grid) / n);
     bench_scaling_row("scaling", "uniform", "ugrid: count neighbours", n, count, 0);
     work_pairs(&j);
-    bench_check_total(sum_of(j.counts, n), 2 * j.total, "scaling: neighbours, and pairs twice");
+    bench_check_total(bench_sum(j.counts, n), 2 * j.total, "scaling: neighbours, and pairs twice");
     if (w.pairs) bench_check_total(2 * j.total, w.pairs, "scaling: the known total");
     free_job(&j);
     free(w.pos);
 }
 
-static void bench_scaling(void)
-{
-    int32_t scales[BENCH_SCALES];
-    int const count = bench_scales(scales);
-    int k;
-    bench_scaling_title("scaling: time against n, evenly spread particles; bytes that the header holds");
-    for (k = 0; k < count; k++) scaling_rows(scales[k]);
-}
-
 /* ---- all of it ---- */
-
-static const char *instructions(void)
-{
-#if defined(__AVX2__)
-    return "AVX2";
-#elif defined(__SSE4_1__)
-    return "SSE4.1";
-#else
-    return "baseline";
-#endif
-}
 
 int main(int argc, char **argv)
 {
     int32_t n;
     bench_start(argc, argv, "bench_ugrid", "search,insert,walks,sums,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
-    speed = copy_speed();
+    bench_measure_copy();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler %s, %s instructions; ",
-           ugrid_version(), bench.runs, __VERSION__, instructions());
+           ugrid_version(), bench.runs, __VERSION__, bench_instructions());
     bench_print_date();
-    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", speed * 1e-6);
+    bench_print_copy();
     if (bench_wants("search")) bench_search(n);
     if (bench_wants("insert")) bench_insert(bench.small ? n : bench.quick ? 128000 : bench.n ? n : 10000000);
     if (bench_wants("walks")) {
@@ -687,6 +630,7 @@ int main(int argc, char **argv)
         bench_walks(3, bench.small ? n : bench.quick ? 20000 : 40000);
     }
     if (bench_wants("sums")) bench_sums(n);
-    if (bench_named("scaling")) bench_scaling();
+    if (bench_named("scaling"))
+        bench_scaling_rows("scaling: time against n, evenly spread particles; bytes that the header holds", scaling_rows);
     return bench_end();
 }

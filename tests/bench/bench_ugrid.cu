@@ -3,37 +3,16 @@
 
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_ugrid --only build,csr --quick --csv build.csv
-       groups: ceilings build count csr insert walks sums; only when named: sweep scaling largest
-
-   GPU time: each run is queued behind a kernel that spins until all of it is in the queue, between two events. So neither
-   the CPU nor the way to the GPU is in it, as in a program that keeps the GPU busy. */
+       groups: ceilings build count csr insert walks sums; only when named: sweep scaling largest */
 
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
 #include "ugrid.h"
-#include "tests/bench/bench.h"
+#include "tests/bench/bench_gpu.h"
 #include "tests/workloads.h"
 
-#include <cub/cub.cuh>
-
-#include <chrono>
-#include <string>
-#include <vector>
-
 namespace {
-
-/* ---- CUDA, with every error the end -------------------------------------------------------------- */
-
-constexpr int block_size = 256;
-cudaStream_t stream;
-
-void must(cudaError_t error)
-{
-    if (error == cudaSuccess) return;
-    std::printf("CUDA: %s\n", cudaGetErrorString(error));
-    std::exit(1);
-}
 
 void must(ugrid_result result)
 {
@@ -42,188 +21,12 @@ void must(ugrid_result result)
     std::exit(1);
 }
 
-/* One thread for each of `threads` items. */
-template <class... Parameters, class... Arguments>
-void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>((threads + block_size - 1) / block_size));
-    config.blockDim = dim3(block_size);
-    config.stream = stream;
-    must(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
-}
-
-__device__ int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
-
-/* Device memory for `count` elements; freed at the end of its scope. */
-template <class T>
-struct device_array {
-    T *data = nullptr;
-    std::size_t count = 0;
-
-    explicit device_array(std::size_t n) : count(n) { must(cudaMalloc(reinterpret_cast<void **>(&data), (n ? n : 1) * sizeof(T))); }
-    device_array(device_array &&other) : data(other.data), count(other.count) { other.data = nullptr; }
-    device_array(const device_array &) = delete;
-    device_array &operator=(const device_array &) = delete;
-    ~device_array() { if (data) must(cudaFree(data)); }
-
-    void upload(const T *from) { must(cudaMemcpyAsync(data, from, count * sizeof(T), cudaMemcpyHostToDevice, stream)); }
-    std::vector<T> download() const
-    {
-        std::vector<T> to(count);
-        must(cudaMemcpyAsync(to.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
-        must(cudaStreamSynchronize(stream));
-        return to;
-    }
-};
-
 /* A grid that is freed at the end of its scope. */
 struct gpu_grid {
     ugrid_cuda gpu = {};
     ~gpu_grid() { ugrid_cuda_free(&gpu); }
     void build(const ugrid_desc &desc, const float *d_pos, std::size_t stride, int32_t n) { must(ugrid_cuda_build(&gpu, &desc, d_pos, stride, n, stream)); }
 };
-
-/* ---- timing --------------------------------------------------------------------------------------- */
-
-double wall_ms()
-{
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/* Each turn waits for the one before; nobody knows the result, so it cannot be left out. */
-__global__ void spin_kernel(int64_t turns, unsigned *sink)
-{
-    unsigned x = 1;
-    for (int64_t k = 0; k < turns; k++) x = x * 1664525u + 1013904223u;
-    if (threadIdx.x == 0) *sink = x;
-}
-
-__global__ void empty_kernel() {}
-
-cudaEvent_t event_begin, event_end;
-unsigned *d_sink;
-double turns_per_ms = 1000;
-
-void spin(double ms) { launch(1, spin_kernel, static_cast<int64_t>(ms * turns_per_ms), d_sink); }
-
-/* One run, queued behind `wait` ms of spinning. */
-template <class Work>
-double sample_ms(Work work, double wait)
-{
-    float ms = 0;
-    spin(wait);
-    must(cudaEventRecord(event_begin, stream));
-    work();
-    must(cudaEventRecord(event_end, stream));
-    must(cudaEventSynchronize(event_end));
-    must(cudaEventElapsedTime(&ms, event_begin, event_end));
-    return static_cast<double>(ms);
-}
-
-/* Median of --runs runs, of twice as many below a millisecond, after two that warm up and tell how long queueing takes. */
-template <class Work>
-double gpu_ms(Work work)
-{
-    std::vector<double> samples;
-    work();
-    must(cudaStreamSynchronize(stream));
-    double const begin = wall_ms();
-    work();
-    double const queueing = wall_ms() - begin;
-    must(cudaStreamSynchronize(stream));
-    double const wait = 0.05 + 2 * (queueing < 5 ? queueing : 5);
-    int const runs = sample_ms(work, wait) < 1 ? 2 * bench.runs : bench.runs;
-    for (int k = 0; k < runs; k++) samples.push_back(sample_ms(work, wait));
-    return bench_median(samples.data(), runs);
-}
-
-/* Wakes the GPU up and finds out how long a turn of the spin kernel takes. */
-void start_gpu()
-{
-    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    must(cudaEventCreate(&event_begin));
-    must(cudaEventCreate(&event_end));
-    must(cudaMalloc(reinterpret_cast<void **>(&d_sink), sizeof *d_sink));
-    for (int k = 0; k < 3; k++) {
-        double const ms = sample_ms([] { spin(100); }, 0); /* 100 ms as known so far: 100,000 turns at first */
-        turns_per_ms *= 100 / (ms > 0.001 ? ms : 0.001);
-    }
-}
-
-void stop_gpu()
-{
-    must(cudaFree(d_sink));
-    must(cudaEventDestroy(event_begin));
-    must(cudaEventDestroy(event_end));
-    must(cudaStreamDestroy(stream));
-}
-
-void print_gpu()
-{
-    cudaDeviceProp properties;
-    int device, driver, runtime;
-    must(cudaGetDevice(&device));
-    must(cudaGetDeviceProperties(&properties, device));
-    must(cudaDriverGetVersion(&driver));
-    must(cudaRuntimeGetVersion(&runtime));
-    std::printf("ugrid.h %d on %s (%d SM, sm_%d%d); driver for CUDA %d.%d, runtime %d.%d; ", ugrid_version(), properties.name, properties.multiProcessorCount,
-                properties.major, properties.minor, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    bench_print_date();
-    if (FILE *version = std::fopen("/proc/driver/nvidia/version", "r")) { /* Linux; elsewhere nvidia-smi says it */
-        char line[256];
-        if (std::fgets(line, sizeof line, version)) std::printf("%s", line);
-        std::fclose(version);
-    }
-    std::printf("GPU time, median of %d runs (%d below 1 ms) after warm-up\n", bench.runs, 2 * bench.runs);
-}
-
-/* ---- sums and hashes on the device ----------------------------------------------------------------- */
-
-/* A number without visible pattern from its index (MurmurHash3's finalizer). */
-__device__ uint32_t hash(uint32_t k)
-{
-    k ^= k >> 16;
-    k *= 0x85EBCA6Bu;
-    k ^= k >> 13;
-    k *= 0xC2B2AE35u;
-    return k ^ k >> 16;
-}
-
-__global__ void hash_kernel(uint32_t *keys, int32_t *values, int32_t n, uint32_t below)
-{
-    int64_t const k = thread_index();
-    if (k >= n) return;
-    keys[k] = static_cast<uint32_t>(static_cast<uint64_t>(hash(static_cast<uint32_t>(k))) * below >> 32);
-    values[k] = static_cast<int32_t>(k);
-}
-
-__device__ void add_to(unsigned long long *sum, unsigned long long x)
-{
-    for (int distance = 16; distance > 0; distance /= 2) x += __shfl_down_sync(0xFFFFFFFFu, x, distance);
-    if (threadIdx.x % 32 == 0) atomicAdd(sum, x);
-}
-
-__global__ void sum_kernel(const int32_t *values, int32_t n, unsigned long long *sum)
-{
-    int64_t const k = thread_index();
-    add_to(sum, k < n ? static_cast<unsigned long long>(values[k]) : 0);
-}
-
-/* What kernels add up, brought to the host. */
-template <class Work>
-int64_t device_sum(Work work)
-{
-    device_array<unsigned long long> sum(1);
-    must(cudaMemsetAsync(sum.data, 0, sizeof *sum.data, stream));
-    work(sum.data);
-    return static_cast<int64_t>(sum.download()[0]);
-}
-
-int64_t sum_of(const device_array<int32_t> &values)
-{
-    return device_sum([&](unsigned long long *sum) { launch(static_cast<int64_t>(values.count), sum_kernel, values.data, static_cast<int32_t>(values.count), sum); });
-}
 
 /* ---- point sets ------------------------------------------------------------------------------------ */
 
@@ -253,12 +56,6 @@ int64_t known_pairs(const std::string &kind, int32_t n)
     if (kind == "uniform" && n == 10000000) return 296942212;
     if (kind == "dam" && n == 1000000) return 29997360;
     return 0;
-}
-
-std::string size_name(int32_t n)
-{
-    if (n % 1000000 == 0) return std::to_string(n / 1000000) + "M";
-    return n % 1000 == 0 ? std::to_string(n / 1000) + "k" : std::to_string(n);
 }
 
 points from_host(const std::string &kind, const char *order, const std::vector<float> &pos, float radius, float width)
@@ -315,14 +112,7 @@ points dam_set(int32_t n)
 
 /* ---- ceilings: what this GPU can do, measured in this run ------------------------------------------- */
 
-double copy_speed; /* bytes per ms, read and written bytes counted */
 double test_speed; /* distance tests per ms */
-
-__global__ void copy_kernel(const float4 *from, float4 *to, int64_t count)
-{
-    int64_t const k = thread_index();
-    if (k < count) to[k] = from[k];
-}
 
 constexpr int tile_size = block_size, tiles = 16, own_points = 4;
 
@@ -348,72 +138,17 @@ __global__ void __launch_bounds__(block_size) test_kernel(float r2, unsigned *fo
     if (count == 0xFFFFFFFFu) *found = count;
 }
 
-void measure_speeds()
+void measure_tests()
 {
-    std::size_t const count = (static_cast<std::size_t>(bench.small ? 1 : bench.quick ? 64 : 512) << 20) / sizeof(float4);
     int64_t const threads = (bench.small ? 1 : 132 * 64) * block_size;
-    device_array<float4> from(count), to(count);
-    must(cudaMemsetAsync(from.data, 0, count * sizeof(float4), stream));
-    double const by_kernel = gpu_ms([&] { launch(static_cast<int64_t>(count), copy_kernel, from.data, to.data, static_cast<int64_t>(count)); });
-    double const by_engine = gpu_ms([&] { must(cudaMemcpyAsync(to.data, from.data, count * sizeof(float4), cudaMemcpyDeviceToDevice, stream)); });
-    copy_speed = 2.0 * sizeof(float4) * static_cast<double>(count) / (by_kernel < by_engine ? by_kernel : by_engine);
     test_speed = static_cast<double>(threads) * tile_size * tiles * own_points / gpu_ms([&] { launch(threads, test_kernel, 100.0f, d_sink); });
-    std::printf("ceilings of this run: copy %.2f TB/s read and written (targets: 4.28), %.2f T distance tests/s (targets: about 4.9)\n",
-                copy_speed * 1e-9, test_speed * 1e-9);
+    std::printf("ceilings of this run: %.2f T distance tests/s (targets: about 4.9)\n", test_speed * 1e-9);
 }
 
-void ceiling_row(const std::string &workload, const char *method, int64_t n, double ms, double targets)
-{
-    bench_row_s row = {};
-    row.group = "ceilings";
-    row.workload = workload.c_str();
-    row.method = method;
-    row.n = n;
-    row.ms = ms;
-    row.peer_ms = targets;
-    row.peer = targets > 0 ? "the H200 of targets" : "";
-    bench_row(&row);
-}
-
-/* The figure of the targets at 1M or 10M; 0 elsewhere. */
-double pick(int32_t n, double at_1m, double at_10m) { return n == 1000000 ? at_1m : n == 10000000 ? at_10m : 0; }
-
-/* A stable sort of (key, value) pairs: keys below 2^bits. */
-struct sorter {
-    device_array<uint32_t> keys, sorted_keys;
-    device_array<int32_t> values, sorted_values;
-    device_array<char> temp;
-    std::size_t temp_bytes = 0;
-
-    explicit sorter(int32_t n) : keys(size_t(n)), sorted_keys(size_t(n)), values(size_t(n)), sorted_values(size_t(n)), temp(bytes_for(n)), temp_bytes(temp.count)
-    {
-        launch(n, hash_kernel, keys.data, values.data, n, 0xFFFFFFFFu);
-    }
-    static std::size_t bytes_for(int32_t n)
-    {
-        std::size_t bytes = 0;
-        must(cub::DeviceRadixSort::SortPairs(nullptr, bytes, static_cast<uint32_t *>(nullptr), static_cast<uint32_t *>(nullptr),
-                                             static_cast<int32_t *>(nullptr), static_cast<int32_t *>(nullptr), n, 0, 32, stream));
-        return bytes;
-    }
-    void sort(int bits)
-    {
-        must(cub::DeviceRadixSort::SortPairs(temp.data, temp_bytes, keys.data, sorted_keys.data, values.data, sorted_values.data,
-                                             static_cast<int>(keys.count), 0, bits, stream));
-    }
-};
-
-__global__ void gather_kernel(const float4 *from, const int32_t *order, float4 *to, int32_t n)
+__global__ void random_cells_kernel(uint32_t *cells, int32_t n, uint32_t below)
 {
     int64_t const k = thread_index();
-    if (k < n) to[k] = from[order[k]];
-}
-
-double gather_ms(const int32_t *d_order, int32_t n)
-{
-    device_array<float4> from(static_cast<std::size_t>(n)), to(static_cast<std::size_t>(n));
-    must(cudaMemsetAsync(from.data, 0, from.count * sizeof(float4), stream));
-    return gpu_ms([&] { launch(n, gather_kernel, from.data, d_order, to.data, n); });
+    if (k < n) cells[k] = static_cast<uint32_t>(static_cast<uint64_t>(hash(static_cast<uint32_t>(k))) * below >> 32);
 }
 
 __global__ void rank_kernel(const uint32_t *cells, uint32_t *counts, uint32_t *ranks, int32_t n)
@@ -426,9 +161,8 @@ __global__ void rank_kernel(const uint32_t *cells, uint32_t *counts, uint32_t *r
 double rank_ms(int32_t n, uint32_t cells)
 {
     device_array<uint32_t> keys(static_cast<std::size_t>(n)), ranks(static_cast<std::size_t>(n)), counts(cells);
-    device_array<int32_t> values(static_cast<std::size_t>(n));
     must(cudaMemsetAsync(counts.data, 0, cells * sizeof(uint32_t), stream));
-    launch(n, hash_kernel, keys.data, values.data, n, cells);
+    launch(n, random_cells_kernel, keys.data, n, cells);
     return gpu_ms([&] { launch(n, rank_kernel, keys.data, counts.data, ranks.data, n); });
 }
 
@@ -460,10 +194,10 @@ void bench_ceilings(const std::vector<points> &sets)
             ceiling_row(size_name(p.n), "gather float4, frame-coherent order", p.n, gather_ms(grid.gpu.device.grid.order, p.n), pick(p.n, 0.009, 0.097));
         } else if (p.name.find("sorted") == std::string::npos) {
             int const bits = p.n == 10000000 ? 21 : 18; /* of 111^3 and of 51^3 cells */
-            sorter pairs(p.n);
-            ceiling_row(size_name(p.n), "cub sort u32,u32, 30 bits", p.n, gpu_ms([&] { pairs.sort(30); }), pick(p.n, 0.082, 0.365));
+            sorter<uint32_t> pairs(p.n);
+            ceiling_row(size_name(p.n), "cub sort u32,u32, 30 bits", p.n, gpu_ms([&] { pairs.sort(); }), pick(p.n, 0.082, 0.365));
             ceiling_row(size_name(p.n), bits == 18 ? "cub sort u32,u32, 18 bits" : "cub sort u32,u32, 21 bits", p.n, gpu_ms([&] { pairs.sort(bits); }), pick(p.n, 0.063, 0.28));
-            pairs.sort(32); /* by random keys: a random permutation */
+            pairs.sort(); /* by random keys: a random permutation */
             ceiling_row(size_name(p.n), "gather float4, random order", p.n, gather_ms(pairs.sorted_values.data, p.n), pick(p.n, 0.0125, 0.268));
         }
     }
@@ -1141,8 +875,9 @@ int main(int argc, char **argv)
     bench_start(argc, argv, "bench_ugrid_cuda", "ceilings,build,count,csr,insert,walks,sums,sweep,scaling,largest");
     double const begin = wall_ms();
     start_gpu();
-    print_gpu();
-    measure_speeds();
+    print_gpu("ugrid.h", ugrid_version());
+    measure_copy();
+    measure_tests();
     {
         std::vector<points> const sets = wants_sets() ? all_sets() : std::vector<points>();
         if (bench_wants("ceilings")) bench_ceilings(sets);

@@ -1,5 +1,5 @@
 /* scaling_gpu.h - time and memory against the number of particles, up to the largest run that fits: groups `scaling` and `largest`
-   of the four bench_*.cu. C++17, for one .cu file, after bench_gpu.h or what it has.
+   of the four bench_*.cu. C++17, for one .cu file, after bench_gpu.h.
    SPDX-License-Identifier: MIT OR Unlicense
 
    A header brings a struct (a "case") that makes its input for n particles and knows how to do its work:
