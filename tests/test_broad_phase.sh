@@ -6,25 +6,10 @@
 #
 # Says "FAILED" for each check that fails and "N passed, M failed" at the end. Where a number is expected it comes from a
 # drawing or a formula beside the check, or from awk, which compares all spheres with all.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/broad_phase}")
-[ -x "$program" ] || { echo "no program $program: make build/broad_phase"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-cuda=no; case $program in *cuda*) cuda=yes ;; esac
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" broad_phase "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# broad ARGUMENTS...: sets status; stdout and stderr go to files.
-broad() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+broad() { run "$@"; }
 seen() { echo "exit status $status; $(head -c 400 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
-# value NAME: of the last run with --check
-value() { awk -v name="$1" '$1 == name { print $2 }' "$work/out.txt"; }
-is() { [ "$(value "$2")" = "$3" ]; report $? "$1: $2" "$(value "$2"), not $3; $(seen)"; }
 
 # ---- pairs -------------------------------------------------------------------------------------
 
@@ -185,56 +170,21 @@ bad_files() {
 
 # ---- pictures -----------------------------------------------------------------------------------
 
-# Prints width, height and number of colours of a PNG that decodes.
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    local cflags=${STB_CFLAGS-$(pkg-config --cflags stb)} libs=${STB_LIBS-$(pkg-config --libs stb)}
-    # shellcheck disable=SC2086
-    ${CC:-cc} -std=c99 "$work/png.c" -o "$work/png" $cflags $libs -lm
-}
-
-is_picture() {  # is_picture FILE: decodes, two panels side by side, and is not one plain color
-    local got
-    got=$("$work/png" "$work/$1") || got="0 0 0"
-    # shellcheck disable=SC2086
-    set -- "$1" $got
-    [ "$2" -eq 1512 ] && [ "$3" -gt 720 ] && [ "$4" -gt 100 ]
-    report $? "$1 is a picture" "width, height, colors: $got"
-}
-
 pictures() {
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader || return
     broad -n 2000 --picture a.png --runs 1
     report $status "--picture" "$(seen)"
     grep -q 'picture: a.png' "$work/out.txt"; report $? "it says where the picture is" "$(seen)"
-    is_picture a.png
-    broad -n 2000 --picture b.png --level 2 --runs 1; is_picture b.png
+    is_picture a.png 1512 +721 100
+    broad -n 2000 --picture b.png --level 2 --runs 1; is_picture b.png 1512 +721 100
     ! cmp -s "$work/a.png" "$work/b.png"; report $? "another level, another picture"
     printf '1 1 1 1\n' >"$work/one.txt"
     broad --read one.txt --picture one.png --runs 1; report $status "a picture of one sphere" "$(seen)"
     "$work/png" "$work/one.png" >"$work/size.txt"; report $? "one.png decodes"
     broad --demo -n 1000 --check
     report $status "--demo, small" "$(seen)"
-    is_picture build/demo/broad_phase.png
+    is_picture build/demo/broad_phase.png 1512 +721 100
 }
 
 by_hand; against_all; tests_counted; mixture; command_line; bad_files; pictures
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

@@ -6,28 +6,12 @@
 #
 # Says "ok"/"FAILED" for each check and "N passed, M failed" at the end. Where a number is expected it comes from a formula
 # beside the check, not from an earlier run.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/dam_break}")
-[ -x "$program" ] || { echo "no program $program: make build/dam_break"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-cuda=no; case $program in *cuda*) cuda=yes ;; esac
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" dam_break "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# dam ARGUMENTS...: sets status; stdout and stderr go to files.
-dam() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+dam() { run "$@"; }
 seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
-# value NAME: of the last run with --check
-value() { awk -v name="$1" '$1 == name { print $2 }' "$work/out.txt"; }
 # near A B RELATIVE: do two numbers agree?
 near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; m = b < 0 ? -b : b; exit !(a != "" && b != "" && d <= t * (m > 1e-30 ? m : 1)) }'; }
-
-expect_near() { near "$2" "$3" "$4"; report $? "$1" "found $2, expected $3 within $4 of it"; }
 
 # ---- text files ---------------------------------------------------------------------------------
 
@@ -208,49 +192,16 @@ gpu_against_serial() {
 
 # ---- pictures -----------------------------------------------------------------------------------
 
-# Prints width, height and number of colours of a PNG that decodes.
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    # shellcheck disable=SC2046,SC2086
-    ${CC:-cc} -std=c99 "$work/png.c" -o "$work/png" ${STB_CFLAGS-$(pkg-config --cflags stb)} ${STB_LIBS-$(pkg-config --libs stb)} -lm
-}
-
-is_picture() {  # is_picture FILE WIDTH: decodes, and is not one plain color
-    local got
-    got=$("$work/png" "$work/$1") || got="0 0 0"
-    # shellcheck disable=SC2086
-    set -- "$1" "$2" $got
-    [ "$3" -eq "$2" ] && [ "$4" -gt 400 ] && [ "$5" -gt 200 ]
-    report $? "$1 is a picture" "width, height, colors: $got"
-}
-
 pictures() {
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader || return
     dam --demo -n 800 --steps 30 --frames 3 --out pictures
     report $status "--demo, small" "$(seen)"
     grep -q 'pictures/sheet.png' "$work/out.txt"; report $? "--demo says where the pictures are" "$(seen)"
-    is_picture pictures/sheet.png 1680
-    for k in 0 1 2; do is_picture pictures/frame_000$k.png 832; done
+    is_picture pictures/sheet.png 1680 +401 200
+    for k in 0 1 2; do is_picture pictures/frame_000$k.png 832 +401 200; done
     [ ! -e "$work/pictures/frame_0003.png" ]; report $? "three frames, no more"
     ! cmp -s "$work/pictures/frame_0000.png" "$work/pictures/frame_0002.png"; report $? "something moves"
-    dam -n 800 --steps 0 --sheet --out still; is_picture still/sheet.png 1680
+    dam -n 800 --steps 0 --sheet --out still; is_picture still/sheet.png 1680 +401 200
 }
 
 # The first coordinate in the file, most significant byte first, is that of the state.
@@ -277,5 +228,4 @@ progress() {
 }
 
 round_trip; reading; bad_files; command_line; free_fall; two_spheres; walls; methods_agree; slots; gpu_against_serial; pictures; paraview; progress
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

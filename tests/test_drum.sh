@@ -6,34 +6,12 @@
 #
 # Says "FAILED" for each check that fails and "N passed, M failed" at the end. Where a number is expected it comes from a formula
 # beside the check, or from awk, which reads the VTK files and compares all spheres with all, and with the outline of the drum.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/drum}")
-[ -x "$program" ] || { echo "no program $program: make build/drum"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-cuda=no; case $program in *cuda*) cuda=yes ;; esac
-small=${TEST_SMALL:+yes}
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" drum "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# drum ARGUMENTS...: sets status; stdout and stderr go to files.
-drum() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+drum() { run "$@"; }
 seen() { echo "exit status $status; $(head -c 500 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
-# value NAME [FILE]: of the last run with --check
-value() { awk -v name="$1" '$1 == name { print $2 }' "${2:-$work/out.txt}"; }
-# within A B DISTANCE: do two numbers agree?
-within() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= t) }'; }
-expect() { within "$2" "$3" "$4"; report $? "$1" "found $2, expected $3 within $4"; }
-# times A B: product, for tolerances
-times() { awk -v a="$1" -v b="$2" 'BEGIN { d = a * b; print d < 0 ? -d : d }'; }
-expect_near() { expect "$1" "$2" "$3" "$(times "$3" "$4")"; }
 # is_same NAME FILE: did the last run print what is in that file?
 is_same() { cmp -s "$work/out.txt" "$work/$2"; report $? "$1" "$(diff "$work/out.txt" "$work/$2")"; }
-is() { [ "$(value "$2")" = "$3" ]; report $? "$1: $2" "$(value "$2"), not $3; $(seen)"; }
 
 # ---- what the VTK files say ------------------------------------------------------------------------
 
@@ -449,48 +427,14 @@ LINES
     report $? "--check prints names and values, nothing else" "$(seen)"
 }
 
-# Prints width, height and number of colours of a PNG that decodes.
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    local cflags=${STB_CFLAGS-$(pkg-config --cflags stb)} libs=${STB_LIBS-$(pkg-config --libs stb)}
-    # shellcheck disable=SC2086
-    ${CC:-cc} -std=c99 "$work/png.c" -o "$work/png" $cflags $libs -lm
-}
-
-is_picture() {  # is_picture FILE: decodes, and is not one plain color
-    local got
-    got=$("$work/png" "$work/$1") || got="0 0 0"
-    # shellcheck disable=SC2086
-    set -- "$1" $got
-    [ "$2" -eq 720 ] && [ "$3" -eq 794 ] && [ "$4" -gt 300 ]
-    report $? "$1 is a picture" "width, height, colors: $got"
-}
-
 # The first coordinate of the binary file, most significant byte first, is that of the text.
 pictures() {
     local offset bytes
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader || return
     drum -n 100 --steps 10 --frames 2 --vtk --rpm 200 --out pictures
     report $status "--frames --vtk" "$(seen)"
     grep -q 'pictures/frame_0000.png' "$work/out.txt"; report $? "it says where the pictures are" "$(seen)"
-    for k in 0 1; do is_picture pictures/frame_000$k.png; done
+    for k in 0 1; do is_picture pictures/frame_000$k.png 720 794 300; done
     ! cmp -s "$work/pictures/frame_0000.png" "$work/pictures/frame_0001.png"; report $? "something moves"
     [ ! -e "$work/pictures/frame_0002.png" ] && [ -s "$work/pictures/spheres_0001.vtk" ] &&
         [ -s "$work/pictures/contacts_0001.vtk" ]
@@ -505,11 +449,10 @@ pictures() {
         printf "%.9g", (a > 127 ? -1 : 1) * f * 2 ^ (e - 127) }')" \
         "$(awk '/^POINTS/ { getline; print $1 }' "$work/text/spheres_0000.vtk")" 1e-7
     [ "$small" ] && return
-    drum --demo -n 100 --steps 20 --out demo; is_picture demo/frame_0011.png
+    drum --demo -n 100 --steps 20 --out demo; is_picture demo/frame_0011.png 720 794 300
 }
 
 drum_file; against_awk; free_fall; turning; meshes; rest; bad_files
 other_ways; statistics; at_rest; bits; gpu_against_serial
 command_line; pictures
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

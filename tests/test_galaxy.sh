@@ -6,32 +6,10 @@
 #
 # Says "FAILED" for each check that fails and "N passed, M failed[, K skipped]" at the end. Where a number is expected it comes from
 # a formula beside the check, or from awk, which reads the written bodies and sums over all pairs.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/galaxy}")
-[ -x "$program" ] || { echo "no program $program: make build/galaxy"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-cuda=no; case $program in *cuda*) cuda=yes ;; esac
-small=${TEST_SMALL:+yes}
-passed=0 failed=0 skipped=0
+. "$(dirname "$0")/examples.sh" galaxy "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# galaxy ARGUMENTS...: sets status; stdout and stderr go to files.
-galaxy() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+galaxy() { run "$@"; }
 seen() { echo "exit status $status; $(head -c 900 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
-# value NAME [FILE]: of the last run with --check
-value() { awk -v name="$1" '$1 == name { print $2 }' "${2:-$work/out.txt}"; }
-# within A B DISTANCE: do two numbers agree?
-within() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= t) }'; }
-expect() { within "$2" "$3" "$4"; report $? "$1" "found $2, expected $3 within $4"; }
-# times A B: product, for tolerances
-times() { awk -v a="$1" -v b="$2" 'BEGIN { d = a * b; print d < 0 ? -d : d }'; }
-expect_near() { expect "$1" "$2" "$3" "$(times "$3" "$4")"; }
-is() { [ "$(value "$2")" = "$3" ]; report $? "$1: $2" "$(value "$2"), not $3; $(seen)"; }
 # below NAME LIMIT: a figure of the last run
 below() {
     awk -v a="$(value "$2")" -v b="$3" 'BEGIN { exit !(a != "" && a + 0 <= b) }'
@@ -348,51 +326,29 @@ LINES
 
 # ---- pictures --------------------------------------------------------------------------------------------
 
-# png FILE: width, height, number of colors; pixels that are lit and have more blue than red, more red than blue (below the title)
-# png FILE X Y: the color there
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0, blue = 0, red = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = stbi_load(argv[1], &w, &h, &n, 3);
-    if (!rgb || !seen) return 1;
+# Of a picture: the color at a place, if one is given; below the title, pixels that have more blue than red, more red than blue.
+looks='
     if (argc == 4) {
         unsigned char *p = rgb + 3 * (atoi(argv[3]) * w + atoi(argv[2]));
-        printf("%d %d %d\n", p[0], p[1], p[2]);
+        printf(" %d %d %d", p[0], p[1], p[2]);
         return 0;
     }
-    for (k = 0; k < w * h; k++) {
-        unsigned char *p = rgb + 3 * k, *cell = seen + (p[0] | p[1] << 8 | p[2] << 16);
-        colors += !*cell;
-        *cell = 1;
-        if (k >= 36 * w && p[2] > p[0] + 20) blue++;
-        if (k >= 36 * w && p[0] > p[2] + 20) red++;
+    int blue = 0, red = 0;
+    for (k = 36 * w; k < w * h; k++) {
+        unsigned char *p = rgb + 3 * k;
+        blue += p[2] > p[0] + 20;
+        red += p[0] > p[2] + 20;
     }
-    printf("%d %d %d %d %d\n", w, h, colors, blue, red);
-    return 0;
-}
-SOURCE
-    local cflags=${STB_CFLAGS-$(pkg-config --cflags stb)} libs=${STB_LIBS-$(pkg-config --libs stb)}
-    # shellcheck disable=SC2086
-    ${CC:-cc} -std=c99 "$work/png.c" -o "$work/png" $cflags $libs -lm
-}
+    printf(" %d %d", blue, red);'
 
-# is_picture FILE WIDTH HEIGHT: decodes, and has both discs in many colors
-is_picture() {
-    local got
-    got=$("$work/png" "$work/$1") || got="0 0 0 0 0"
-    # shellcheck disable=SC2086
-    set -- "$1" "$2" "$3" $got
-    [ "$4" -eq "$2" ] && [ "$5" -eq "$3" ] && [ "$6" -gt 150 ] && [ "$7" -gt 300 ] && [ "$8" -gt 300 ]
-    report $? "$1 is a picture" "width, height, colors, blue, red: $4 $5 $6 $7 $8"
+# both_discs FILE WIDTH HEIGHT: a picture, with both discs in many colors
+both_discs() {
+    is_picture "$1" "$2" "$3" 150
+    awk '{ exit !($1 > 300 && $2 > 300) }' <<<"$more"; report $? "$1 has both discs" "blue, red: $more"
 }
 
 # light FILE X Y: the sum of the three colors there
-light() { "$work/png" "$work/$1" "$2" "$3" | awk '{ print $1 + $2 + $3 }'; }
+light() { "$work/png" "$work/$1" "$2" "$3" | awk '{ print $4 + $5 + $6 }'; }
 
 # Three bodies at known places, 240 pixels a unit of length, their centre of mass at (1, 1) in the middle; y goes up.
 places() {
@@ -412,22 +368,20 @@ places() {
 
 pictures() {
     local n=3000
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader "$looks" || return
     places
     [ "$small" ] && n=300
     galaxy -n $n --steps 6 --dt 0.05 --frames 2 --sheet --out pictures
     report $status "--frames --sheet" "$(seen)"
     grep -q 'pictures/frame_0000.png to frame_0001.png' "$work/out.txt" && grep -q 'pictures/sheet.png' "$work/out.txt"
     report $? "it says where the pictures are" "$(seen)"
-    is_picture pictures/frame_0000.png 960 756; is_picture pictures/frame_0001.png 960 756; is_picture pictures/sheet.png 1480 776
+    both_discs pictures/frame_0000.png 960 756; both_discs pictures/frame_0001.png 960 756; both_discs pictures/sheet.png 1480 776
     ! cmp -s "$work/pictures/frame_0000.png" "$work/pictures/frame_0001.png"; report $? "something moves"
     [ ! -e "$work/pictures/frame_0002.png" ]; report $? "two frames" "$(ls "$work/pictures")"
     galaxy --demo -n 100 --steps 5 --out demo; [ -s "$work/demo/sheet.png" ]; report $? "--demo draws the sheet" "$(seen)"
 }
 
 # ---- window ----------------------------------------------------------------------------------------------
-
-skip() { skipped=$((skipped + 1)); echo "skipped  $1"; }
 
 # The screen of Xvfb is a file: how many different words it has, almost all of them pixels. `empty`: without a window.
 screen_colors() { od -An -v -tx4 -w4 "$work/screen/Xvfb_screen0" | sort -u | wc -l; }
@@ -485,5 +439,4 @@ window() {
 
 against_awk; methods; parabola; circle; discs_hold; steps_in_time; gpu_against_serial
 bad_files; command_line; pictures; window
-echo "$passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
-[ $failed -eq 0 ]
+sum_up

@@ -6,23 +6,10 @@
 # What the tables say is compared with a second tree, made below in awk from the printed codes and leaf boxes alone (those of
 # levels.vtk, which have all digits); the eight default points also with numbers worked out by hand. Tables with a mistake in
 # them show that the comparison can fail.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/lbvh_steps}")
-[ -x "$program" ] || { echo "no program $program: make build/lbvh_steps"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" lbvh_steps "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# steps ARGUMENTS...: sets status; stdout and stderr go to files.
-steps() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+steps() { run "$@"; }
 seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
-# value NAME: from the last line
-value() { awk -v name="$1" '/^figures:/ { for (k = 2; k < NF; k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"; }
 
 # ---- the second tree ----------------------------------------------------------------------------
 
@@ -187,7 +174,7 @@ tables() {
     steps -n 20 --box 0 0 8 8 --out pictures
     fault=$(check 20)
     report $? "a box around everything" "$fault"
-    [ "$(value found)" = 20 ]; report $? "a box around everything finds all" "$(seen)"
+    [ "$(figure found)" = 20 ]; report $? "a box around everything finds all" "$(seen)"
     steps -n 20 --box 20 20 21 21 --out pictures
     fault=$(check 20)
     report $? "a box beside everything" "$fault"
@@ -237,60 +224,28 @@ the_example() {
     report $? "leaf 0 hangs on node 1 on node 3 on node 0" "$(seen)"
     grep -q 'the same 553 bytes' "$work/out.txt"; report $? "both builders: 15 nodes of 32 bytes, 9 prefixes, 8 codes" "$(seen)"
     steps --out pictures
-    [ "$(value found) $(value pairs) $(value depth)" = "3 2 4" ]; report $? "figures of the example" "$(seen)"
+    [ "$(figure found) $(figure pairs) $(figure depth)" = "3 2 4" ]; report $? "figures of the example" "$(seen)"
 }
 
 # ---- pictures -----------------------------------------------------------------------------------
 
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    # shellcheck disable=SC2046,SC2086
-    ${CC:-cc} "$work/png.c" -o "$work/png" ${STB_CFLAGS-$(pkg-config --cflags stb)} ${STB_LIBS-$(pkg-config --libs stb)} -lm
-}
-
-is_picture() {  # is_picture FILE HEIGHT: decodes, is so large at least, and not one plain color
-    local got
-    got=$("$work/png" "$work/$1") || got="0 0 0"
-    # shellcheck disable=SC2086
-    set -- "$1" "$2" $got
-    [ "$3" -eq 1400 ] && [ "$4" -ge "$2" ] && [ "$5" -gt 40 ]
-    report $? "$1 is a picture" "width, height, colors: $got"
-}
-
 pictures() {
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader || return
     steps --out a/b
     report $status "a folder in a folder is made" "$(seen)"
-    is_picture a/b/levels.png 600
+    is_picture a/b/levels.png 1400 +600 40
     steps -n 2000 --out many
     report $status "2000 points" "$(seen)"
-    is_picture many/levels.png 1400
+    is_picture many/levels.png 1400 +1400 40
     ! grep -q '^1\. Codes' "$work/out.txt"; report $? "2000 points: no tables" "$(seen)"
     cp "$work/out.txt" "$work/many.txt"
     steps -n 2000 --out many
     cmp -s "$work/out.txt" "$work/many.txt"; report $? "the same run, the same figures" "$(seen)"
     steps -n 2000 --seed 2 --out many2
-    [ "$(value sah)" != "$(awk '/^figures:/ { print $9 }' "$work/many.txt")" ]; report $? "another seed, another tree" "$(seen)"
+    [ "$(figure sah)" != "$(awk '/^figures:/ { print $9 }' "$work/many.txt")" ]; report $? "another seed, another tree" "$(seen)"
     ! cmp -s "$work/many/levels.png" "$work/many2/levels.png"; report $? "another seed, another picture"
     steps -n 1 --out one
-    is_picture one/levels.png 300
+    is_picture one/levels.png 1400 +300 40
     mkdir -p "$work/build" && : >"$work/build/lbvh_steps" # the program, where make puts it
     steps
     [ $status -eq 0 ] && [ -s "$work/build/steps/levels.vtk" ]; report $? "pictures go to build/steps by default" "$(seen)"
@@ -299,7 +254,7 @@ pictures() {
 # All boxes are there, on as many levels as the tree is deep, two nodes or none below each.
 paraview() {
     steps -n 50 --out vtk
-    awk -v n=50 -v depth="$(value depth)" '
+    awk -v n=50 -v depth="$(figure depth)" '
         NR == 1 && !/^# vtk DataFile Version 3\.0$/ { exit 1 }
         /^POINTS/ && $2 != 4 * (2 * n - 1) { exit 1 }
         /^POLYGONS/ && ($2 != 2 * n - 1 || $3 != 5 * (2 * n - 1)) { exit 1 }
@@ -307,7 +262,7 @@ paraview() {
         /^LOOKUP_TABLE/ { levels = 1 }
         END { for (l = 1; l <= depth; l++) if (count[l] % 2 || count[l] > 2 * count[l - 1]) exit 1
               exit !(all == 2 * n - 1 && deepest == depth && count[0] == 1) }' "$work/vtk/levels.vtk"
-    report $? "levels.vtk has all boxes by level" "$(head -n 6 "$work/vtk/levels.vtk") depth $(value depth)"
+    report $? "levels.vtk has all boxes by level" "$(head -n 6 "$work/vtk/levels.vtk") depth $(figure depth)"
     awk '/^POINTS/ { points = $2; next }
          /^POLYGONS/ { points = 0; next }
          points { for (k = 1; k < NF; k += 3) { p++; if ($k < 0 - 1 || $k > 9 || $(k + 1) < 0 - 1 || $(k + 1) > 9) exit 1 } }
@@ -358,5 +313,4 @@ LINES
 }
 
 the_example; tables; the_check_can_fail; pictures; paraview; command_line
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

@@ -6,20 +6,9 @@
 # The program writes who acts on one body: cells, and the points that stand for them. Below, in awk, that is made a second time
 # from the positions of the bodies alone: which cells those are, the virtual particles of each, the force. Files with a mistake in
 # them show that the comparison can fail.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/nbody_levels}")
-[ -x "$program" ] || { echo "no program $program: make build/nbody_levels"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" nbody_levels "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# levels ARGUMENTS...: sets status; stdout and stderr go to files.
-levels() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+levels() { run "$@"; }
 seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
 # figure TREE NAME: from the lines "figures of the ... tree"
 figure() {
@@ -245,51 +234,19 @@ the_check_can_fail() {
 
 # ---- pictures -----------------------------------------------------------------------------------
 
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    # shellcheck disable=SC2046,SC2086
-    ${CC:-cc} "$work/png.c" -o "$work/png" ${STB_CFLAGS-$(pkg-config --cflags stb)} ${STB_LIBS-$(pkg-config --libs stb)} -lm
-}
-
-is_picture() {  # is_picture FILE HEIGHT: decodes, has this height, and many colors
-    local got
-    got=$("$work/png" "$work/$1") || got="0 0 0"
-    # shellcheck disable=SC2086
-    set -- "$1" "$2" $got
-    [ "$3" -eq 1400 ] && [ "$4" -eq "$2" ] && [ "$5" -gt 40 ]
-    report $? "$1 is a picture" "width, height, colors: $got"
-}
-
 # height PANELS: of a picture, 3 in a row
 height() { echo $((46 + ($1 + 2) / 3 * 502)); }
 pictures() {
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader || return
     cp "$work/first.txt" "$work/out.txt"
-    is_picture first/1_grids.png "$(height 6)"
-    is_picture first/2_distance.png "$(height 3)"
-    is_picture first/3_virtual_particles.png "$(height 6)"
-    is_picture first/4_on_a_body.png "$(height 6)"
-    is_picture first/5_force_nodes.png "$(height 6)"
-    is_picture first/6_on_nodes.png "$(height 6)"
-    is_picture first/7_adaptive.png "$(height 6)"
-    is_picture first/8_adaptive_on_nodes.png "$(height $(($(figure adaptive levels) + 1)))"
+    is_picture first/1_grids.png 1400 "$(height 6)" 40
+    is_picture first/2_distance.png 1400 "$(height 3)" 40
+    is_picture first/3_virtual_particles.png 1400 "$(height 6)" 40
+    is_picture first/4_on_a_body.png 1400 "$(height 6)" 40
+    is_picture first/5_force_nodes.png 1400 "$(height 6)" 40
+    is_picture first/6_on_nodes.png 1400 "$(height 6)" 40
+    is_picture first/7_adaptive.png 1400 "$(height 6)" 40
+    is_picture first/8_adaptive_on_nodes.png 1400 "$(height $(($(figure adaptive levels) + 1)))" 40
     mkdir -p "$work/build" && : >"$work/build/nbody_levels" # the program, where make puts it
     levels
     [ $status -eq 0 ] && cmp -s "$work/build/levels/4_on_a_body.png" "$work/first/4_on_a_body.png"
@@ -339,5 +296,4 @@ LINES
 }
 
 who_acts; the_check_can_fail; pictures; command_line
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

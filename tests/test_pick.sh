@@ -5,26 +5,10 @@
 #
 # Expected numbers come from the perspective of a cube that is seen from its front, worked out below, and from --brute-force, which
 # casts the same rays without the tree. A cube with a hole shows that these checks can fail.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/pick}")
-[ -x "$program" ] || { echo "no program $program: make build/pick"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" pick "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# pick ARGUMENTS...: sets status; stdout and stderr go to files.
-pick() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+pick() { run "$@"; }
 seen() { echo "exit status $status; $(grep -v '^row' "$work/err.txt" | head -c 300) $(tail -n 5 "$work/out.txt" | head -c 600)"; }
-# value NAME: from the last line
-value() { awk -v name="$1" '/^figures:/ { for (k = 2; k < NF; k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"; }
-# near A B RELATIVE: do two numbers agree?
-near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d * d <= (t * b) ^ 2) }'; }
-expect_near() { near "$2" "$3" "$4"; report $? "$1" "found $2, expected $3 within $4 of it"; }
 
 # ---- a cube from -1 to 1, in all kinds of files -------------------------------------------------
 
@@ -88,19 +72,19 @@ from_the_front() {
         pick $file $look
         report $status "$file can be read" "$(seen)"
         grep -q ": 12 triangles, 8 vertices" "$work/out.txt"; report $? "$file: corners are joined" "$(seen)"
-        [ "$(value hits)" = $((count * count)) ]; report $? "$file: rays that hit the front" "expected $count squared; $(seen)"
-        [ "$(value rays)" = $((101 * 101)) ]; report $? "$file: a ray for each pixel" "$(seen)"
-        expect_near "$file: the nearest point is in the middle of the front" "$(value closest)" "$front" 1e-6
+        [ "$(figure hits)" = $((count * count)) ]; report $? "$file: rays that hit the front" "expected $count squared; $(seen)"
+        [ "$(figure rays)" = $((101 * 101)) ]; report $? "$file: a ray for each pixel" "$(seen)"
+        expect_near "$file: the nearest point is in the middle of the front" "$(figure closest)" "$front" 1e-6
         [ $file = quads.obj ] && continue
-        first=${first:-$(value checksum)}
-        [ "$(value checksum)" = "$first" ]; report $? "$file: the same triangles are hit" "$(seen)"
+        first=${first:-$(figure checksum)}
+        [ "$(figure checksum)" = "$first" ]; report $? "$file: the same triangles are hit" "$(seen)"
     done
     # shellcheck disable=SC2086
     pick cube.obj $look --up y
-    [ "$(value hits)" = $((count * count)) ] && [ "$(value checksum)" != "$first" ]; report $? "--up y shows another side" "$(seen)"
+    [ "$(figure hits)" = $((count * count)) ] && [ "$(figure checksum)" != "$first" ]; report $? "--up y shows another side" "$(seen)"
     # shellcheck disable=SC2086
     pick cube.obj $look --zoom 0.5
-    near "$(value hits)" $((count * count / 4)) 0.1; report $? "--zoom 0.5: a quarter of the hits" "$(seen)"
+    near "$(figure hits)" $((count * count / 4)) 0.1; report $? "--zoom 0.5: a quarter of the hits" "$(seen)"
 }
 
 # The sun stands in the direction (-0.55, -0.35, 0.9). The front faces it, and nothing is in its way; of the floor, z = -1, those
@@ -124,12 +108,12 @@ shadow_of_the_cube() {
         }')
     # shellcheck disable=SC2086
     pick cube.obj $look
-    [ "$wanted" -gt 100 ] && [ "$(value shadows)" = "$wanted" ]
+    [ "$wanted" -gt 100 ] && [ "$(figure shadows)" = "$wanted" ]
     report $? "the shadow on the floor, and none on the front" "expected $wanted; $(seen)"
     # From below the floor is not seen, and a cube throws no shadow on itself: rounding must not, either.
     for turn in 20 30 40; do
         pick cube.obj --turn $turn --tilt -20 --width 200 --height 200 --out small.png
-        [ "$(value shadows)" = 0 ] && [ "$(awk '/^shadow/ { print $2 }' "$work/out.txt")" -gt 10000 ]
+        [ "$(figure shadows)" = 0 ] && [ "$(awk '/^shadow/ { print $2 }' "$work/out.txt")" -gt 10000 ]
         report $? "no shadow of a cube on itself, turned by $turn" "$(seen)"
     done
 }
@@ -171,7 +155,7 @@ against_brute_force() {     # against_brute_force ARGUMENTS...
     local with
     pick "$@" --out small.png
     with=$(tail -n 1 "$work/out.txt")
-    [ "$(value hits)" -gt 100 ] && [ "$(value shadows)" -gt 0 ]; report $? "$*: there is something to compare" "$(seen)"
+    [ "$(figure hits)" -gt 100 ] && [ "$(figure shadows)" -gt 0 ]; report $? "$*: there is something to compare" "$(seen)"
     pick "$@" --out brute.png --brute-force
     [ "$with" = "$(tail -n 1 "$work/out.txt")" ]; report $? "$*: tree and brute force" "$with, and $(tail -n 1 "$work/out.txt")"
     cmp -s "$work/small.png" "$work/brute.png"; report $? "$*: the same picture"
@@ -197,13 +181,13 @@ checks_can_fail() {
     local whole
     # shellcheck disable=SC2086
     {
-        pick cube.obj $look; whole=$(value checksum)
+        pick cube.obj $look; whole=$(figure checksum)
         pick hole.obj $look --pick 70 60
         grep -q ': 11 triangles' "$work/out.txt"; report $? "a cube with a hole" "$(seen)"
-        [ "$(value checksum)" != "$whole" ]; report $? "a hole changes the checksum" "$(seen)"
+        [ "$(figure checksum)" != "$whole" ]; report $? "a hole changes the checksum" "$(seen)"
         ! grep -q 'triangle 4 at distance 4\.9' "$work/out.txt"; report $? "a hole changes what is picked" "$(seen)"
         pick cube.obj $look --turn 1
-        ! near "$(value closest)" "$front" 1e-6 && [ "$(value hits)" != $((count * count)) ]
+        ! near "$(figure closest)" "$front" 1e-6 && [ "$(figure hits)" != $((count * count)) ]
         report $? "a degree changes the figures" "$(seen)"
     }
 }
@@ -283,42 +267,14 @@ LINES
 
 # ---- pictures -----------------------------------------------------------------------------------
 
-# Prints width, height and number of colors of a PNG that decodes.
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    # shellcheck disable=SC2046,SC2086
-    ${CC:-cc} "$work/png.c" -o "$work/png" ${STB_CFLAGS-$(pkg-config --cflags stb)} ${STB_LIBS-$(pkg-config --libs stb)} -lm
-}
-
 pictures() {
-    local got width height colors
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
+    make_png_reader || return
     pick --triangles 20000 --width 320 --height 200 --out a/b/knot.png
     report $status "the knot" "$(seen)"
-    got=$("$work/png" "$work/a/b/knot.png") || got="0 0 0"
-    read -r width height colors <<<"$got"
-    [ "$width" -eq 320 ] && [ "$height" -eq 200 ] && [ "$colors" -gt 1000 ]
-    report $? "a picture of the knot" "width, height, colors: $got"
+    is_picture a/b/knot.png 320 200 1000
     grep -q 'built in [0-9.]* ms, .* depth [0-9]* .* SAH cost' "$work/out.txt"; report $? "figures of the tree" "$(seen)"
     [ "$(grep -c 'Mrays/s' "$work/out.txt")" -eq 2 ]; report $? "figures of the rays" "$(seen)"
-    near "$(value triangles)" 20000 0.02; report $? "about as many triangles as asked for" "$(seen)"
+    near "$(figure triangles)" 20000 0.02; report $? "about as many triangles as asked for" "$(seen)"
     [ "$(wc -l <"$work/err.txt")" -le 4 ] && grep -q 'row 200 of 200' "$work/err.txt" && ! grep -q "$(printf '\r')" "$work/err.txt"
     report $? "no terminal: a few lines, no moving bar" "$(seen)"
     cp "$work/out.txt" "$work/first.txt"
@@ -331,5 +287,4 @@ pictures() {
 }
 
 make_cubes; from_the_front; shadow_of_the_cube; picking; same_as_brute_force; checks_can_fail; bad_files; command_line; pictures
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

@@ -5,26 +5,13 @@
 #
 # Expected forces come from statics, worked out in awk below: they do not depend on how contacts are simulated. The runs without
 # history, and with too little friction, show that the checks can fail.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/pyramid}")
-[ -x "$program" ] || { echo "no program $program: make build/pyramid"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+. "$(dirname "$0")/examples.sh" pyramid "${1:-}"
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# pyramid ARGUMENTS...: sets status; stdout and stderr go to files.
-pyramid() { (cd "$work" && "$program" --out out.png "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
+pyramid() { run --out out.png "$@"; }
 seen() { echo "exit status $status; $(head -c 300 "$work/err.txt") $(tail -n 9 "$work/out.txt" | head -c 900)"; }
-# value NAME: from the last line
-value() { awk -v name="$1" '/^figures:/ { for (k = 2; k < NF; k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"; }
 # below NAME LIMIT, above NAME LIMIT
-below() { awk -v a="$(value "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a < b) }'; }
-above() { awk -v a="$(value "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a > b) }'; }
+below() { awk -v a="$(figure "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a < b) }'; }
+above() { awk -v a="$(figure "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a > b) }'; }
 
 # ---- does it stand? -------------------------------------------------------------------------------
 
@@ -42,7 +29,7 @@ fell() { above "$1" 1 && below "top_$1" 1.05; }
 # 0.001 radii in.)
 # contacts TOLERANCE: are the six contacts there, and no other?
 contacts() {
-    awk -v t="$1" -v top="$(value top_with)" '
+    awk -v t="$1" -v top="$(figure top_with)" '
         BEGIN {
             c = (top - (1 - 0.001 * 4 / 3)) / (2 - 0.001 / 3); s = sqrt(1 - c * c)
             part = s / (1 + c); n = 1 / (3 * (c + part * s)); floor = 1 + 1 / 3
@@ -126,53 +113,27 @@ LINES
     [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"; report $? "refused: cannot draw there" "$(seen)"
 }
 
-# Prints width, height and number of colors of a PNG that decodes, and by how much two pictures beside each other differ: for the
-# rows of panels, the part of pixels of panel 2 and of panel 3 that differ from panel 1.
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, x, y, colors = 0, row, panel;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d", w, h, colors);
-    for (row = 0; row < 2; row++)
-        for (panel = 1; panel < 3; panel++) {
+# Of a picture: for the two rows of panels, how many pixels of panel 2 and of panel 3 differ from panel 1.
+differences='
+    for (int row = 0; row < 2; row++)
+        for (int panel = 1; panel < 3; panel++) {
             int other = 0;
-            for (y = row * h / 2; y < row * h / 2 + 260; y++)
-                for (x = 0; x < w / 3; x++) {
+            for (int y = row * h / 2; y < row * h / 2 + 260; y++)
+                for (int x = 0; x < w / 3; x++) {
                     const unsigned char *a = rgb + 3 * (y * w + x), *b = a + 3 * panel * (w / 3);
                     other += abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) > 90;
                 }
             printf(" %d", other);
-        }
-    printf("\n");
-    return 0;
-}
-SOURCE
-    # shellcheck disable=SC2046,SC2086
-    ${CC:-cc} "$work/png.c" -o "$work/png" ${STB_CFLAGS-$(pkg-config --cflags stb)} ${STB_LIBS-$(pkg-config --libs stb)} -lm
-}
+        }'
 
 pictures() {
-    local got width height colors without1 without2 with1 with2
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
-    got=$("$work/png" "$work/first.png") || got="0 0 0 0 0 0 0"
-    read -r width height colors without1 without2 with1 with2 <<<"$got"
-    [ "$width" -eq 1200 ] && [ "$height" -eq 580 ] && [ "$colors" -gt 1000 ]; report $? "a picture" "width, height, colors: $got"
-    [ "$without1" -gt 3000 ] && [ "$without2" -gt "$without1" ]; report $? "without history the pictures differ" "pixels: $got"
-    [ "$with1" -lt 300 ] && [ "$with2" -lt 300 ]; report $? "with history they hardly do" "pixels: $got"
+    local without1 without2 with1 with2
+    make_png_reader "$differences" || return
+    is_picture first.png 1200 580 1000
+    read -r without1 without2 with1 with2 <<<"$more"
+    [ "$without1" -gt 3000 ] && [ "$without2" -gt "$without1" ]; report $? "without history the pictures differ" "pixels: $more"
+    [ "$with1" -lt 300 ] && [ "$with2" -lt 300 ]; report $? "with history they hardly do" "pixels: $more"
 }
 
 default_run; friction; checks_can_fail; command_line; pictures
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

@@ -5,29 +5,14 @@
 #
 # Expected numbers come from impulses (equation 6.1 of source 004, worked out in awk below), from conservation laws, and, for the
 # columns that quote it, from the source's table 6.1. The columns without history show that these checks can fail.
-set -u
-export LC_ALL=C
-cd "$(dirname "$0")/.." || exit 1
-program=$(realpath "${1:-build/rebound}")
-[ -x "$program" ] || { echo "no program $program: make build/rebound"; echo "0 passed, 1 failed"; exit 1; }
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/examples.sh" rebound "${1:-}"
 root=$PWD
-passed=0 failed=0
 
-report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
-}
-
-# rebound ARGUMENTS...: sets status; stdout and stderr go to files, the rows of the table to another.
 rebound() {
-    (cd "$work" && "$program" --out plot.png "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?
+    run --out plot.png "$@"
     awk 'NF == 8 && $1 ~ /^[0-9.]+$/' "$work/out.txt" >"$work/rows.txt"
 }
 seen() { echo "exit status $status; $(head -c 300 "$work/err.txt") $(tail -n 16 "$work/out.txt" | head -c 1500)"; }
-# value NAME: from the last line
-value() { awk -v name="$1" '/^figures:/ { for (k = 2; k < NF; k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"; }
-near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d * d <= (t * b) ^ 2) }'; }
-expect_near() { near "$2" "$3" "$4"; report $? "$1" "found $2, expected $3 within $4 of it"; }
 
 # ---- the exact lines ----------------------------------------------------------------------------
 
@@ -109,10 +94,10 @@ source_case() {
     report $? "table 6.1 is quoted as it is" "$(seen)"
     why=$(close $mesh $source_with 0.06); report $? "near the source's figures with history" "$why"
     why=$(close $mesh_without $source_without 0.06); report $? "near the source's figures without" "$why"
-    expect_near "the slope where it rolls" "$(value rolling)" -0.368421 0.005
-    expect_near "the slope where it slides" "$(value sliding)" 1.052632 0.005
-    expect_near "the zero of the sliding line" "$(value zero)" 5.11875 0.005
-    near "$(value mesh_from_plane)" 0.0005 1; report $? "mesh_from_plane is no more than 0.001" "$(seen)"
+    expect_near "the slope where it rolls" "$(figure rolling)" -0.368421 0.005
+    expect_near "the slope where it slides" "$(figure sliding)" 1.052632 0.005
+    expect_near "the zero of the sliding line" "$(figure zero)" 5.11875 0.005
+    near "$(figure mesh_from_plane)" 0.0005 1; report $? "mesh_from_plane is no more than 0.001" "$(seen)"
     # Friction that only slows down never turns the surface round.
     awk -v c=$mesh_without '$c < 0 || ($1 > 0 && $c <= 0) { wrong++ } END { exit !(NR == 11 && !wrong) }' "$work/rows.txt"
     report $? "without history the surface never turns round" "$(seen)"
@@ -384,36 +369,9 @@ LINES
     rebound --steps 20 --out /dev/full; report $((status != 1)) "refused: the disk is full" "$(seen)"
 }
 
-# Prints width, height and number of colors of a PNG that decodes.
-make_png_reader() {
-    cat >"$work/png.c" <<'SOURCE'
-#include <stdio.h>
-#include <stdlib.h>
-#include <stb/stb_image.h>
-int main(int argc, char **argv)
-{
-    int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc == 2 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
-    if (!rgb || !seen) return 1;
-    for (k = 0; k < w * h; k++) {
-        unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);
-        colors += !*cell;
-        *cell = 1;
-    }
-    printf("%d %d %d\n", w, h, colors);
-    return 0;
-}
-SOURCE
-    # shellcheck disable=SC2046,SC2086
-    ${CC:-cc} "$work/png.c" -o "$work/png" ${STB_CFLAGS-$(pkg-config --cflags stb)} ${STB_LIBS-$(pkg-config --libs stb)} -lm
-}
-
 plot() {
-    local got width height colors
-    make_png_reader || { report 1 "compile a PNG reader"; return; }
-    got=$("$work/png" "$work/first.png") || got="0 0 0"
-    read -r width height colors <<<"$got"
-    [ "$width" -eq 900 ] && [ "$height" -eq 620 ] && [ "$colors" -gt 20 ]; report $? "a plot" "width, height, colors: $got"
+    make_png_reader || return
+    is_picture first.png 900 620 20
     rebound --steps 20; cp "$work/out.txt" "$work/first.txt"; cp "$work/plot.png" "$work/first.png"
     rebound --steps 20
     cmp -s "$work/plot.png" "$work/first.png" && cmp -s "$work/out.txt" "$work/first.txt"
@@ -425,5 +383,4 @@ plot() {
 }
 
 source_case; other_materials; checks_can_fail; force_law; command_line; plot
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up
