@@ -49,20 +49,6 @@ static void faulty_free(void *memory, size_t bytes, void *user) { heap_free(memo
    What an object holds, as a number
    ------------------------------------------------------------------------------------------------ */
 
-static uint64_t mix(uint64_t sum, const void *bytes, size_t count)
-{
-    const unsigned char *at = (const unsigned char *)bytes;
-    uint64_t word = 0;
-    for (; bytes && count > 0; count -= count < 8 ? count : 8, at += 8) {
-        memcpy(&word, at, count < 8 ? count : 8);
-        sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
-        sum ^= sum >> 29;
-    }
-    return sum;
-}
-
-#define MIX(sum, array, count) ((sum) = mix((sum), (array), (size_t)(count) * sizeof *(array)))
-
 enum { START = 0x2545F491 };
 
 static uint64_t sum_of_grid(const ugrid *g)

@@ -845,22 +845,10 @@ static void test_ray_triangle_lengths(void **state)
 }
 
 /* A negative radius is refused however far out the sphere lies; and memory that is not aligned, whoever gives it. */
-static void *crooked(size_t bytes, void *user)
-{
-    char *memory = (char *)malloc(bytes + 16);
-    (void)user;
-    return memory ? memory + 8 : NULL;
-}
-static void uncrooked(void *memory, size_t bytes, void *user)
-{
-    (void)bytes;
-    (void)user;
-    if (memory) free((char *)memory - 8);
-}
-
 static void test_far_spheres_and_crooked_memory(void **state)
 {
     lbvh_real const sphere[4] = {(lbvh_real)1e10, (lbvh_real)1e10, (lbvh_real)1e10, -1};
+    heap h = {0, 0, 0, 0, 0, 0};
     lbvh_desc desc;
     lbvh tree = {0};
     (void)state;
@@ -868,10 +856,12 @@ static void test_far_spheres_and_crooked_memory(void **state)
     desc.kind = LBVH_SPHERES;
     CHECK_RESULT(lbvh_build(&tree, &desc, sphere, 0, 1), LBVH_INVERTED);
     lbvh_free(&tree);
-    desc.allocator.alloc = crooked;
-    desc.allocator.free = uncrooked;
+    desc.allocator.alloc = crooked_alloc;
+    desc.allocator.free = crooked_free;
+    desc.allocator.user = &h;
     CHECK_RESULT(lbvh_build(&tree, &desc, sphere, 0, 1), LBVH_BAD_ALLOCATOR);
     lbvh_free(&tree);
+    CHECK(h.calls > 0 && h.live_blocks == 0 && !h.wrong);
 }
 
 /* Whatever the arrays hold: an answer, and nothing read outside of them. */

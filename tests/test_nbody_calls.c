@@ -798,14 +798,6 @@ static void test_change_of_allocator(void **state)
 }
 
 /* Memory that is not aligned is refused, however often it is tried, and given back. */
-static void *crooked_alloc(size_t bytes, void *user)
-{
-    char *memory = (char *)heap_alloc(bytes + 8, user);
-    return memory ? memory + 8 : NULL;
-}
-
-static void crooked_free(void *memory, size_t bytes, void *user) { heap_free((char *)memory - 8, bytes + 8, user); }
-
 static void test_crooked_memory(void **state)
 {
     heap h = {0, 0, 0, 0, 0, 0};

@@ -119,16 +119,6 @@ typedef struct finder {
     char *bytes;
 } finder;
 
-static uint64_t mix(uint64_t sum, const void *bytes, size_t count)
-{
-    const unsigned char *at = (const unsigned char *)bytes;
-    size_t k;
-    for (k = 0; k < count; k++) sum = (sum ^ at[k]) * 0x100000001B3u;
-    return sum;
-}
-
-#define MIX(array, count) (sum = mix(sum, (array), (size_t)(count) * sizeof *(array)))
-
 static uint64_t search_grid(finder *f)
 {
     const ugrid *g = &f->s->grid;
@@ -138,26 +128,26 @@ static uint64_t search_grid(finder *f)
     int32_t i, found;
     for (i = 0; i < N; i += 3) {
         ugrid_near walk = ugrid_near_point(g, f->s->pos + 3 * i);
-        while (ugrid_next(&walk)) MIX(&walk.id, 1);
+        while (ugrid_next(&walk)) MIX(sum, &walk.id, 1);
         must(ugrid_query(g, f->s->pos + 3 * i, radius, f->ids, ROOM, &found) == UGRID_OK);
-        MIX(f->ids, found);
+        MIX(sum, f->ids, found);
     }
     must(ugrid_count_pairs(g, radius, &pairs) == UGRID_OK);
-    MIX(&pairs, 1);
+    MIX(sum, &pairs, 1);
     must(ugrid_neighbors(g, radius, UGRID_HALF, f->offsets, f->ids, ROOM, &needed) == UGRID_OK);
-    MIX(f->ids, needed);
+    MIX(sum, f->ids, needed);
     must(ugrid_neighbors(g, radius, UGRID_PLACES, f->offsets, f->ids, ROOM, &needed) == UGRID_OK);
-    MIX(f->ids, needed);
+    MIX(sum, f->ids, needed);
     must(ugrid_neighbors_at(g, f->s->pos + 3, 0, N / 2, radius, f->offsets, f->ids, ROOM, &needed) == UGRID_OK);
-    MIX(f->ids, needed);
+    MIX(sum, f->ids, needed);
     must(ugrid_count_neighbors(g, radius, 0, f->ids) == UGRID_OK);
-    MIX(f->ids, N);
+    MIX(sum, f->ids, N);
     must(ugrid_gather(g, f->s->mass, sizeof(real), f->numbers) == UGRID_OK);
-    MIX(f->numbers, N);
+    MIX(sum, f->numbers, N);
     must(ugrid_scatter(g, f->s->mass, sizeof(real), f->numbers) == UGRID_OK);
-    MIX(f->numbers, N);
+    MIX(sum, f->numbers, N);
     must(ugrid_cell_sums(g, f->s->values, 1, (real *)(void *)f->bytes) == UGRID_OK);
-    MIX(f->bytes, g->cell_count * (int)sizeof(real));
+    MIX(sum, f->bytes, g->cell_count * (int)sizeof(real));
     must(ugrid_validate(g) == UGRID_OK);
     return sum;
 }
@@ -188,30 +178,30 @@ static uint64_t search_tree(finder *f)
     real const window[6] = {(real)0.1, (real)0.2, (real)0.3, (real)0.6, (real)0.7, (real)0.8}, ahead[3] = {1, (real)0.5, (real)0.25};
     lbvh_overlap o = lbvh_overlap_box(t, window);
     memset(&q, 0, sizeof q);
-    while (lbvh_next(&o)) MIX(&o.id, 1);
+    while (lbvh_next(&o)) MIX(sum, &o.id, 1);
     for (i = 0; i < N; i += 9) {
         lbvh_ray ray = lbvh_ray_cast(t, f->s->pos + 3 * i, ahead, 2);
-        while (lbvh_next_ray(&ray)) MIX(&ray.id, 1);
+        while (lbvh_next_ray(&ray)) MIX(sum, &ray.id, 1);
         must(lbvh_nearest(t, f->s->pos + 3 * i, 7, 1, NULL, NULL, f->ids, f->numbers, &found) == LBVH_OK);
-        MIX(f->ids, found);
-        MIX(f->numbers, found);
+        MIX(sum, f->ids, found);
+        MIX(sum, f->numbers, found);
     }
     must(lbvh_count_pairs(t, &pairs) == LBVH_OK);
     must(lbvh_pairs(t, f->ids, ROOM, &needed) == LBVH_OK && needed == pairs);
-    MIX(f->ids, 2 * needed);
+    MIX(sum, f->ids, 2 * needed);
     must(lbvh_overlaps(t, &q, f->offsets, f->ids, ROOM, &needed) == LBVH_OK);
-    MIX(f->ids, needed);
+    MIX(sum, f->ids, needed);
     q.kind = LBVH_POINTS;
     q.radius = (real)0.1;
     q.data = f->s->pos;
     q.n = N;
     q.filter = 3;
     must(lbvh_count_overlaps(t, &q, f->ids) == LBVH_OK);
-    MIX(f->ids, N);
+    MIX(sum, f->ids, N);
     must(lbvh_measure(t, &quality) == LBVH_OK);
-    MIX(&quality.sah, 1);
+    MIX(sum, &quality.sah, 1);
     must(lbvh_save(t, f->bytes, 16 * ROOM, &needed) == LBVH_OK);
-    MIX(f->bytes, needed);
+    MIX(sum, f->bytes, needed);
     must(lbvh_validate(t) == LBVH_OK);
     return sum;
 }
@@ -225,13 +215,13 @@ static uint64_t read_lists(finder *f)
     for (i = 0; i < N; i++) {
         nlist_each e = nlist_of(l, i), c = nlist_of(&f->s->contacts, i);
         while (nlist_next(&e)) sum = mix(mix(sum, &e.id, sizeof e.id), e.history, 8);
-        while (nlist_next(&c)) MIX(&c.id, 1);
+        while (nlist_next(&c)) MIX(sum, &c.id, 1);
     }
     must(nlist_pairs(l, f->ids, ROOM, &needed, NULL, 0, NULL) == NLIST_OK);
-    MIX(f->ids, 2 * needed);
+    MIX(sum, f->ids, 2 * needed);
     must(nlist_moved(l, f->s->pos, 0, &moved) == NLIST_OK && !moved);
     must(nlist_save(l, f->bytes, 32 * ROOM, &needed) == NLIST_OK);
-    MIX(f->bytes, needed);
+    MIX(sum, f->bytes, needed);
     must(nlist_validate(l) == NLIST_OK && nlist_validate(&f->s->contacts) == NLIST_OK);
     return sum;
 }
@@ -246,19 +236,19 @@ static uint64_t ask_bodies(finder *f)
     nbody_bodies bodies;
     int32_t bad;
     must(nbody_fields_at(b, f->s->plane, 0, 40, f->numbers, f->numbers + 2 * N, &bad) == NBODY_OK);
-    MIX(f->numbers, 80);
-    MIX(f->numbers + 2 * N, 40);
+    MIX(sum, f->numbers, 80);
+    MIX(sum, f->numbers + 2 * N, 40);
     must(nbody_estimate(b, f->s->acc, 20, 1, &error) == NBODY_OK);
-    MIX(&error.mean, 1);
+    MIX(sum, &error.mean, 1);
     must(nbody_count(b, &cost) == NBODY_OK);
-    MIX(&cost.near_terms, 1);
+    MIX(sum, &cost.near_terms, 1);
     memset(&bodies, 0, sizeof bodies);
     memcpy(f->numbers, f->s->plane, sizeof f->s->plane);
     bodies.pos = bodies.vel = bodies.acc = f->numbers;
     bodies.mass = f->s->mass;
     bodies.n = N;
     must(nbody_energy(&bodies, NULL, &energies) == NBODY_OK);
-    MIX(&energies.kinetic, 1);
+    MIX(sum, &energies.kinetic, 1);
     must(nbody_validate(b) == NBODY_OK);
     return sum;
 }

@@ -91,6 +91,21 @@ WL_FN void fail_at(const char *file, int line, const char *what)
 
 WL_FN int same(const void *a, const void *b, size_t bytes) { return bytes == 0 || memcmp(a, b, bytes) == 0; }
 
+/* What an object holds, as a number: goes on with a sum. */
+WL_FN uint64_t mix(uint64_t sum, const void *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    uint64_t word = 0;
+    for (; bytes && count > 0; count -= count < 8 ? count : 8, at += 8) {
+        memcpy(&word, at, count < 8 ? count : 8);
+        sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+#define MIX(sum, array, count) ((sum) = mix((sum), (array), (size_t)(count) * sizeof *(array)))
+
 /* ---- how much ---- */
 
 WL_FN int environment(const char *name, int otherwise)
