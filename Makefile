@@ -35,13 +35,15 @@ help:
 	@echo 'make bench        measure the serial part'
 	@echo 'make bench-cuda   measure the CUDA part (needs a GPU)'
 	@echo 'make web          four scenes for a browser, one file: build/web/nearfield.html (needs emscripten)'
+	@echo 'make mpi          spheres on several ranks: build/mpi_slabs and, with nvcc, build/mpi_slabs_gpu (needs mpicc)'
+	@echo 'make shared       build/libnearfield.so, for Python (make shared-cuda: for its GPU half)'
 	@echo 'make figures      measure what the sources plotted, and draw it into build/figures; the GPU part where there is a GPU.'
 	@echo '                  DATA=folder: draw what was measured elsewhere (there: sh run.sh figures); RESULTS=folder: draw into it'
 	@echo 'make cuda         build GPU tests, benchmarks and examples into build/cuda,'
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
 	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
-	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures test-packages consumers'
+	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures test-python test-packages consumers'
 	@echo '                  the parts of make test'
 	@echo 'make soak         a drum and a dam, 30 minutes each (MINUTES=1: quickly), while their lists change at random; memory must stay flat'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
@@ -190,8 +192,25 @@ CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%
 $(CUDA_EXAMPLES_ON_CPU): build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
 
-test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU)
-	@status=0; tests/run_examples.sh $(CUDA_EXAMPLES_ON_CPU) $(EXAMPLES) || status=1; \
+# With MPI (Debian: libopenmpi-dev openmpi-bin), where there is a compiler for it; the kernels on the CPU, too. Else the test says "skipped".
+# (mpicxx is the C++ compiler with what MPI needs; Open MPI and MPICH are told which one by these variables.)
+ifndef MPICC
+MPICC := $(shell command -v mpicc 2>/dev/null)
+endif
+MPICXX ?= $(patsubst %mpicc,%mpicxx,$(MPICC))
+MPI_HEADERS := $(wildcard examples/mpi/*.h)
+MPI_PROGRAMS := $(if $(MPICC),$(if $(ON_CPU),build/emu/cuda_mpi_slabs.asan) build/mpi_slabs)
+
+build/mpi_slabs: examples/mpi/mpi_slabs.c $(MPI_HEADERS) $(SOURCES) | deps-demo
+	@mkdir -p build
+	$(MPICC) -std=c99 -O3 $(WARN) $(CPPFLAGS) $< -o $@ $(LDFLAGS) -lm
+
+build/emu/cuda_mpi_slabs.asan: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
+	OMPI_CXX='$(EMU_CXX)' MPICH_CXX='$(EMU_CXX)' $(MPICXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $< -x none $(ON_CPU) -o $@
+
+test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS)
+	@status=0; tests/run_examples.sh $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS) $(EXAMPLES) || status=1; \
+	$(if $(MPICC),$(if $(FULL),tests/test_mpi_slabs.sh --self-check || status=1;),tests/test_mpi_slabs.sh || status=1;) \
 	MAKE='$(MAKE)' tests/test_web.sh || status=1; exit $$status
 
 # The programs in README.md and in the header's comment. And can that check fail?
@@ -218,6 +237,26 @@ NVCCFLAGS ?= -O3 -lineinfo
 NVCC_ALL = $(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -Xcompiler -Wall,-Wextra \
     -Xcompiler -static-libstdc++,-static-libgcc -I. $(CMOCKA_CFLAGS) $(STB_CFLAGS)
 NVCC_LIBS = -Xlinker --as-needed,-rpath,'$$ORIGIN' $(CMOCKA_LIBS) $(STB_LIBS)
+
+# For the GPUs of this machine: not a part of make cuda, since an MPI cannot be carried along.
+.PHONY: mpi
+mpi: build/mpi_slabs $(if $(NVCC),build/mpi_slabs_gpu)
+build/mpi_slabs_gpu: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) | deps-demo
+	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -ccbin $(MPICXX) $< -o $@
+
+# For Python and whoever else loads libraries: all four headers in one, in float and double. For GPUs one library for each of the two.
+.PHONY: shared shared-cuda test-python
+shared: build/libnearfield.so
+build/libnearfield.so: $(wildcard examples/python/*.c) $(SOURCES)
+	@mkdir -p build
+	$(CC) -std=c99 -O3 -ffp-contract=off $(WARN) $(CPPFLAGS) -shared -fPIC -I. $(filter %.c,$^) -o $@ $(LDFLAGS) -lm
+shared-cuda: $(CUDA_DIR)/libnearfield_cuda.so $(CUDA_DIR)/libnearfield64_cuda.so
+$(CUDA_DIR)/lib%_cuda.so: examples/python/%.cu examples/python/nearfield.c examples/python/nearfield.cu $(SOURCES) $(CUDA_DIR)/arch
+	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -shared -Xcompiler -fPIC -I. $< -o $@
+
+# From Python, against scipy, ASE and VTK (PyPI; skipped where they cannot be had). FULL=1: and can that check fail?
+test-python: deps-test build/dam_break build/drum build/lbvh_steps
+	@status=0; $(if $(FULL),tests/test_python.sh --self-check || status=1;) tests/test_python.sh || status=1; exit $$status
 
 CUDA_SOURCES := $(wildcard tests/cuda/test_*.cu tests/bench/bench_*.cu examples/*.cu)
 CUDA_PROGRAMS := $(foreach s,$(CUDA_SOURCES),$(CUDA_DIR)/$(basename $(notdir $s)))
@@ -270,6 +309,8 @@ CHECK_FLAGS ?= -G
 CHECK_ARCH ?= $(shell $(NVCC) --list-gpu-arch | head -n 1)
 CHECK_PROGRAMS := $(patsubst tests/bench/%.cu,$(CHECK_DIR)/%,$(wildcard tests/bench/bench_*.cu))
 CHECK_PTX := $(patsubst %.cu,$(CHECK_DIR)/%.ptx,$(filter-out tests/bench/%,$(CUDA_SOURCES)))
+CHECK_PTX += $(if $(MPICC),$(CHECK_DIR)/examples/mpi/mpi_slabs.ptx)
+$(CHECK_DIR)/examples/mpi/mpi_slabs.ptx: override NVCCFLAGS += -ccbin $(MPICXX)
 $(CHECK_PTX): $(CHECK_DIR)/%.ptx: %.cu $(SOURCES) | deps-test
 	@mkdir -p $(@D)
 	$(NVCC_ALL) -ptx $< -o $@

@@ -297,6 +297,8 @@
 #define nlist_cuda_remap            nlist_f64_cuda_remap
 #define nlist_cuda_upload           nlist_f64_cuda_upload
 #define nlist_cuda_download         nlist_f64_cuda_download
+#define nlist_i_cuda_begin_sum      nlist_f64_i_cuda_begin_sum
+#define nlist_i_cuda_end_sum        nlist_f64_i_cuda_end_sum
 #endif
 
 #ifdef __cplusplus

@@ -36,6 +36,7 @@ optional() {
     have Xvfb || echo xvfb                      # a screen for their tests, and
     have xdotool || echo xdotool                # somebody at the keys
     have gnuplot || echo gnuplot-nox            # the benchmarks' figures
+    { have mpicc && have mpirun; } || echo libopenmpi-dev openmpi-bin # examples/mpi
     have dpkg-buildpackage || echo dpkg-dev     # the Debian package,
     have dh || echo debhelper
     have lintian || echo lintian

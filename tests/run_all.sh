@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.." && rm -rf build/log && mkdir -p build/log || exit 1
 jobs=${JOBS:-2}
-groups="test-serial test-flags test-fuzz test-examples test-readme consumers test-packages test-vendor test-portability test-figures test-emu test-cuda"
+groups="test-serial test-flags test-fuzz test-examples test-readme test-python consumers test-packages test-vendor test-portability test-figures test-emu test-cuda"
 
 # Two jobs at a time, unless the user said -j: then his number holds.
 make_group() {

@@ -31,7 +31,7 @@ self_check() {
         "$CC c99: implementation included twice" "redefinition" \
         "s/ && !defined(TOY_IMPLEMENTATION_DONE)//"
     unit plant "a wrong answer" \
-        "$CC c99 -O3: two users" "0 of 2 right" \
+        "$CC c99 -O3: _REAL=double, _STATIC" "0 of 2 right" \
         "s/j = i + 1; j < array/j = i + 3; j < array/"
     unit plant "a wrong answer for doubles" \
         "$CC c99 -O0: _REAL=double\$" "0 of 2 right" \
