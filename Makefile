@@ -109,7 +109,7 @@ test: deps-test
 # Each tests/test_NAME.c plain, with the sanitizers, and, those of the numbers, with both the sanitizers and doubles; FULL=1: all of them so,
 # and with doubles alone.
 SERIAL := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-SERIAL_ONCE := test_faults test_floats test_limits test_threads test_verify
+SERIAL_ONCE := test_faults test_floats test_threads test_verify
 SERIAL_PROGRAMS := $(foreach t,$(SERIAL),$(addprefix build/tests/$t,.plain .sanitized \
     $(if $(FULL),.double-sanitized .double,$(if $(filter $t,$(SERIAL_ONCE)),,.double-sanitized))))
 # -g1: lines and functions, which is what reports show. It compiles in two thirds of the time of -g.

@@ -372,6 +372,62 @@ static void test_room_exactly(void **state)
 }
 
 /* ------------------------------------------------------------------------------------------------
+   Periods
+   ------------------------------------------------------------------------------------------------ */
+
+/* Does every method find the two particles at this distance, and not at the next smaller one? */
+static void check_two(const real pos[4], real radius, double periods)
+{
+    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED};
+    int m, smaller;
+    for (m = 0; m < COUNT_OF(methods); m++) for (smaller = 0; smaller < 2; smaller++) {
+        real const reach = smaller ? radius - radius / 32 : radius;
+        ugrid grid = {0};
+        nlist list = {0};
+        ugrid_desc g;
+        nlist_desc d;
+        int64_t pairs = 7, needed = 0;
+        int32_t pair[2] = {7, 7}, shift[3] = {7, 7, 7}, found = 7, ids[2];
+        memset(&g, 0, sizeof g);
+        memset(&d, 0, sizeof d);
+        g.dim = d.dim = 2;
+        g.max[0] = g.max[1] = d.max[0] = d.max[1] = 1;
+        g.periodic[0] = d.periodic[0] = 1;
+        g.cell = (real)0.25;
+        g.method = methods[m];
+        d.radius = reach;
+        d.half = 1;
+        CHECK(ugrid_build(&grid, &g, pos, 0, 2) == UGRID_OK && ugrid_validate(&grid) == UGRID_OK);
+        CHECK(ugrid_distance2(&grid, pos, pos + 2) == radius * radius);
+        CHECK(ugrid_count_pairs(&grid, reach, &pairs) == UGRID_OK && pairs == !smaller);
+        CHECK(ugrid_query(&grid, pos, reach, ids, 2, &found) == UGRID_OK && found == 2 - smaller);
+        CHECK((m == 0 ? nlist_build_brute(&list, &d, pos, 0, 2) : nlist_build_ugrid(&list, &d, &grid, pos, 0, 2)) == NLIST_OK);
+        CHECK(list.total == !smaller && nlist_validate(&list) == NLIST_OK);
+        if (fabs(periods) < 1e9) {
+            CHECK(nlist_pairs(&list, pair, 1, &needed, pos, 0, shift) == NLIST_OK && needed == !smaller);
+            CHECK(smaller || (pair[0] + pair[1] == 1 && shift[0] == (pair[0] == 0 ? 1 : -1) * (int32_t)periods && shift[1] == 0));
+        }
+        ugrid_free(&grid);
+        nlist_free(&list);
+    }
+}
+
+/* A particle that is 2^k periods away from the box, and one in it: inside, and across the border. Powers of two: nothing rounds. */
+static void test_far_periods(void **state)
+{
+    int const most = IS_FLOAT ? 20 : 49;
+    int k, sign;
+    (void)state;
+    for (k = 0; k <= most; k++) for (sign = -1; sign < 2; sign += 2) {
+        double const away = sign * ldexp(1, k);
+        real const inside[4] = {(real)(away + 0.25), (real)0.5, (real)0.5, (real)0.5};
+        real const across[4] = {(real)(away + 0.875), (real)0.5, (real)0.125, (real)0.5};
+        check_two(inside, (real)0.25, away);
+        check_two(across, (real)0.25, away + 1);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
    More than 2^32
    ------------------------------------------------------------------------------------------------ */
 
@@ -439,6 +495,7 @@ int main(void)
         TEST(test_cells_exactly),
         TEST(test_rows_exactly),
         TEST(test_room_exactly),
+        TEST(test_far_periods),
         TEST(test_many_terms),
         TEST(test_many_pairs),
     };

@@ -203,7 +203,10 @@ uint64_t World::sum_of(int object)
     if (n == 0) return sum;
     if (object == GRID) {
         const ugrid *g = &on_host_grid;
-        if (ugrid_cuda_download(&on_host_grid, &grid, stream) != UGRID_OK) return 0;
+        ugrid_result const result = ugrid_cuda_download(&on_host_grid, &grid, stream);
+        if (result == UGRID_CUDA_ERROR) CHECK(on_host_grid.cuda_error != 0 && on_host_grid.n == 0);
+        if (result != UGRID_OK) return 0;
+        CHECK(ugrid_validate(&on_host_grid) == UGRID_NOT_BUILT); /* without positions */
         mix(&sum, g->start, g->cell_count + 1);
         mix(&sum, g->order, n);
         for (int32_t i = 0; g->record && i < n; i++) mix(&sum, g->record[i].x, 3), mix(&sum, &g->record[i].link, 1);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the headers: any bytes become descs, points and calls, and the answers are compared with brute force.
 #
-#   tests/fuzz/run.sh                     the corpus, then some seconds for each fuzzer (FUZZ_SECONDS, 7), from the same seed each time (FUZZ_SEED)
+#   tests/fuzz/run.sh                     the corpus, then some seconds for each fuzzer (FUZZ_SECONDS, 5), from the same seed each time (FUZZ_SEED)
 #   tests/fuzz/run.sh --long MINUTES      minutes for each (10); what is new goes to build/fuzz/grown/NAME
 #   tests/fuzz/run.sh --only 'ugrid|load' those whose names match
 #   tests/fuzz/run.sh --self-check        is a planted bug found, by each fuzzer?
