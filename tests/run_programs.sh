@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs test programs, JOBS (2) at a time, shows what failed, and sums up: tests/run_programs.sh PROGRAM...
 #
-# A program may do less work when the variable TEST_SMALL is set. One that then ends within three seconds is
-# also run under valgrind (NAME.plain only: sanitizers and valgrind do not go together).
+# A program may do less work when the variable TEST_SMALL is set. One that then ends within a second (FULL: three) is also run under
+# valgrind (NAME.plain only: sanitizers and valgrind do not go together). With both doubles and sanitizers all do less; FULL: as much.
 #
 # Of the big products each of the builds runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
 set -u
@@ -30,7 +30,7 @@ under_valgrind() {
     local name=$1 program=$2 why=
     export TEST_SMALL=1
     if ! valgrind -q true >/dev/null 2>&1; then why="no valgrind"
-    elif timeout 3 "$program" >/dev/null 2>&1 </dev/null; [ $? -eq 124 ]; then why="takes too long there"; fi
+    elif timeout $([ "${FULL:-}" ] && echo 3 || echo 1) "$program" >/dev/null 2>&1 </dev/null; [ $? -eq 124 ]; then why="takes too long there"; fi
     if [ "$why" ]; then echo "skipped  $name under valgrind: $why"; skipped=$((skipped + 1)); return; fi
     run "$name.valgrind" valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
 }
@@ -38,7 +38,7 @@ under_valgrind() {
 # part PROGRAM: of test_ugrid's big products one k-th, and which.
 part() {
     case $1 in
-    *.double-sanitized) echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7 ;;
+    *.double-sanitized) echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.sanitized) echo UGRID_TEST_SHARE=32 UGRID_TEST_LOT=3 ;;
     *.double) echo UGRID_TEST_SHARE=8 UGRID_TEST_LOT=1 ;;
     *) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=0 ;;

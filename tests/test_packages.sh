@@ -227,7 +227,7 @@ deb_builds() {
     have dh || skip "no debhelper"
     have cmake || skip "no cmake"
     rm -rf nearfield && cp -r "$tree" nearfield && cp -r "$tree/packaging/debian" nearfield/debian &&
-    (cd nearfield && dpkg-buildpackage -us -uc) && dpkg-deb -x libnearfield-dev_*_all.deb files || return
+    (cd nearfield && dpkg-buildpackage -us -uc -b) && dpkg-deb -x libnearfield-dev_*_all.deb files || return
     [ "$(dpkg-deb -f libnearfield-dev_*_all.deb Version)" = "$(version)" ] || wrong "version" || return
     brings files/usr/include/nearfield files/usr/share/doc/libnearfield-dev/copyright
 }
