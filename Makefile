@@ -102,9 +102,9 @@ demo: build/dam_break
 
 # ---- tests ----------------------------------------------------------------------------------------
 
-# One group after the other, also after a failure, and one sum at the end.
+# Two groups at a time, also after a failure, and one sum at the end.
 test: deps-test
-	@MAKE='$(MAKE)' tests/run_all.sh
+	@MAKE='$(MAKE)' DEPS_DONE=1 tests/run_all.sh
 
 # Each tests/test_NAME.c plain, with the sanitizers, and, those of the numbers, with both the sanitizers and doubles; FULL=1: all of them so,
 # and with doubles alone.
@@ -158,9 +158,9 @@ soak:
 	tests/soak/run.sh --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES)) || status=1; exit $$status
 
 .PHONY: test-portability portability
-# The promised bits on other processors, in emulators. And can that check fail? In full: all cases, more flags, and the serial tests.
+# The promised bits on other processors, in emulators. FULL=1: and can that check fail? In full: all cases, more flags, and the serial tests.
 test-portability: deps-test
-	@status=0; tests/portability/run.sh --self-check || status=1; tests/portability/run.sh || status=1; exit $$status
+	@status=0; $(if $(FULL),tests/portability/run.sh --self-check || status=1;) tests/portability/run.sh || status=1; exit $$status
 portability: deps-test
 	@tests/portability/run.sh --full
 
@@ -187,7 +187,8 @@ test-emu: $(EMU_TESTS)
 
 # What follows can also run kernels on the CPU, under AddressSanitizer; without a C++ compiler this is empty.
 ON_CPU := $(if $(EMU_MODES),$(EMU_OBJECT_asan))
-CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%.asan,$(wildcard examples/*.cu)))
+CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%.asan,$(if $(FULL),$(wildcard examples/*.cu),\
+    $(addprefix examples/,boids.cu dam_break.cu drum.cu))))
 
 $(CUDA_EXAMPLES_ON_CPU): build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
@@ -276,6 +277,10 @@ $(CUDA_DIR)/arch: always
 	@echo '$(NVCC) $(CUDA_ARCH) $(NVCCFLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_ARCH) $(NVCCFLAGS)' >$@
 
 BENCHES := $(patsubst tests/bench/%.c,build/bench/%,$(wildcard tests/bench/bench_*.c))
+
+# What several groups of tests need.
+.PHONY: test-prepared
+test-prepared: deps-test $(EXAMPLES) $(BENCHES) $(ON_CPU)
 
 ifeq ($(NVCC),)
 cuda figures-programs:

@@ -10,7 +10,9 @@
 #
 # Missing and not installable: for what is needed one sentence and exit status 1; what is optional
 # (further compilers, SDL2, gnuplot) is left out, and its tests say "skipped".
+# DEPS_DONE=1: it has been called just now, and is not to look again.
 set -u
+[ ! "${DEPS_DONE:-}" ] || exit 0
 log=build/deps.log
 all=
 
@@ -81,7 +83,7 @@ clang_runtime() {
 }
 
 # Conan is on PyPI: into build/, and nowhere else.
-conan() {
+fetch_conan() {
     have conan || [ -x build/conan/bin/conan ] ||
         { python3 -m venv build/conan && build/conan/bin/pip install -q conan; } >>$log 2>&1 || echo "left out: conan (pip install conan)"
 }
@@ -123,7 +125,7 @@ install_optional() {
         runtime=$(clang_runtime)
         [ "$runtime" ] && can_install && { update_once; install "$runtime"; }
     }
-    conan
+    fetch_conan
     still=$(optional; clang_runtime)
     [ -z "$still" ] || echo "left out, so their tests are skipped: $(echo "$still" | tr '\n' ' ')"
 }

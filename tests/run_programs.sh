@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs test programs, JOBS (2) at a time, shows what failed, and sums up: tests/run_programs.sh PROGRAM...
 #
-# A program may do less work when the variable TEST_SMALL is set. One that then ends within a second (FULL: three) is also run under
+# A program may do less work when the variable TEST_SMALL is set. One that then ends within half a second (FULL: three) is also run under
 # valgrind (NAME.plain only: sanitizers and valgrind do not go together). With both doubles and sanitizers all do less; FULL: as much.
 #
 # Of the big products each of the builds runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
@@ -30,7 +30,7 @@ under_valgrind() {
     local name=$1 program=$2 why=
     export TEST_SMALL=1
     if ! valgrind -q true >/dev/null 2>&1; then why="no valgrind"
-    elif timeout $([ "${FULL:-}" ] && echo 3 || echo 1) "$program" >/dev/null 2>&1 </dev/null; [ $? -eq 124 ]; then why="takes too long there"; fi
+    elif timeout $([ "${FULL:-}" ] && echo 3 || echo 0.5) "$program" >/dev/null 2>&1 </dev/null; [ $? -eq 124 ]; then why="takes too long there"; fi
     if [ "$why" ]; then echo "skipped  $name under valgrind: $why"; skipped=$((skipped + 1)); return; fi
     run "$name.valgrind" valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
 }

@@ -389,7 +389,13 @@ text() {
 }
 part_c()      { for p in $(names c); do unit c_program "$p"; done; }
 part_manual() { for h in $(headers); do unit manual_program "$h"; done; }
-part_cuda()   { for p in $(names cu); do unit with_nvcc "$p"; unit on_cpu "$p"; done; }
+# (Where the emulator runs a program, nvcc is asked only with a GPU, or FULL=1.)
+part_cuda() {
+    for p in $(names cu); do
+        if [ "${GPU:-}${FULL:-}" ] || [ ! "${EMU_OBJECT:-}" ]; then unit with_nvcc "$p"; fi
+        unit on_cpu "$p"
+    done
+}
 part_cmake()  { unit cmake_project; }
 part_sketch() { for h in $(headers); do unit api_sketch "$h"; done; }
 

@@ -284,10 +284,10 @@ struct sorter {
         return bytes;
     }
     static int bits() { return sizeof(Key) == 8 ? 63 : 30; }
-    void sort(int bits = sorter::bits())
+    void sort(int sorted_bits = sorter::bits())
     {
         must(cub::DeviceRadixSort::SortPairs(temp.data, temp_bytes, keys.data, sorted_keys.data, values.data, sorted_values.data,
-                                             static_cast<int>(keys.count), 0, bits, stream));
+                                             static_cast<int>(keys.count), 0, sorted_bits, stream));
     }
 };
 
