@@ -137,7 +137,7 @@
        bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
 
    What that costs (tests/bench/bench_nlist --only history, spheres with 4.3 contacts each, 16 bytes, H200): building takes 1.5 times as
-   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.45 times.
+   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.5 times.
    Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
 
    >>walls
