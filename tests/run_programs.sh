@@ -2,7 +2,7 @@
 # Runs test programs, JOBS (2) at a time, shows what failed, and sums up: tests/run_programs.sh PROGRAM...
 #
 # A program may do less work when the variable TEST_SMALL is set. One that then ends within half a second (FULL: three) is also run under
-# valgrind (NAME.plain only: sanitizers and valgrind do not go together). With both doubles and sanitizers all do less; FULL: as much.
+# valgrind (NAME.plain only: sanitizers and valgrind do not go together). With sanitizers all do less; FULL: as much.
 #
 # Of the big products each of the builds runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
 set -u
@@ -39,7 +39,7 @@ under_valgrind() {
 part() {
     case $1 in
     *.double-sanitized) echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
-    *.sanitized) echo UGRID_TEST_SHARE=32 UGRID_TEST_LOT=3 ;;
+    *.sanitized) echo UGRID_TEST_SHARE=32 UGRID_TEST_LOT=3; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.double) echo UGRID_TEST_SHARE=8 UGRID_TEST_LOT=1 ;;
     *) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=0 ;;
     esac

@@ -47,12 +47,11 @@ good() {
 }
 
 # Each build in the orders that make sense for it, the longest first. TEST_SMALL asks a program for less work: a thousand
-# elements where one thread takes a hundred times as long, and where all that is new is another order of the threads. FULL: more of both.
+# elements where one thread takes a hundred times as long, and where all that is new is another order of the threads.
 all_modes() {
-    local name=$1 argument=${2:-} size=TEST_SMALL=1
-    [ ! "${FULL:-}" ] || size=
+    local name=$1 argument=${2:-}
     unit good "$dir/$name.asan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
-    unit good "$dir/$name.asan" "$argument" EMU_ORDER=forward $size
+    unit good "$dir/$name.asan" "$argument" EMU_ORDER=forward
     unit good "$dir/$name.tsan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SMALL=1
     unit good "$dir/$name.tsan" "$argument" EMU_TSAN_BLOCKS=1 TEST_SMALL=1
     [ ! "${FULL:-}" ] || unit good "$dir/$name.asan" "$argument" EMU_ORDER=reverse TEST_SMALL=1
