@@ -1498,6 +1498,14 @@ static void test_validate_reads_numbers(void **state)
         SPOILED(sim.x[199], REAL_NAN);
         SPOILED(sim.y[0], REAL_INFINITY);
         SPOILED(sim.m[77], REAL_NAN);
+        for (c = 1; c < sim.frame->cells; c += 7) { /* parents before the first cell, at the cell itself and behind it */
+            int32_t const parent = sim.cell[c].parent;
+            for (swap = -2; swap < 2; swap++) {
+                sim.cell[c].parent = swap < 0 ? swap : c + swap;
+                CHECK_RESULT(nbody_validate(&sim), NBODY_INVALID);
+            }
+            sim.cell[c].parent = parent;
+        }
         for (c = sim.frame->level_first[2]; c < sim.frame->cells; c++) if (sim.cell[c].child >= 0) {
             SPOILED(sim.vm[(size_t)c * (size_t)sim.per_cell], sim.vm[(size_t)c * (size_t)sim.per_cell] + (real)0.5);
             SPOILED(sim.m[sim.cell[c].first], (real)1e6);
