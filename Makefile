@@ -13,7 +13,7 @@ SHELL := /bin/bash
         deps-demo deps-pick deps-test deps-figures always
 
 export JOBS ?= 2
-# make test FULL=1: also what is left out to stay at a quarter of an hour: can the checks fail (self-checks with planted faults); doubles
+# make test FULL=1: also what is left out to save time: can the checks fail (self-checks with planted faults); doubles
 # without sanitizers, MSan, more of compilers, standards and nvcc, whole tests under sanitizers.
 export FULL ?=
 CFLAGS ?= -O2

@@ -464,7 +464,7 @@ typedef struct nlist {
     int64_t next_uid;       /* no uid is as high: for particles that come later */
     int32_t bad_id;         /* the first particle (or pair) that was refused, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
-    int64_t needed_entries; /* entries that partner must have room for */
+    int64_t needed_entries; /* entries that partner must have room for (CUDA, deterministic, DYNAMIC or HYBRID: 2^33 - 1 for more) */
     int32_t cuda_error;     /* NLIST_CUDA_ERROR: the cudaError_t */
     nlist_block block[NLIST_BLOCKS]; /* the memory behind the arrays */
 } nlist;
