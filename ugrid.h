@@ -744,9 +744,10 @@ UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return (p[0] - p[0]) 
 UGRID_FN void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
 {
     const ugrid_real *at = (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    ugrid_real const last = at[dim - 1]; /* not `at[2]` behind the test: as for grid->third */
     p[0] = at[0];
     p[1] = at[1];
-    p[2] = dim == 3 ? at[2] : 0;
+    p[2] = dim == 3 ? last : 0;
 }
 
 UGRID_FN int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
