@@ -691,13 +691,14 @@ LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t s
 /* The box of a point or sphere of `dim` numbers, reaching `radius` to each side. */
 LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
 {
-    lbvh_real const x = centre[0], y = centre[1], z = dim == 3 ? centre[2] : 0; /* three loads under way together */
+    /* Three loads under way together. (Not `centre[2]` behind a test: a compiler that sees an array of two numbers would warn.) */
+    lbvh_real const x = centre[0], y = centre[1], last = centre[dim - 1];
     min[0] = x - radius;
     max[0] = x + radius;
     min[1] = y - radius;
     max[1] = y + radius;
-    min[2] = dim == 3 ? z - radius : 0;
-    max[2] = dim == 3 ? z + radius : 0;
+    min[2] = dim == 3 ? last - radius : 0;
+    max[2] = dim == 3 ? last + radius : 0;
     if (radius < 0 && lbvh_i_finite(x)) { /* rounding must not hide it: inverted */
         min[0] = 1;
         max[0] = 0;
@@ -719,12 +720,13 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
     if (desc->kind == LBVH_POINTS) lbvh_i_box_around(desc->dim, x, desc->radius, min, max);
     else if (desc->kind == LBVH_SPHERES) lbvh_i_box_around(desc->dim, x, x[desc->dim], min, max);
     else {
+        lbvh_real const last_min = x[desc->dim - 1], last_max = x[2 * desc->dim - 1]; /* (as in lbvh_i_box_around) */
         min[0] = x[0];
         min[1] = x[1];
-        min[2] = desc->dim == 3 ? x[2] : 0;
+        min[2] = desc->dim == 3 ? last_min : 0;
         max[0] = x[desc->dim];
         max[1] = x[desc->dim + 1];
-        max[2] = desc->dim == 3 ? x[desc->dim + 2] : 0;
+        max[2] = desc->dim == 3 ? last_max : 0;
     }
     return LBVH_OK;
 }

@@ -737,9 +737,10 @@ NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_t i, nlist_real p[3])
 {
     const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    nlist_real const last = at[dim - 1]; /* not `at[2]` behind the test: a compiler that saw an array of two numbers would warn */
     p[0] = at[0];
     p[1] = at[1];
-    p[2] = dim == 3 ? at[2] : 0;
+    p[2] = dim == 3 ? last : 0;
 }
 
 /* x moved into the box of a periodic axis, as ugrid.h does it; elsewhere, inside the box, and when not finite, x itself. */

@@ -63,7 +63,9 @@
             row     all cells with the same y (and z); a strip is a piece of one. Row i of a list: the neighbours of particle i.
             ring    the cells next to a cell: with n rings around it, it makes 2 n + 1 cells along each axis.
    Memory   Only ugrid_build, ugrid_reserve, ugrid_validate and ugrid_verify (and ugrid_cuda_... as told there) allocate, by desc.allocator.
-            Memory grows and is kept; after ugrid_reserve(n), builds up to n allocate nothing. Searches need about 50 KB of
+            Memory grows and is kept; after ugrid_reserve(n), builds up to n allocate nothing. An array that a build finds too
+            small grows by half at least (by what is needed, where memory is short), so it may hold 1.5 times the figures below;
+            a first build and a reserve take just these. Searches need about 50 KB of
             stack (80 KB for double). Bytes for n particles and c cells, float, LOOSE:
                COUNT 24 n + 4 c      SORT 36 n + 4 c     (records 16, order 4, work 4 or 16; no_records: 16 less; inverse: 4 more;
                                                          CUDA: COUNT works in 16, or 8 without records)
@@ -255,7 +257,7 @@ extern "C" {
 #define UGRID_RESULTS(X) \
     X(UGRID_OK,               "all is well") \
     X(UGRID_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is neither 0 nor a whole number of reals, at least dim") \
+    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is wrong: it is in bytes, 0 (tightly packed) or a multiple of sizeof(ugrid_real) that holds dim of them") \
     X(UGRID_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
     X(UGRID_BAD_BOX,          "desc.min must be below desc.max on every axis, both finite; a periodic axis, a reserve and a CUDA build need them given") \
     X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
@@ -272,9 +274,10 @@ extern "C" {
     X(UGRID_CELL_FULL,        "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to grid.needed_slots") \
     X(UGRID_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
     X(UGRID_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(UGRID_NOT_BUILT,        "the grid holds nothing this call can use: call ugrid_build first (and see what the call needs)") \
+    X(UGRID_NOT_BUILT,        "there was no build, or it was refused, or grid.pos is not set after a download: call ugrid_build first, and look at its result") \
     X(UGRID_INVALID,          "ugrid_validate or ugrid_verify found the structure damaged") \
-    X(UGRID_CUDA_ERROR,       "a CUDA call failed: grid.cuda_error has its cudaError_t")
+    X(UGRID_CUDA_ERROR,       "a CUDA call failed: grid.cuda_error has its cudaError_t") \
+    X(UGRID_BOX_TOO_WIDE,     "the points, or desc.min and desc.max, span more than the largest ugrid_real along an axis: scale the positions down")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -401,6 +404,9 @@ typedef struct ugrid {
     int32_t spans;          /* entry e belongs to particle e / spans: 1 for LOOSE, 8 for TIGHT in 3D with size <= cell */
     ugrid_axis axis[3];
     ugrid_real tight_half;  /* TIGHT: size / 2, else 0 */
+    int32_t third;          /* where a point has its third coordinate: 2, in 2D 0 and not read. (A compiler that saw `p[2]` would warn who
+                               passes an array of two numbers.) */
+    int32_t built;          /* 1: the last build succeeded, with any n; 0: there was none, or it was refused */
 
     int32_t *start;         /* SORT, COUNT: [cell_count + 1] cell c holds places start[c] .. start[c+1]-1 */
     int32_t *order;         /* SORT, COUNT: [entries] the entry (LOOSE: the particle) at each place */
@@ -425,7 +431,9 @@ typedef struct ugrid {
 /* ------------------------------------------------------------------------------------------------
    >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many threads at once, allocates nothing,
    and writes only to arrays of yours. Any call may return UGRID_BAD_ARGUMENT, a search also UGRID_BAD_RADIUS, and UGRID_BAD_OPTION
-   for a flag that it does not know. A search costs a test for each particle in the cells that it visits.
+   for a flag that it does not know. Every call that reads a grid returns UGRID_NOT_BUILT where the last build was refused, or there was
+   none: since all zero, a reserve, or a free. A grid built with n = 0 is built. Only the walks (ugrid_near_...) return nothing, and so
+   visit nothing there. A search costs a test for each particle in the cells that it visits.
    ------------------------------------------------------------------------------------------------ */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -443,17 +451,19 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
 
 /* Sets desc->min and desc->max to the bounding box of the points, where both are all zero, and desc->cell to
    about 2 particles per cell where it is 0. ugrid_build does this by itself. pos, stride: as there.
-   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. UGRID_BAD_BOX: a periodic axis needs a box that is given. O(n). */
+   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. UGRID_BAD_BOX: a periodic axis needs a box that is given.
+   UGRID_BOX_TOO_WIDE: no box of the type holds them; an unbounded grid needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id);
 
 /* Takes the memory that ugrid_build will need for n particles, so that builds up to n allocate nothing.
    Needs desc.min and desc.max (or unbounded) and desc.cell. Results: any refusal of ugrid_build that does not depend on the points, or
-   UGRID_OUT_OF_MEMORY. The grid is empty afterwards. Not thread-safe on one grid. */
+   UGRID_OUT_OF_MEMORY. The grid is empty and not built afterwards. Not thread-safe on one grid. */
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n);
 
 /* Puts n points into cells. pos: n points of desc->dim numbers, `stride` bytes apart (0 = tightly packed).
    desc NULL = all defaults. Building again reuses the memory. Results: all of >>results that speak of desc, the points or memory.
-   After any refusal the grid is empty (n = 0), keeps its memory, and says in bad_id, needed_slots, needed_cells what was wrong.
+   After any refusal the grid is empty and not built (n = 0), keeps its memory, and says in bad_id, needed_slots, needed_cells what was
+   wrong.
    Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
    UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
    Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
@@ -466,8 +476,8 @@ UGRID_API void ugrid_free(ugrid *grid);
 UGRID_API int64_t ugrid_bytes(const ugrid *grid);
 
 /* UGRID_OK, or UGRID_INVALID when the structure is damaged: every particle in its cells, each once, nothing else.
-   For tests and students. Needs the positions of the build: UGRID_NOT_BUILT after a download until grid->pos is set. Allocates n * spans
-   bytes. O(n + cells). */
+   For tests and students. Needs the positions of the build: UGRID_NOT_BUILT also after a download until grid->pos is set. Allocates
+   n * spans bytes. O(n + cells). */
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
 
 /* The structure as ugrid_validate does, and then the answers: whom the walks find within `radius` of `samples` particles, against a look at
@@ -485,12 +495,12 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
 
 /* sums[c * width + w] = sum of values[i * width + w] over the particles i whose centre lies in cell c: particle-in-cell
    averaging (Blog). values: n * width numbers by particle; sums: cell_count * width numbers, overwritten. Added in
-   ascending order of ids. The cell of a point: ugrid_cell_at. UGRID_NOT_BUILT: no cells yet. O((n + cells) * width). */
+   ascending order of ids. The cell of a point: ugrid_cell_at. O((n + cells) * width). */
 UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums);
 
 /* The particles within `radius` of point p (distance <= radius; nearest image on periodic axes), unordered.
    ids: room for `capacity`. `*found`: how many there are, also when they did not fit (UGRID_BUFFER_TOO_SMALL).
-   A particle at p itself is found too. UGRID_NOT_FINITE: p is NaN or infinite. */
+   A particle at p itself is found too. UGRID_NOT_FINITE: p is NaN or infinite, whether the grid is empty or not. */
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
                                    int32_t *ids, int32_t capacity, int32_t *found);
 
@@ -516,7 +526,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
                                        int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
 
 /* The same for m query points that are not in the grid: row q holds the ids of the particles within radius of point q, none where it
-   is NaN or infinite. points, stride: as pos of ugrid_build. offsets: [m + 1]. UGRID_NOT_BUILT: the grid was never built. */
+   is NaN or infinite. points, stride: as pos of ugrid_build. offsets: [m + 1]. */
 UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
                                           ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
 
@@ -719,7 +729,7 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
 UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 {
     int32_t const x = ugrid_i_cell_along(grid, 0, p[0]), y = ugrid_i_cell_along(grid, 1, p[1]);
-    return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[2]) : 0);
+    return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
 }
 
 UGRID_FN int ugrid_i_finite(ugrid_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
@@ -734,9 +744,10 @@ UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return (p[0] - p[0]) 
 UGRID_FN void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
 {
     const ugrid_real *at = (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    ugrid_real const last = at[dim - 1]; /* not `at[2]` behind the test: as for grid->third */
     p[0] = at[0];
     p[1] = at[1];
-    p[2] = dim == 3 ? at[2] : 0;
+    p[2] = dim == 3 ? last : 0;
 }
 
 UGRID_FN int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
@@ -771,7 +782,7 @@ UGRID_FN void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid
 {
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
-    at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[2]) : 0;
+    at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[grid->third]) : 0;
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from the caller's array. */
@@ -788,30 +799,21 @@ UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
     }
 }
 
-/* b - a along one axis, to the nearest image where the axis is periodic. Points in the box need at most one step. */
-UGRID_FN ugrid_real ugrid_i_along(const ugrid_axis *axis, ugrid_real a, ugrid_real b)
-{
-    ugrid_real d = b - a;
-    if (d > axis->half || d < -axis->half) {
-        if (d < axis->length && d > -axis->length) d = d > 0 ? d - axis->length : d + axis->length;
-        else d -= ugrid_i_times(axis->length, ugrid_i_periods(d / axis->length + (ugrid_real)0.5));
-    }
-    return d;
-}
-
-/* The same for a difference of two points that lie in the box (records do), without a branch. */
+/* A difference of two coordinates in the box, to the nearest image where the axis is periodic: at most one length too far. No branch. */
 UGRID_FN ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
 {
     ugrid_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
     return d - above + below;
 }
 
-/* d = b - a, to the nearest image on periodic axes; d[2] = 0 in 2D. */
+/* d = b - a, to the nearest image on periodic axes, where a and b are moved into the box first; d[2] = 0 in 2D. */
 UGRID_FN void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
 {
-    d[0] = ugrid_i_along(&grid->axis[0], a[0], b[0]);
-    d[1] = ugrid_i_along(&grid->axis[1], a[1], b[1]);
-    d[2] = grid->desc.dim == 3 ? ugrid_i_along(&grid->axis[2], a[2], b[2]) : 0;
+    ugrid_real from[3], to[3];
+    int axis;
+    ugrid_i_into_the_box(grid, a, from);
+    ugrid_i_into_the_box(grid, b, to);
+    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(to[axis] - from[axis], &grid->axis[axis]);
 }
 
 /* x*x + y*y + z*z, rounded after every operation, so that both sides find the same pairs at the rim. */
@@ -828,12 +830,29 @@ UGRID_FN int ugrid_i_radius_valid(ugrid_real radius)
     return radius > 0 && square >= least && ugrid_i_finite(square);
 }
 
-/* Square of the distance between two points, to the nearest image. This is the test of every search: d2 <= radius * radius. */
+/* What every search refuses. */
+UGRID_FN ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius, int flags)
+{
+    if (!grid) return UGRID_BAD_ARGUMENT;
+    if (flags & ~(UGRID_HALF | UGRID_PLACES)) return UGRID_BAD_OPTION;
+    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
+    return grid->built ? UGRID_OK : UGRID_NOT_BUILT;
+}
+
+/* Square of the distance between two points, to the nearest image, inside the box or not. This is the test of every search:
+   d2 <= radius * radius. */
 UGRID_FN ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, const ugrid_real *b)
 {
     ugrid_real d[3];
     ugrid_offset(grid, a, b, d);
     return ugrid_i_square(d[0], d[1], d[2]);
+}
+
+/* The same for two points in the box (ugrid_point gives such), of three numbers. */
+UGRID_FN ugrid_real ugrid_i_apart2(const ugrid *grid, const ugrid_real a[3], const ugrid_real b[3])
+{
+    return ugrid_i_square(ugrid_i_nearest(b[0] - a[0], &grid->axis[0]), ugrid_i_nearest(b[1] - a[1], &grid->axis[1]),
+                          ugrid_i_nearest(b[2] - a[2], &grid->axis[2]));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -890,7 +909,7 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
     int32_t low_x, low_y, low_z = 0;
     if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
     if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
-    if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[2], &low_z)) return 0;
+    if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[grid->third], &low_z)) return 0;
     *x = ugrid_i_into_box(&grid->axis[0], low_x + step_x);
     *y = ugrid_i_into_box(&grid->axis[1], low_y + step_y);
     *z = ugrid_i_into_box(&grid->axis[2], low_z + step_z);
@@ -1357,17 +1376,20 @@ static inline void *ugrid_i_arr_more(void *array, size_t bytes)
     return array;
 }
 
-/* Appends the ids of the particles within radius of p: int32_t *hits = NULL; ... arrlen(hits) ... arrfree(hits). */
+/* Appends the ids of the particles within radius of p, the same as ugrid_query: int32_t *hits = NULL; ... arrlen(hits) ... arrfree(hits). */
 static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius, int32_t **hits)
 {
+    ugrid_real at[3], q[3];
     ugrid_near walk;
-    if (!grid || !p || !hits) return UGRID_BAD_ARGUMENT;
-    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
-    walk = ugrid_near_within(grid, p, radius);
+    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    if (!p || !hits) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
+    ugrid_i_into_the_box(grid, p, at);
+    if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
+    walk = ugrid_near_within(grid, at, radius);
     while (ugrid_next(&walk)) {
-        ugrid_real q[3];
         ugrid_point(grid, walk.place, q);
-        if (ugrid_distance2(grid, p, q) > radius * radius) continue;
+        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
         *hits = (int32_t *)ugrid_i_arr_more(*hits, sizeof **hits);
         (*hits)[((stbds_array_header *)(void *)*hits - 1)->length - 1] = walk.id;
     }
@@ -1377,9 +1399,10 @@ static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real 
 /* Appends every pair within radius, each once. */
 static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius, ugrid_pair **pairs)
 {
+    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
     int32_t place;
-    if (!grid || !pairs) return UGRID_BAD_ARGUMENT;
-    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
+    if (!pairs) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     for (place = 0; place < grid->n; place++) {
         ugrid_real p[3], q[3];
         ugrid_near walk = ugrid_near_half(grid, place, radius);
@@ -1387,7 +1410,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
-            if (ugrid_distance2(grid, p, q) > radius * radius) continue;
+            if (ugrid_i_apart2(grid, p, q) > radius * radius) continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
             last->i = walk.self;
@@ -1478,18 +1501,14 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     }
 }
 
-/* Fills in the geometry of a contact; is it within the limit? */
+/* Fills in the geometry of a contact between points in the box; is it within the limit? */
 template <ugrid_path Path>
 __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p, const ugrid_real *q, ugrid_real limit,
                                               ugrid_contact &contact)
 {
-    if (Path == UGRID_PATH_WALK) {
-        ugrid_offset(&grid, p, q, contact.d);
-    } else {
-        for (int a = 0; a < 3; a++) {
-            contact.d[a] = q[a] - p[a];
-            if (Path != UGRID_PATH_STRIPS) contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
-        }
+    for (int a = 0; a < 3; a++) {
+        contact.d[a] = q[a] - p[a];
+        if (Path != UGRID_PATH_STRIPS) contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
     }
     contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
     return contact.d2 <= limit;
@@ -1603,7 +1622,8 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
-    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
@@ -1618,7 +1638,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
-    if (!ugrid_i_radius_valid(radius)) return UGRID_BAD_RADIUS;
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
@@ -1704,17 +1725,28 @@ static void ugrid_i_release(const ugrid_allocator *allocator, ugrid_block *block
     block->bytes = 0;
 }
 
-/* Makes each block at least as large as asked; what was in one that grows is lost. */
-static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS])
+/* What a block that holds too little becomes: half as much again, so that n builds of one particle more each grow it O(log n) times.
+   (A sum that wraps is below `bytes`.) A first block, and a reserved one, get what was asked for. */
+static size_t ugrid_i_grown(const ugrid_block *block, size_t bytes, int exact)
 {
+    size_t const more = block->bytes + block->bytes / 2;
+    return exact || more < bytes ? bytes : more;
+}
+
+/* Makes each block at least as large as asked; what was in one that grows is lost. */
+static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS], int exact)
+{
+    const ugrid_allocator *allocator = &grid->desc.allocator;
     int b;
     for (b = 0; b < UGRID_BLOCKS; b++) {
         ugrid_block *block = &grid->block[b];
+        size_t grown = ugrid_i_grown(block, bytes[b], exact);
         if (bytes[b] <= block->bytes) continue;
-        ugrid_i_release(&grid->desc.allocator, block);
-        block->memory = ugrid_i_alloc(&grid->desc.allocator, bytes[b]);
+        ugrid_i_release(allocator, block);
+        block->memory = ugrid_i_alloc(allocator, grown);
+        if (!block->memory && grown > bytes[b]) block->memory = ugrid_i_alloc(allocator, grown = bytes[b]);
         if (!block->memory) return UGRID_OUT_OF_MEMORY;
-        block->bytes = bytes[b];
+        block->bytes = grown;
     }
     return UGRID_OK;
 }
@@ -1820,9 +1852,17 @@ static int ugrid_i_box_valid(const ugrid_desc *desc)
     int a;
     for (a = 0; a < desc->dim; a++) {
         ugrid_real const length = desc->max[a] - desc->min[a];
-        if (!(length > 0) || !ugrid_i_finite(length)) return 0; /* also when min or max is NaN or infinite */
+        if (!(length > 0) || !ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a])) return 0; /* also when one is NaN */
     }
     return 1;
+}
+
+/* Is the length of some axis of a valid box beyond the largest number? */
+static int ugrid_i_box_too_wide(const ugrid_desc *desc)
+{
+    int a;
+    for (a = 0; a < desc->dim; a++) if (!ugrid_i_finite(desc->max[a] - desc->min[a])) return 1;
+    return 0;
 }
 
 static int ugrid_i_walk_possible(const ugrid_desc *desc)
@@ -1845,8 +1885,9 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED) return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
-    if (!desc->unbounded && ugrid_i_box_given(desc) && !ugrid_i_box_valid(desc)) return UGRID_BAD_BOX;
-    return UGRID_OK;
+    if (desc->unbounded || !ugrid_i_box_given(desc)) return UGRID_OK;
+    if (!ugrid_i_box_valid(desc)) return UGRID_BAD_BOX;
+    return ugrid_i_box_too_wide(desc) ? UGRID_BOX_TOO_WIDE : UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
@@ -2094,6 +2135,7 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
         if (result != UGRID_OK) return result;
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
+        if (ugrid_i_box_too_wide(desc)) return UGRID_BOX_TOO_WIDE;
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     return UGRID_OK;
@@ -2372,7 +2414,7 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     ugrid_desc given;
     ugrid_result const result = ugrid_defaults(&given, desc);
     ugrid_allocator const *had = &grid->desc.allocator;
-    grid->n = grid->entries = grid->needed_slots = 0;
+    grid->n = grid->entries = grid->needed_slots = grid->built = 0;
     grid->needed_cells = 0;
     grid->bad_id = -1;
     grid->cuda_error = 0;
@@ -2381,16 +2423,17 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
         (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
         return UGRID_BAD_ALLOCATOR;
     grid->desc = given;
+    grid->third = given.dim == 3 ? 2 : 0;
     return UGRID_OK;
 }
 
-/* Cells, method and memory for n particles. */
-static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n)
+/* Cells, method and memory for n particles; `exact`: memory that grows, grows no further than needed. */
+static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n, int exact)
 {
     size_t bytes[UGRID_BLOCKS];
     ugrid_result result = ugrid_i_resolve(grid, n);
     if (result == UGRID_OK) result = ugrid_i_sizes(grid, n, bytes);
-    if (result == UGRID_OK) result = ugrid_i_grow(grid, bytes);
+    if (result == UGRID_OK) result = ugrid_i_grow(grid, bytes, exact);
     if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
     return result;
 }
@@ -2407,10 +2450,10 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     if (grid->desc.cell == 0) return UGRID_BAD_CELL;
     if (grid->desc.method == UGRID_AUTO) { /* fewer particles may get the other method: room for both */
         grid->desc.method = UGRID_SORT;
-        result = ugrid_i_prepare(grid, n);
+        result = ugrid_i_prepare(grid, n, 1);
         grid->desc = given;
     }
-    return result == UGRID_OK ? ugrid_i_prepare(grid, n) : result;
+    return result == UGRID_OK ? ugrid_i_prepare(grid, n, 1) : result;
 }
 
 UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
@@ -2420,13 +2463,14 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     result = ugrid_i_begin(grid, desc);
     if (result != UGRID_OK) return result;
     result = ugrid_fit(&grid->desc, pos, stride, n, &grid->bad_id);
-    if (result == UGRID_OK) result = ugrid_i_prepare(grid, n);
+    if (result == UGRID_OK) result = ugrid_i_prepare(grid, n, 0);
     if (result != UGRID_OK) return result;
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
     result = ugrid_i_build_method(grid);
-    if (result != UGRID_OK) grid->n = grid->entries = 0;
+    grid->built = result == UGRID_OK;
+    if (!grid->built) grid->n = grid->entries = 0;
     return result;
 }
 
@@ -2438,6 +2482,7 @@ UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t b
 {
     int32_t k;
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
     for (k = 0; k < grid->n; k++)
         memcpy((char *)dst + (size_t)k * bytes, (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
     return UGRID_OK;
@@ -2447,6 +2492,7 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
 {
     int32_t k;
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
     for (k = 0; k < grid->n; k++)
         memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes, (const char *)src + (size_t)k * bytes, bytes);
     return UGRID_OK;
@@ -2463,7 +2509,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 {
     int32_t k, cell;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
-    if (grid->cell_count == 0) return UGRID_NOT_BUILT;
+    if (!grid->built) return UGRID_NOT_BUILT;
     memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
     if (grid->n == 0) return UGRID_OK;
     if (ugrid_i_sorted(grid)) {
@@ -2659,7 +2705,7 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
     ugrid_point(grid, place, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_distance2(grid, p, q) > limit) continue;
+        if (ugrid_i_apart2(grid, p, q) > limit) continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits == UGRID_I_HITS) {
             if (search->sink.take(search->sink.user, place, names, hits)) return 1;
@@ -2722,13 +2768,6 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
    >>query: what the searches are used for
    ------------------------------------------------------------------------------------------------ */
 
-static ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius, int flags)
-{
-    if (!grid) return UGRID_BAD_ARGUMENT;
-    if (flags & ~(UGRID_HALF | UGRID_PLACES)) return UGRID_BAD_OPTION;
-    return ugrid_i_radius_valid(radius) ? UGRID_OK : UGRID_BAD_RADIUS;
-}
-
 static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
                        int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
 {
@@ -2752,12 +2791,12 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
     if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *found = 0;
     if (result != UGRID_OK) return result;
-    walk = ugrid_near_within(grid, p, radius);
-    if (walk.done) return grid->n > 0 ? UGRID_NOT_FINITE : UGRID_OK;
     ugrid_i_into_the_box(grid, p, at);
+    if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
+    walk = ugrid_near_within(grid, at, radius);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_distance2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
         if (*found < capacity) ids[*found] = walk.id;
         ++*found;
     }
@@ -2925,7 +2964,7 @@ static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real 
     ugrid_i_into_the_box(grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_distance2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
         if (*total < capacity) ids[*total] = walk.id;
         ++*total;
     }
@@ -2939,7 +2978,6 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
-    if (grid->desc.dim == 0) return UGRID_NOT_BUILT;
     if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = (size_t)grid->desc.dim * sizeof *points;
     for (q = 0; q < m; q++) {
@@ -3053,8 +3091,8 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     ugrid_result result;
     ugrid_block seen;
     if (!grid) return UGRID_BAD_ARGUMENT;
+    if (!grid->built || (grid->n > 0 && !grid->pos)) return UGRID_NOT_BUILT;
     if (grid->n == 0) return UGRID_OK;
-    if (!grid->pos) return UGRID_NOT_BUILT;
     seen.bytes = (size_t)grid->n * (size_t)grid->spans;
     seen.memory = ugrid_i_alloc(&grid->desc.allocator, seen.bytes);
     if (!seen.memory) return UGRID_OUT_OF_MEMORY;
@@ -3088,9 +3126,10 @@ static int ugrid_i_finds(const ugrid *grid, ugrid_real radius, int32_t i, unsign
     int right = 1;
     ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
     walk = ugrid_near_within(grid, p, radius);
+    ugrid_i_into_the_box(grid, p, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_distance2(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
+        if (ugrid_i_apart2(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);

@@ -64,24 +64,26 @@ void ugrid_i_cuda_release(const ugrid_cuda_allocator *allocator, ugrid_block *bl
     block->bytes = 0;
 }
 
-ugrid_result ugrid_i_cuda_grow(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, cudaStream_t stream)
+ugrid_result ugrid_i_cuda_grow(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, int exact, cudaStream_t stream)
 {
     const ugrid_cuda_allocator *allocator = &gpu->device.grid.desc.cuda_allocator;
+    size_t grown = ugrid_i_grown(block, bytes, exact);
     if (bytes <= block->bytes) return UGRID_OK;
     ugrid_i_cuda_release(allocator, block, stream);
-    block->memory = ugrid_i_cuda_alloc(allocator, bytes, stream);
+    block->memory = ugrid_i_cuda_alloc(allocator, grown, stream);
+    if (!block->memory && grown > bytes) block->memory = ugrid_i_cuda_alloc(allocator, grown = bytes, stream);
     if (!block->memory) return UGRID_OUT_OF_MEMORY;
-    block->bytes = bytes;
+    block->bytes = grown;
     return UGRID_OK;
 }
 
 /* An array of the grid: no word of it stays unset, not even a slot that no particle ever takes. */
-ugrid_result ugrid_i_cuda_grow_array(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, cudaStream_t stream)
+ugrid_result ugrid_i_cuda_grow_array(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, int exact, cudaStream_t stream)
 {
     bool const grows = bytes > block->bytes;
-    ugrid_result const result = ugrid_i_cuda_grow(gpu, block, bytes, stream);
+    ugrid_result const result = ugrid_i_cuda_grow(gpu, block, bytes, exact, stream);
     if (result != UGRID_OK || !grows) return result;
-    return ugrid_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+    return ugrid_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
 }
 
 template <class T> T *ugrid_i_scratch(ugrid_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
@@ -144,8 +146,8 @@ ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_B
     return ugrid_i_temp_bytes(gpu, n, &scratch[UGRID_I_TEMP]);
 }
 
-/* Cells, method and device memory for n particles. */
-ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
+/* Cells, method and device memory for n particles; `exact` as for the host. */
+ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
     size_t bytes[UGRID_BLOCKS], scratch[UGRID_CUDA_SCRATCH];
@@ -157,9 +159,9 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
                                                 : "COUNT: one atomic per particle costs less than the passes of a sort";
     if (result == UGRID_OK) result = ugrid_i_cuda_sizes(gpu, n, bytes, scratch);
     for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++)
-        result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], stream);
+        result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], exact, stream);
     for (int b = 0; b < UGRID_CUDA_SCRATCH && result == UGRID_OK; b++)
-        result = ugrid_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+        result = ugrid_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], exact, stream);
     if (result != UGRID_OK) return result;
     ugrid_i_bind(grid, gpu->block);
     gpu->d_facts =
@@ -1107,6 +1109,7 @@ ugrid_result ugrid_i_move_words(ugrid_cuda *gpu, const void *src, size_t bytes, 
 ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
 {
     if (!gpu || bytes == 0 || bytes > INT_MAX || (gpu->device.grid.n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    if (!gpu->device.grid.built) return UGRID_NOT_BUILT;
     size_t const all = bytes | reinterpret_cast<size_t>(src) | reinterpret_cast<size_t>(dst);
     if (all % 16 == 0) return ugrid_i_move_words<uint4>(gpu, src, bytes, dst, gather, stream);
     if (all % 4 == 0) return ugrid_i_move_words<uint32_t>(gpu, src, bytes, dst, gather, stream);
@@ -1286,12 +1289,12 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
 }
 
 /* Memory for the bits of n particles: a word per strip. Searches that keep none take none. */
-ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
+ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS) return UGRID_OK;
     int const strips = grid->desc.dim == 2 ? 3 : ugrid_i_strips;
-    return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS], (size_t)n * (size_t)strips * sizeof(uint32_t), stream);
+    return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS], (size_t)n * (size_t)strips * sizeof(uint32_t), exact, stream);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1394,7 +1397,7 @@ template <class F> __device__ void ugrid_i_for_each_at(const ugrid &grid, const 
     ugrid_i_into_the_box(&grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(&grid, walk.place, q);
-        if (ugrid_distance2(&grid, at, q) <= radius * radius) f(walk.id);
+        if (ugrid_i_apart2(&grid, at, q) <= radius * radius) f(walk.id);
     }
 }
 
@@ -1422,7 +1425,7 @@ ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t 
     if (ugrid_i_failed(gpu, cudaMemsetAsync(offsets + rows, 0, sizeof *offsets, stream))) return UGRID_CUDA_ERROR;
     if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, temp, offsets, offsets, rows + 1, stream))) return UGRID_CUDA_ERROR;
     ugrid_result const result =
-        ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, stream); /* only where rows exceed the n reserved */
+        ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, 0, stream); /* only where rows exceed the n reserved */
     if (result != UGRID_OK) return result;
     return ugrid_i_failed(
                gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream))
@@ -1472,7 +1475,7 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
     int32_t const n = gpu->device.grid.n;
     auto const search = images ? ugrid_i_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_hits_kernel<UGRID_PATH_STRIPS>;
     auto const fill = images ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS>;
-    ugrid_result result = ugrid_i_reserve_hits(gpu, n, stream); /* nothing to do after ugrid_cuda_reserve */
+    ugrid_result result = ugrid_i_reserve_hits(gpu, n, 0, stream); /* nothing to do after ugrid_cuda_reserve */
     uint32_t *const hits = ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS);
     if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places, hits, offsets);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
@@ -1537,33 +1540,34 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     if (fits_box) ugrid_i_fit_flat_axes(desc, cell_given);
-    return UGRID_OK;
+    return fits_box && ugrid_i_box_too_wide(desc) ? UGRID_BOX_TOO_WIDE : UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return UGRID_BAD_ARGUMENT;
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
-    if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, stream);
-    return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, stream) : result;
+    if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+    return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, 1, stream) : result;
 }
 
 UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
                                         struct CUstream_st *stream)
 {
-    if (!gpu || n < 0 || (n > 0 && !d_pos)) return UGRID_BAD_ARGUMENT;
+    if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result != UGRID_OK) return result;
     size_t const tight = (size_t)grid->desc.dim * sizeof *d_pos;
-    if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
-    result = ugrid_i_cuda_prepare(gpu, n, stream);
+    if (n < 0 || (n > 0 && !d_pos) || !ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
+    result = ugrid_i_cuda_prepare(gpu, n, 0, stream);
     if (result != UGRID_OK) return result;
     grid->pos = d_pos;
     grid->stride = stride ? stride : tight;
     grid->n = n;
     result = ugrid_i_cuda_build_method(gpu, stream);
-    if (result != UGRID_OK) grid->n = 0;
+    grid->built = result == UGRID_OK;
+    if (!grid->built) grid->n = 0;
     return result;
 }
 
@@ -1572,10 +1576,10 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     ugrid_cuda_facts facts = {0, 0};
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    if (grid->n == 0) return UGRID_OK; /* nothing was built, so there are no facts */
-    if (gpu->d_facts && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream)))
-        return UGRID_CUDA_ERROR;
+    if (grid->n > 0 && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream)))
+        return UGRID_CUDA_ERROR; /* (no particles, no facts) */
     if (ugrid_i_failed(gpu, cudaStreamSynchronize(stream))) return UGRID_CUDA_ERROR;
+    if (!grid->built) return UGRID_NOT_BUILT;
     grid->bad_id = facts.first_bad ? INT_MAX - facts.first_bad : -1;
     grid->needed_slots = facts.needed_slots;
     if (grid->bad_id >= 0) return UGRID_NOT_FINITE;
@@ -1596,11 +1600,11 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     if (!grid || !gpu) return UGRID_BAD_ARGUMENT;
     const ugrid *device = &gpu->device.grid;
     size_t bytes[UGRID_BLOCKS];
-    grid->n = grid->entries = 0;
-    if (device->desc.dim == 0) return UGRID_OK; /* never built */
+    grid->n = grid->entries = grid->built = 0;
+    if (!device->built) return UGRID_NOT_BUILT;
     if (device->n == 0) return ugrid_build(grid, &device->desc, nullptr, 0, 0);
     ugrid_result result = ugrid_i_begin(grid, &device->desc);
-    if (result == UGRID_OK) result = ugrid_i_prepare(grid, device->n);
+    if (result == UGRID_OK) result = ugrid_i_prepare(grid, device->n, 0);
     if (result == UGRID_OK) result = ugrid_i_sizes(grid, device->n, bytes);
     if (result != UGRID_OK) return result;
     size_t const cells = (size_t)grid->cell_count * sizeof(int32_t), starts = grid->start ? cells + sizeof(int32_t) : cells;
@@ -1618,6 +1622,7 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
         return UGRID_CUDA_ERROR;
     }
     grid->n = device->n;
+    grid->built = 1;
     grid->entries = ugrid_i_count_entries(grid);
     grid->pos = nullptr;
     return UGRID_OK;
@@ -1639,7 +1644,7 @@ UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d
     if (!gpu || width < 1 || !d_sums || (gpu->device.grid.n > 0 && !d_values)) return UGRID_BAD_ARGUMENT;
     if (flags & ~((int)UGRID_PLACES | (int)UGRID_PLAIN_ATOMICS)) return UGRID_BAD_OPTION;
     const ugrid *grid = &gpu->device.grid;
-    if (grid->cell_count == 0) return UGRID_NOT_BUILT;
+    if (!grid->built) return UGRID_NOT_BUILT;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream)))
         return UGRID_CUDA_ERROR;
     return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width,
@@ -1688,7 +1693,6 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, 0);
     if (result != UGRID_OK) return result;
     if (m < 0 || (m > 0 && !d_points) || !d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
-    if (gpu->device.grid.desc.dim == 0) return UGRID_NOT_BUILT;
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;

@@ -1126,7 +1126,7 @@ struct ugrid_axis {
 };
 struct ugrid {
     ugrid_desc desc; const char *reason; int32_t n; int32_t cell_count; int32_t entries; int32_t spans; ugrid_axis axis[3];
-    real tight_half; int32_t *start; int32_t *order; int32_t *inverse; ugrid_record *record; int32_t *count; int32_t *slot;
+    real tight_half; int32_t third; int32_t built; int32_t *start; int32_t *order; int32_t *inverse; ugrid_record *record; int32_t *count; int32_t *slot;
     int32_t *head; int32_t *next; const real *pos; size_t stride; int32_t bad_id; int32_t needed_slots; int64_t needed_cells;
     int32_t cuda_error; ugrid_block block[UGRID_BLOCKS];
 };

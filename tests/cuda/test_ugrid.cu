@@ -18,6 +18,7 @@
 #include "ugrid.h"
 #define TESTED ugrid
 #include "testing.h"
+#include <limits>
 
 /* One of `every` cases; scattered, so that no period of the product falls together with it. */
 static bool chosen(size_t k, int every) { return ((uint32_t)k * 2654435761u >> 8) % (uint32_t)every == 0; }
@@ -620,6 +621,10 @@ static void test_fit()
     CHECK_RESULT(ugrid_cuda_fit(&d, d_one.p, 0, 1, stream), UGRID_BAD_BOX);
     d.dim = 5;
     CHECK_RESULT(ugrid_cuda_fit(&d, d_one.p, 0, 1, stream), UGRID_BAD_DIM);
+    real const largest = std::numeric_limits<real>::max();
+    Device<real> d_wide(std::vector<real>{0, largest, 0, 1, -largest, 1});
+    d = ugrid_desc{};
+    CHECK_RESULT(ugrid_cuda_fit(&d, d_wide.p, 0, 2, stream), UGRID_BOX_TOO_WIDE);
 }
 
 /* NaN and Inf: the first one is told, all others can be searched as if these were not there, and nothing reads out of bounds. */
@@ -784,7 +789,7 @@ static void test_out_of_memory()
             if (r != UGRID_OK) {
                 CHECK_RESULT(r, UGRID_OUT_OF_MEMORY);
                 CHECK(gpu.device.grid.n == 0);
-                CHECK_RESULT(search_all(&gpu, d.cell, d_pos, 0, &offsets, &ids), UGRID_OK);
+                CHECK_RESULT(search_all(&gpu, d.cell, d_pos, 0, &offsets, &ids), UGRID_NOT_BUILT);
                 CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
             }
             r = search_all(&gpu, d.cell, d_pos, n, &offsets, &ids);
@@ -800,6 +805,94 @@ static void test_out_of_memory()
         }
         CHECK(calls > 1);
     }
+}
+
+/* Bytes of every block that a grid holds. */
+static std::vector<size_t> block_bytes(const ugrid_cuda &gpu)
+{
+    std::vector<size_t> bytes;
+    for (const ugrid_block &b : gpu.block) bytes.push_back(b.bytes);
+    for (const ugrid_block &b : gpu.scratch) bytes.push_back(b.bytes);
+    return bytes;
+}
+
+/* Of one that was reserved and nothing else. */
+static std::vector<size_t> reserved_bytes(const ugrid_desc &d, int n)
+{
+    ugrid_cuda gpu = {};
+    CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, n, stream), UGRID_OK);
+    std::vector<size_t> const bytes = block_bytes(gpu);
+    ugrid_cuda_free(&gpu);
+    return bytes;
+}
+
+/* So many builds, with searches, each with one particle more, and query points beyond these: every array, work space included, grows
+   O(log n) times, and a reserve takes what it needs. */
+static void check_growth(const Case &c, int n, const Device<real> &d_pos)
+{
+    Heap h = {};
+    ugrid_cuda gpu = {};
+    ugrid_desc d = desc_of(c);
+    long growths = 2, held = 0;
+    for (double size = 1; size < 2 * n; size *= 1.5) growths++;
+    Device<int64_t> offsets(2 * (size_t)n + 1);
+    Device<int32_t> ids(100);
+    context = "growth: " + name_of(c);
+    d.slots = 8;
+    d.cuda_allocator = allocator_of(&h);
+    for (int m = 1; m <= n; m++) {
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, m, stream), UGRID_OK);
+        if (m % 8) continue;
+        CHECK_RESULT(ugrid_cuda_neighbors(&gpu, d.cell, 0, offsets.p, ids.p, 100, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 2 * m, d.cell, offsets.p, ids.p, 100, stream), UGRID_OK);
+    }
+    std::vector<size_t> const grown = block_bytes(gpu);
+    for (size_t bytes : grown) held += bytes > 0;
+    CHECK(h.calls <= held * growths);
+    ugrid_desc plain = d;
+    plain.cuda_allocator = {nullptr, nullptr, nullptr};
+    std::vector<size_t> const enough = reserved_bytes(plain, 2 * n), more = reserved_bytes(plain, 8 * n);
+    CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, 8 * n, stream), UGRID_OK);
+    std::vector<size_t> const reserved = block_bytes(gpu);
+    for (size_t b = 0; b < grown.size(); b++) {
+        CHECK(grown[b] <= enough[b] + enough[b] / 2);
+        CHECK(reserved[b] == std::max(grown[b], more[b]));
+    }
+    ugrid_cuda_free(&gpu);
+    CHECK(h.live == 0 && h.live_bytes == 0);
+}
+
+/* Every method, placement and work space; the smallest share of the emulated tests makes fewer builds. */
+static void test_growth()
+{
+    int const n = share > 20 ? 96 : 600;
+    std::vector<real> const pos = mixed_points(desc_of({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0}), 2 * n, 6);
+    Device<real> d_pos(pos);
+    for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++)
+        for (int tight = 0; tight < 2; tight++)
+            for (int deterministic = 0; deterministic < 2; deterministic++) {
+                Case const c = {3, tight ? 0 : UNBOUNDED, (ugrid_method)method, UGRID_SLOTS_BY_COLUMN, (real)tight, UGRID_CELLS, UGRID_ROWS, 0, deterministic};
+                if (sensible(c)) check_growth(c, n, d_pos);
+            }
+    check_growth({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_STRIPS, UGRID_ROWS, 0, 0}, n, d_pos);
+}
+
+/* Where half as much again cannot be had, what is needed will do. */
+static void test_growth_short_of_memory()
+{
+    ugrid_desc d = desc_of({3, 0, UGRID_LIST, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0});
+    Device<real> d_pos(mixed_points(d, 101, 6));
+    Heap h = {};
+    ugrid_cuda gpu = {};
+    context = "growth, short of memory";
+    d.cuda_allocator = allocator_of(&h);
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 100, stream), UGRID_OK);
+    h.fail_at = h.calls + 1;
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 101, stream), UGRID_OK);
+    CHECK(h.failed == 1 && gpu.block[UGRID_I_NEXT].bytes == 101 * sizeof(int32_t));
+    CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+    ugrid_cuda_free(&gpu);
+    CHECK(h.live == 0);
 }
 
 /* ---- many particles: COUNT by parts ---- */
@@ -983,9 +1076,76 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_gather(&gpu, d_int.p, 0, d_int.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_scatter(nullptr, d_int.p, 4, d_int.p, stream), UGRID_BAD_ARGUMENT);
     ugrid_cuda_free(&gpu);
-    CHECK_RESULT(ugrid_cuda_cell_sums(&gpu, d_pos.p, 1, 0, d_pos.p, stream), UGRID_NOT_BUILT);
-    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 1, 1, d_long.p, d_int.p, 100, stream), UGRID_NOT_BUILT);
-    CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_NOT_BUILT);
+}
+
+struct Nothing {
+    __device__ void operator()(const ugrid_contact &) const {}
+};
+struct One {
+    __device__ int32_t operator()(const ugrid_contact &) const { return 1; }
+};
+
+/* Every call that reads a grid, on one without particles. */
+static void check_all_calls(ugrid_cuda *gpu, ugrid_result want)
+{
+    Device<real> d_real(1000, 0); /* more than there are cells */
+    Device<int64_t> d_long(2);
+    Device<int32_t> d_int(2);
+    ugrid host = {};
+    CHECK_RESULT(ugrid_cuda_check(gpu, stream), want);
+    CHECK_RESULT(ugrid_cuda_download(&host, gpu, stream), want);
+    CHECK_RESULT(ugrid_validate(&host), want);
+    CHECK_RESULT(ugrid_cuda_gather(gpu, d_int.p, 4, d_int.p, stream), want);
+    CHECK_RESULT(ugrid_cuda_scatter(gpu, d_int.p, 4, d_int.p, stream), want);
+    CHECK_RESULT(ugrid_cuda_cell_sums(gpu, d_real.p, 1, 0, d_real.p, stream), want);
+    CHECK_RESULT(ugrid_cuda_count_pairs(gpu, 1, d_long.p, stream), want);
+    CHECK_RESULT(ugrid_cuda_count_neighbors(gpu, 1, 0, d_int.p, stream), want);
+    CHECK_RESULT(ugrid_cuda_neighbors(gpu, 1, 0, d_long.p, d_int.p, 2, stream), want);
+    CHECK_RESULT(ugrid_cuda_neighbors_at(gpu, d_real.p, 0, 1, 1, d_long.p, d_int.p, 2, stream), want);
+    CHECK_RESULT(ugrid_cuda_each(gpu, 1, 0, Nothing(), stream), want);
+    CHECK_RESULT(ugrid_cuda_sum(gpu, 1, 0, One(), d_int.p, stream), want);
+    ugrid_free(&host);
+}
+
+/* A grid that was never built, was reserved only, refused, or freed; and one that was built without particles. */
+static void test_not_built()
+{
+    Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+    ugrid_desc const d = desc_of(c);
+    Device<real> d_pos(std::vector<real>(30, (real)0.5));
+    ugrid_cuda gpu = {};
+    context = "not built";
+    check_all_calls(&gpu, UGRID_NOT_BUILT);
+    CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, 10, stream), UGRID_OK);
+    check_all_calls(&gpu, UGRID_NOT_BUILT);
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, nullptr, 0, 0, stream), UGRID_OK);
+    check_all_calls(&gpu, UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 10, stream), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, nullptr, 0, 10, stream), UGRID_BAD_ARGUMENT);
+    check_all_calls(&gpu, UGRID_NOT_BUILT);
+    ugrid_cuda_free(&gpu);
+    check_all_calls(&gpu, UGRID_NOT_BUILT);
+}
+
+/* ugrid_cuda_check waits for what is in the stream, whether there are particles or not, and a grid or not. */
+static void test_check_waits()
+{
+    Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+    ugrid_desc const d = desc_of(c);
+    Device<real> d_pos(std::vector<real>(3, (real)0.5));
+    Device<int32_t> d_word(std::vector<int32_t>{17});
+    context = "check waits";
+    for (int n = -1; n < 2; n++) { /* -1: not built */
+        ugrid_cuda gpu = {};
+        int32_t word = 0;
+        if (n >= 0) CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        MUST(cudaMemcpyAsync(&word, d_word.p, sizeof word, cudaMemcpyDeviceToHost, stream));
+        CHECK_RESULT(ugrid_cuda_check(&gpu, stream), n < 0 ? UGRID_NOT_BUILT : UGRID_OK);
+        CHECK(word == 17 && cudaStreamQuery(stream) == cudaSuccess);
+        MUST(cudaStreamSynchronize(stream));
+        ugrid_cuda_free(&gpu);
+    }
 }
 
 /* A launch that fails comes back as a result, and the object can be used again afterwards. On a GPU: a capture that was made
@@ -1238,7 +1398,9 @@ static void test_totals()
 static const Test tests[] = {
     {"few", test_few},             {"sparse", test_sparse},         {"product", test_product},       {"crowds", test_crowds},     {"parts", test_parts},     {"rebuild", test_rebuild},
     {"stride", test_stride},       {"fit", test_fit},               {"not finite", test_not_finite}, {"cell full", test_cell_full},
-    {"reserve", test_reserve},     {"out of memory", test_out_of_memory}, {"refusals", test_refusals}, {"launch errors", test_launch_errors},
+    {"reserve", test_reserve},     {"out of memory", test_out_of_memory}, {"refusals", test_refusals},
+    {"growth", test_growth}, {"growth, short of memory", test_growth_short_of_memory}, {"not built", test_not_built}, {"check waits", test_check_waits},
+    {"launch errors", test_launch_errors},
     {"graph", test_graph},         {"two streams", test_two_streams}, {"functors", test_functors}, {"totals", test_totals},
 };
 

@@ -86,11 +86,12 @@ static fz_codes codes_of_desc(const state *s, const ugrid_desc *d)
     int const dim = d->dim == 0 ? 3 : d->dim, known = dim == 2 || dim == 3;
     int const strips = d->walk == UGRID_STRIPS || d->walk == UGRID_HYBRID;
     int const sorts = d->method == UGRID_AUTO || d->method == UGRID_SORT || d->method == UGRID_COUNT;
-    int periodic = 0, given = 0, a, bad_box = 0;
+    int periodic = 0, given = 0, a, bad_box = 0, wide = 0;
     for (a = 0; a < 3; a++) given |= !(d->min[a] == 0 && d->max[a] == 0);
     for (a = 0; a < dim && known; a++) {
         periodic |= d->periodic[a] != 0;
-        bad_box |= !(d->min[a] < d->max[a]) || !fz_finite(d->min[a]) || !fz_finite(d->max[a]) || !fz_finite(d->max[a] - d->min[a]);
+        bad_box |= !(d->min[a] < d->max[a]) || !fz_finite(d->min[a]) || !fz_finite(d->max[a]);
+        wide |= fz_finite(d->min[a]) && fz_finite(d->max[a]) && !fz_finite(d->max[a] - d->min[a]);
     }
     fz_must(&c, !known, UGRID_BAD_DIM);
     fz_must(&c, enum_bad((int)d->method, 5) || enum_bad((int)d->placement, 1) || enum_bad((int)d->walk, 4) || enum_bad((int)d->cell_order, 1) ||
@@ -104,6 +105,7 @@ static fz_codes codes_of_desc(const state *s, const ugrid_desc *d)
     fz_must(&c, d->placement == UGRID_TIGHT && d->method == UGRID_LIST_PACKED, UGRID_BAD_PLACEMENT);
     fz_must(&c, strips && (!sorts || d->cell_order != UGRID_ROWS || d->placement != UGRID_LOOSE || d->unbounded), UGRID_BAD_WALK);
     fz_must(&c, !d->unbounded && given && bad_box, UGRID_BAD_BOX);
+    fz_must(&c, !d->unbounded && given && !bad_box && wide, UGRID_BOX_TOO_WIDE);
     fz_must(&c, !d->unbounded && periodic && !given, UGRID_BAD_BOX);
     fz_must(&c, ugrid_bytes(&s->grid) > 0 && (s->grid.desc.allocator.alloc != d->allocator.alloc || s->grid.desc.allocator.free != d->allocator.free ||
                 s->grid.desc.allocator.user != d->allocator.user), UGRID_BAD_ALLOCATOR);
@@ -131,8 +133,8 @@ static void check_empty(state *s)
     ugrid_near walk = ugrid_near_within(&s->grid, p, 1);
     FZ_CHECK(s->grid.n == 0 && s->grid.entries == 0);
     FZ_CHECK(!ugrid_next(&walk));
-    FZ_CHECK(ugrid_count_pairs(&s->grid, 1, &pairs) == UGRID_OK && pairs == 0);
-    FZ_CHECK(ugrid_validate(&s->grid) == UGRID_OK);
+    FZ_CHECK(ugrid_count_pairs(&s->grid, 1, &pairs) == UGRID_NOT_BUILT && pairs == 0);
+    FZ_CHECK(ugrid_validate(&s->grid) == UGRID_NOT_BUILT);
     s->built = 0;
 }
 
@@ -205,6 +207,17 @@ static void check_built(state *s, int fresh)
     s->built = 1;
 }
 
+/* Moves points by whole periods, up to four, out of a box that was given. */
+static void move_outside(state *s, const ugrid_desc *d, fz_points *points)
+{
+    int32_t k;
+    for (k = 0; k < points->n * points->width; k++) {
+        int const a = k % points->width;
+        real *x = (real *)fz_point(points, k / points->width) + a;
+        if (d->periodic[a]) *x += (d->max[a] - d->min[a]) * (real)(fz_roll(s->f, 9) - 4);
+    }
+}
+
 static void op_build(state *s)
 {
     ugrid_desc const d = any_desc(s);
@@ -219,13 +232,14 @@ static void op_build(state *s)
     if (same_points) points = s->points;
     else points = fz_points_of(s->f, n, d.dim == 2 ? 2 : 3);
     lie = fz_u8(s->f);
+    if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
+    if (fz_u8(s->f) & 1) move_outside(s, &d, &points);
     first = fz_first_not_finite(&points);
     fz_must(&codes, points.stride_bad || (lie >= 254) || (lie == 253 && points.n > 0), UGRID_BAD_ARGUMENT);
     fz_must(&codes, first >= 0 && points.n > 0, UGRID_NOT_FINITE);
     for (a = 0; a < points.n * points.width; a++)
         wide |= !(fabs((double)fz_point(&points, a / points.width)[a % points.width]) < (double)FZ_MAX / 4);
-    fz_may(&codes, wide, UGRID_BAD_BOX); /* the bounding box is wider than a number */
-    if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
+    fz_may(&codes, wide, UGRID_BOX_TOO_WIDE); /* the bounding box is wider than a number */
     FZ_TRACE("build n %d dim %d method %d placement %d walk %d order %d cell %g split %d unbounded %d periodic %d%d%d max_cells %lld slots %d size %g", points.n, d.dim,
              (int)d.method, (int)d.placement, (int)d.walk, (int)d.cell_order, (double)d.cell, d.split, d.unbounded, d.periodic[0], d.periodic[1], d.periodic[2],
              (long long)d.max_cells, d.slots, (double)d.size);
@@ -282,7 +296,7 @@ static void op_reserve(state *s)
     FZ_TRACE("reserve %d: %s", n, ugrid_result_text(r));
     add_codes_of_sizes(&codes, s, &d);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
-    if (n < 0) { s->built = s->grid.n > 0; return; }
+    if (n < 0) return; /* the grid is as it was */
     check_empty(s);
     if (r == UGRID_OK && n > 0 && n <= 300 && s->which < 2) { /* builds up to n allocate nothing */
         fz_points points = fz_points_of(s->f, n, d.dim == 2 ? 2 : 3);
@@ -369,7 +383,8 @@ static void op_query(state *s)
     if (cost(s, radius) / (s->grid.n + 1) < 1e6 || radius_bad(radius)) {
         ugrid_near walk;
         fz_must(&codes, radius_bad(radius), UGRID_BAD_RADIUS);
-        fz_must(&codes, !finite && s->grid.n > 0, UGRID_NOT_FINITE);
+        fz_must(&codes, !s->built, UGRID_NOT_BUILT);
+        fz_must(&codes, s->built && !finite, UGRID_NOT_FINITE);
         r = ugrid_query(&s->grid, p, radius, ids, capacity, &found);
         FZ_TRACE("query %g %g %g radius %g: %s, %d", (double)p[0], (double)p[1], (double)p[2], (double)radius, ugrid_result_text(r), found);
         fz_may(&codes, found > capacity, UGRID_BUFFER_TOO_SMALL);
@@ -434,6 +449,7 @@ static void op_neighbors(state *s)
     if (n > 600 || (cost(s, radius) > 3e6 && !radius_bad(radius))) goto end;
     fz_must(&codes, flags & ~3, UGRID_BAD_OPTION);
     fz_must(&codes, radius_bad(radius), UGRID_BAD_RADIUS);
+    fz_must(&codes, !s->built, UGRID_NOT_BUILT);
     r = ugrid_neighbors(&s->grid, radius, flags, offsets, NULL, 0, &needed);
     FZ_TRACE("neighbors radius %g flags %d: %s, %lld", (double)radius, flags, ugrid_result_text(r), (long long)needed);
     fz_may(&codes, needed > 0, UGRID_BUFFER_TOO_SMALL);
@@ -496,9 +512,8 @@ static void op_neighbors_at(state *s)
     ugrid_result r;
     if (cost(s, radius) / (s->grid.n + 1) < 2e5 || radius_bad(radius)) {
         fz_must(&codes, radius_bad(radius), UGRID_BAD_RADIUS);
-        fz_must(&codes, s->grid.desc.dim == 0, UGRID_NOT_BUILT);
+        fz_must(&codes, !s->built, UGRID_NOT_BUILT);
         fz_must(&codes, q.stride_bad, UGRID_BAD_ARGUMENT);
-        fz_may(&codes, s->grid.desc.dim != 2 && s->grid.desc.dim != 3, UGRID_BAD_ARGUMENT);
         r = ugrid_neighbors_at(&s->grid, q.x, q.stride, m, radius, offsets, ids, capacity, &needed);
         FZ_TRACE("neighbors_at m %d radius %g: %s", m, (double)radius, ugrid_result_text(r));
         fz_may(&codes, needed > capacity, UGRID_BUFFER_TOO_SMALL);
@@ -536,6 +551,7 @@ static void op_each_pair(state *s)
     int64_t pairs = 0, all;
     fz_codes codes = {0, 0};
     ugrid_result r;
+    int32_t bad = -2;
     u.s = s;
     u.radius = any_radius(s);
     u.count = 0;
@@ -543,6 +559,7 @@ static void op_each_pair(state *s)
     if (s->grid.n > 600 || (cost(s, u.radius) > 3e6 && !radius_bad(u.radius))) return;
     fz_must(&codes, flags & ~1, UGRID_BAD_OPTION);
     fz_must(&codes, radius_bad(u.radius), UGRID_BAD_RADIUS);
+    fz_must(&codes, !s->built, UGRID_NOT_BUILT);
     r = ugrid_each_pair(&s->grid, u.radius, flags, on_pair, &u);
     fz_may(&codes, u.count == u.stop, UGRID_STOPPED);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
@@ -551,6 +568,10 @@ static void op_each_pair(state *s)
     FZ_CHECK(ugrid_count_pairs(&s->grid, u.radius, &pairs) == UGRID_OK);
     all = flags & UGRID_HALF ? pairs : 2 * pairs;
     FZ_CHECK(u.stop > 0 && u.stop <= all ? u.count == u.stop : u.count == all);
+    if (s->which < 2) s->heap[s->which].fail_at = 0;
+    r = ugrid_verify(&s->grid, u.radius, 50, (uint32_t)u.stop, &bad);
+    FZ_TRACE("verify radius %g: %s", (double)u.radius, ugrid_result_text(r));
+    FZ_CHECK((r == UGRID_OK && bad == -1) || (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
 }
 
 /* Half walks: over all places, each pair that is near is met exactly once. */
@@ -582,12 +603,12 @@ static void op_gather(state *s)
 {
     size_t const bytes = (size_t)fz_below(s->f, 9), n = (size_t)s->grid.n;
     uint8_t *from = (uint8_t *)fz_exactly(n * bytes), *to = (uint8_t *)fz_exactly(n * bytes), *back = (uint8_t *)fz_exactly(n * bytes);
-    ugrid_result const want = bytes == 0 ? UGRID_BAD_ARGUMENT : UGRID_OK;
+    ugrid_result const want = bytes == 0 ? UGRID_BAD_ARGUMENT : s->built ? UGRID_OK : UGRID_NOT_BUILT;
     size_t k;
     for (k = 0; k < n * bytes; k++) from[k] = (uint8_t)fz_roll(s->f, 256);
     FZ_CHECK(ugrid_gather(&s->grid, from, bytes, to) == want);
     FZ_CHECK(ugrid_scatter(&s->grid, to, bytes, back) == want);
-    if (bytes) {
+    if (want == UGRID_OK) {
         FZ_CHECK(memcmp(from, back, n * bytes) == 0);
         for (k = 0; k < n; k++) FZ_CHECK(memcmp(to + k * bytes, from + (size_t)ugrid_id(&s->grid, (int32_t)k) * bytes, bytes) == 0);
     }
@@ -605,8 +626,8 @@ static void op_cell_sums(state *s)
     for (k = 0; k < n * width; k++) values[k] = (real)fz_roll(s->f, 64);
     r = ugrid_cell_sums(&s->grid, values, width, sums);
     if (width < 1) FZ_CHECK(r == UGRID_BAD_ARGUMENT);
-    else FZ_CHECK(r == UGRID_OK || (r == UGRID_NOT_BUILT && cells == 0));
-    if (r == UGRID_OK && s->built) {
+    else FZ_CHECK(r == (s->built ? UGRID_OK : UGRID_NOT_BUILT));
+    if (r == UGRID_OK) {
         want = FZ_NEW(real, (size_t)cells * (size_t)width + 1);
         memset(want, 0, (size_t)cells * (size_t)width * sizeof *want);
         for (k = 0; k < n; k++) {
@@ -634,7 +655,7 @@ static void op_plain(state *s)
     int code;
     memset(&grid, 0, sizeof grid);
     r = ugrid_defaults(&out, &d);
-    FZ_CHECK((int)r >= 0 && r < UGRID_CUDA_ERROR);
+    FZ_CHECK((int)r >= 0 && r < UGRID_RESULT_COUNT && r != UGRID_CUDA_ERROR);
     codes = codes_of_desc(s, &d);
     fz_may(&codes, 1, (int)UGRID_BAD_BOX);          /* a periodic axis without a box: told by the build */
     codes.must &= ~(((uint64_t)1 << UGRID_BAD_BOX) | (uint64_t)1 << UGRID_BAD_ALLOCATOR);
@@ -643,7 +664,7 @@ static void op_plain(state *s)
     (void)ugrid_choose(&d, fz_count(s->f), fz_u16(s->f), &reason);
     FZ_CHECK(reason != NULL && ugrid_choose(NULL, 1, 1, NULL) != UGRID_AUTO);
     r = ugrid_fit(&d, points.x, points.stride, points.n, &bad);
-    FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_ARGUMENT || r == UGRID_BAD_DIM || r == UGRID_BAD_BOX || r == UGRID_NOT_FINITE);
+    FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_ARGUMENT || r == UGRID_BAD_DIM || r == UGRID_BAD_BOX || r == UGRID_BOX_TOO_WIDE || r == UGRID_NOT_FINITE);
     if (r == UGRID_NOT_FINITE) FZ_CHECK(bad == first);
     for (code = -1; code <= UGRID_RESULT_COUNT; code++) FZ_CHECK(ugrid_result_text((ugrid_result)code) != NULL);
     FZ_CHECK(ugrid_build(NULL, &d, points.x, 0, 0) == UGRID_BAD_ARGUMENT && ugrid_version() > 0);

@@ -9,7 +9,7 @@
 # One row per case: ok, FAILED (then what the compiler said) or skipped (and why). The last line is
 # "N passed, M failed, K skipped". A missing compiler skips its rows and fails nothing.
 #
-# For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is right.
+# For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is right, and flat_<header>.c, one in 2D.
 # Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL (1: more standards, nvcc's other rows).
 set -u
 export LC_ALL=C   # compilers must say "undefined reference", whatever the user's language
@@ -87,6 +87,7 @@ write_sources() {
     put windows_words.c  "#define near" "#define far" "#define small char" "#define interface struct" "$implement" "$include"
     put static_unused.c  "#define ${HEADER}_STATIC" "$implement" "$include"
     put static_use.c     "#define ${HEADER}_STATIC" "$implement" "#include \"$here/use_$header.c\""
+    put static_flat.c    "#define ${HEADER}_STATIC" "$implement" "#include \"$here/flat_$header.c\""
     put stb_impl.c       "#include <stb_ds.h>" "$implement" "$include"
     put cuda_impl.cu     "$implement" "#define ${HEADER}_CUDA" "$include"
     put cuda_include.c   "#define ${HEADER}_CUDA" "$include"
@@ -152,6 +153,21 @@ static_program() {
     compile "$command" main.o "$src/main.c" &&
     link_and_run "$linker" a.o b.o main.o
 }
+
+# two_levels A B COMMAND LINKER FLAGS...: a user in 2D, compiled at -O3 and -O2 (where gcc looks into arrays that it sees whole), from the
+# file A, and an implementation from B; none where A has its own.
+two_levels() {
+    local user=$1 implementation=$2 command=$3 linker=$4 objects="a.o b.o main.o"; shift 4
+    compile "$command -O3" a.o "$user" -DUSE=use_a "$@" &&
+    compile "$command -O2" b.o "$user" -DUSE=use_b "$@" &&
+    compile "$command" main.o "$src/main.c" || return 1
+    if [ "$implementation" ]; then compile "$command -O2" impl.o "$implementation" "$@" || return 1; objects="$objects impl.o"; fi
+    # shellcheck disable=SC2086
+    link_and_run "$linker" $objects
+}
+
+flat_program() { two_levels "$here/flat_$header.c" "$src/${implementation:-impl.c}" "$@"; }
+flat_static_program() { two_levels "$src/static_flat.c" "" "$@"; }
 
 # with_stb HOW COMMAND LINKER FLAGS...: either of them with stb_ds.h in front, which adds the stb_ds forms.
 with_stb() {
@@ -394,6 +410,14 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
     row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" "$compiler" "$double"
 }
 
+# Who works in 2D has arrays of two numbers where 3D has three.
+flat_users() {  # flat_users COMPILER WARNINGS LANGUAGE STANDARD
+    local c="$1 -x $3 -std=$4 $2" name="$1 $4"
+    [ -f "$here/flat_$header.c" ] || return 0
+    row "$name -O2 -O3: users in 2D, stb_ds.h included before" with_stb flat_program "$c" "$1"
+    row "$name -O2 -O3: users in 2D, _STATIC" flat_static_program "$c" "$1"
+}
+
 # A header that others feed, after these, before them, and in any order.
 feeds() {       # feeds COMPILER WARNINGS LANGUAGE STANDARD
     local compiler=$1 c="$1 -x $3 -std=$4 -O0 $2" name="$1 $4"
@@ -421,6 +445,7 @@ family() {      # family COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
     c="$compiler -x $language -std=$main"
     standards "$compiler" "$warnings" "$language" "$main" "$@"
     if [ "$compiler" != clang++ ] || [ "${FULL:-}" ]; then programs "$compiler" "$warnings" "$language" "$main"; fi
+    flat_users "$compiler" "$warnings" "$language" "$main"
     row "$compiler $main: float and double do not link" mixed_reals "$c $warnings" "$compiler"
     row "$compiler $main: _IMPLEMENTATION with _CUDA is refused" refuses_cuda "$c $warnings"
     row "$compiler $main: _CUDA declares, without any CUDA header" declares_cuda "$c $warnings"

@@ -91,6 +91,10 @@ self_check() {
         "nvcc c.*17: every macro" "WARP" \
         "s/^namespace {/#define WARP 32\\n&/"
 
+    unit plant "a third number of an array of two" \
+        "$CC c99 -O2 -O3: users in 2D, stb" "Warray-bounds" \
+        "s/p\[grid->third\]/p[2]/" ugrid
+
     unit plant "a feeder that is not made use of" \
         "$CC c99 -O0: fed by ugrid.h" "implicit declaration|undeclared" \
         "s/ifdef UGRID_H/ifdef NOBODY_H/" nlist
