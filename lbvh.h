@@ -2971,7 +2971,9 @@ static int lbvh_i_finds(const lbvh *tree, int32_t place, unsigned char *met)
         last = o.place;
     }
     for (other = 0; other < tree->n; other++) {
-        if (met[other] != (!lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max))) right = 0;
+        int const shown = !tree->mask || tree->mask[tree->first_leaf + other] != 0; /* else no search finds it */
+        int const touches = !lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max);
+        if (met[other] != (shown && touches)) right = 0;
         met[other] = 0;
     }
     return right;

@@ -5,7 +5,16 @@
        cc -O2 -I. tests/test_lbvh_calls.c -o test_lbvh_calls -lcmocka -lm && ./test_lbvh_calls
        (add -DLBVH_REAL=double for the double build; packages: libcmocka-dev libstb-dev) */
 
+#if defined(__unix__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* mmap */
+#endif
+
 #include "lbvh_oracle.h"
+
+#ifdef __unix__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    Refusals of the desc and of arguments
@@ -542,6 +551,22 @@ static void test_verify_memory(void **state)
     lbvh_free(&tree);
 }
 
+/* An element without a mask bit is found by no search, and its tree is none the worse for it. */
+static void test_verify_with_masks(void **state)
+{
+    static const uint32_t masks[2] = {0, 5};
+    lbvh tree = {0};
+    lbvh_desc d;
+    int32_t bad = 7;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    d.masks = masks;
+    CHECK_RESULT(lbvh_build(&tree, &d, two_boxes, 0, 2), LBVH_OK);
+    CHECK_RESULT(lbvh_verify(&tree, 2, 1, &bad), LBVH_OK);
+    CHECK(bad == -1);
+    lbvh_free(&tree);
+}
+
 /* One step that may run out of memory: then the tree is empty, and the same step works the next time. */
 static int survive(lbvh *tree, const lbvh_desc *d, const scene *s, int32_t n)
 {
@@ -851,6 +876,29 @@ static void test_damaged_files(void **state)
     forget(&s);
     lbvh_free(&tree);
     lbvh_free(&loaded);
+}
+
+/* A file of fewer bytes than a header has, at the end of what may be read at all: not one byte behind it is looked at. */
+static void test_short_files(void **state)
+{
+    (void)state;
+#ifdef __unix__
+    size_t const page = (size_t)sysconf(_SC_PAGESIZE);
+    lbvh tree = {0}, loaded = {0};
+    unsigned char *const pages = (unsigned char *)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int64_t size, needed;
+    CHECK((void *)pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+    CHECK_RESULT(lbvh_build(&tree, NULL, NULL, 0, 0), LBVH_OK);
+    for (size = 64; size >= 0; size--) { /* a whole one first */
+        unsigned char whole[64], *at = pages + page - size;
+        CHECK_RESULT(lbvh_save(&tree, whole, sizeof whole, &needed), LBVH_OK);
+        memcpy(at, whole, (size_t)size);
+        CHECK_RESULT(lbvh_load(&loaded, NULL, at, size), size == 64 ? LBVH_OK : LBVH_BAD_FILE);
+    }
+    CHECK(munmap(pages, 2 * page) == 0);
+    lbvh_free(&tree);
+    lbvh_free(&loaded);
+#endif
 }
 
 /* The checksum as the file format has it: of the header, its own field 0, and of all that follows. */
@@ -1481,6 +1529,7 @@ int main(void)
         TEST(test_growth),
         TEST(test_growth_without_memory),
         TEST(test_verify_memory),
+        TEST(test_verify_with_masks),
         TEST(test_out_of_memory),
         TEST(test_change_of_allocator),
         TEST(test_files),
@@ -1489,6 +1538,7 @@ int main(void)
         TEST(test_box_of_a_bad_triangle),
         TEST(test_relocation),
         TEST(test_damaged_files),
+        TEST(test_short_files),
         TEST(test_counts_in_files),
         TEST(test_forged_files),
         TEST(test_validate_finds_damage),
