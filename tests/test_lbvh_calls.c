@@ -507,6 +507,12 @@ static void test_growth_without_memory(void **state)
     d.allocator = allocator_of(&h);
     CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 100), LBVH_OK);
     h.fail_at = h.calls + 1;
+    d.allocator.alloc = tree.desc.allocator.alloc = scarce_alloc;
+    CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 101), LBVH_OUT_OF_MEMORY);
+    check_holds_nothing(&tree, LBVH_NOT_BUILT);
+    d.allocator.alloc = tree.desc.allocator.alloc = heap_alloc;
+    CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 100), LBVH_OK);
+    h.fail_at = h.calls + 1;
     CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 101), LBVH_OK);
     CHECK(tree.block[0].bytes == 2 * 101 * sizeof(lbvh_node) && "the first of the two blocks is exact");
     CHECK(h.live_bytes == lbvh_bytes(&tree));
