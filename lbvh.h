@@ -58,17 +58,20 @@
 
    Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by
             desc.allocator. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float:
-            two nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT; double: 129. So much the first build
-            and lbvh_reserve take; an array too small for a later build becomes half as large again, or as large as needed if that is
-            more. The sort works in the room of the nodes to come. (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24, 16
-            with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what CUB asks for.
+            two nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT;
+            double: 129. That is what the first build and lbvh_reserve take. An array that is too small for a later
+            build becomes half as large again, or as large as needed if that is more. The sort
+            works in the room of the nodes to come. (Kureck section 3.3 counts 64, without the
+            boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30 bits, 12 more
+            for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what CUB asks for.
             Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
-   Built    A call that reads a tree says LBVH_NOT_BUILT where there is none: before the first build (load, upload, download), and
-            after lbvh_reserve, lbvh_free and a refused build. A tree over n = 0 elements is built: searches find nothing in it. The
-            walks have no results, and find nothing where there is no tree.
+   Built    A call that reads a tree says LBVH_NOT_BUILT where there is none: before the first build
+            (load, upload, download), and after lbvh_reserve, lbvh_free and a refused build. A tree
+            over n = 0 elements is built: searches find nothing in it. The walks give no results,
+            and find nothing where there is no tree.
    Boxes    Closed: boxes that touch overlap, a box at the distance of the radius is within. Units are those of your input; radii
             are distances, not squares; t of a ray is in lengths of its direction.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is the index of a leaf in the tree's
@@ -249,14 +252,17 @@ extern "C" {
 #define LBVH_RESULTS(X) \
     X(LBVH_OK,               "all is well") \
     X(LBVH_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride, in bytes, is neither 0 nor a multiple of sizeof(LBVH_REAL) of at least one element's bytes") \
+    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride, in bytes, is neither 0 " \
+                             "nor a multiple of sizeof(LBVH_REAL), of one element's bytes at least") \
     X(LBVH_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
     X(LBVH_BAD_OPTION,       "an enum or a flag has a value that does not exist, desc.bits is not 30 or 63, or the search does not take this queries.kind or flag") \
     X(LBVH_BAD_BOUNDS,       "desc.min must be at most desc.max on every axis, both finite (all zero: measured)") \
     X(LBVH_BAD_RADIUS,       "desc.radius, queries.radius or the reach must not be negative or NaN (a queries.radius must be finite too)") \
     X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until lbvh_free") \
     X(LBVH_BAD_INDEX,        "a triangle names a vertex that is not in 0 .. desc.vertices - 1: tree.bad_id is the first such triangle") \
-    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number, or its box reaches beyond the largest one: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
+    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number, or its box reaches beyond the " \
+                             "largest one: tree.bad_id is the first such element; desc.skip_invalid " \
+                             "leaves them out") \
     X(LBVH_INVERTED,         "a box has min above max, or a sphere a negative radius: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
     X(LBVH_TOO_MANY,         "more than 2^30 - 512 elements or queries: split them into several trees or calls") \
     X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
@@ -362,7 +368,7 @@ typedef struct lbvh {
     lbvh_desc desc;         /* as resolved: defaults filled in */
     int32_t n;              /* leaves; places are 0 .. n-1 */
     int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf + k: n - 1, or 0 when n = 0 */
-    int32_t built;          /* 1: there is a tree, even where n = 0; 0: calls that read one say LBVH_NOT_BUILT */
+    int32_t built;          /* 1: there is a tree, even where n = 0; 0: LBVH_NOT_BUILT */
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
     uint8_t *prefix;        /* [n + 1] of border k: 1 + common bits of the codes of places k-1 and k, 0 at both ends; the tree's shape */
@@ -544,7 +550,8 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
 /* As lbvh_refit. Elements that are invalid now are left out, those that were before come back. After LBVH_CUDA_ERROR the tree is empty. */
 LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream);
 
-/* Waits for the stream and says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
+/* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
    device.tree.bad_id, the first element of that sort; the tree is usable, without those elements. */
 LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
 
@@ -1739,8 +1746,9 @@ static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[L
     return LBVH_OK;
 }
 
-/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD: half as much again as it had, so that
-   trees that grow a little with every build allocate only now and then; a first allocation is exact. */
+/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD:
+   half as much again as it had, so that trees that grow a little with every build allocate only now
+   and then; a first allocation is exact. */
 typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
 static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
 {
@@ -1748,8 +1756,10 @@ static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
     return growth == LBVH_I_AHEAD && more > bytes ? more : bytes;
 }
 
-/* Replaces a block by a larger one: nothing in it is worth a copy. Where there is no memory to grow ahead, what is needed will do. */
-static int lbvh_i_grow(const lbvh_allocator *allocator, lbvh_block *block, size_t bytes, lbvh_i_growth growth)
+/* Replaces a block by a larger one: nothing in it is worth a copy. Where there is no memory to grow
+   ahead, what is needed will do. */
+static int lbvh_i_grow(const lbvh_allocator *allocator, lbvh_block *block, size_t bytes,
+                       lbvh_i_growth growth)
 {
     size_t room = lbvh_i_room(growth, block->bytes, bytes);
     lbvh_i_release(allocator, block);
@@ -2971,9 +2981,9 @@ static int lbvh_i_finds(const lbvh *tree, int32_t place, unsigned char *met)
         last = o.place;
     }
     for (other = 0; other < tree->n; other++) {
-        int const shown = !tree->mask || tree->mask[tree->first_leaf + other] != 0; /* else no search finds it */
-        int const touches = !lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max);
-        if (met[other] != (shown && touches)) right = 0;
+        int touches = !lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max);
+        if (tree->mask && tree->mask[tree->first_leaf + other] == 0) touches = 0; /* is hidden */
+        if (met[other] != touches) right = 0;
         met[other] = 0;
     }
     return right;

@@ -58,11 +58,12 @@
             lines of charge or vortices). Potentials: -G m / sqrt(u) and G m ln(u) / 2. A negative `gravity` repels.
    Units    Are yours, any: inside, lengths and masses are scaled by powers of two, which costs no digit.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve, nbody_validate and _verify (and
-            nbody_cuda_... as told there) allocate, by desc.allocator. Memory grows and is kept: an array that is
-            too small becomes half as large again, or as large as needed if that is more; a first one, and all
-            of nbody_reserve, are exact. See nbody_bytes.
-   Built    A call that reads a tree says NBODY_NOT_BUILT where there is none: before the first build, and after
-            nbody_reserve, nbody_free and a refused build. A tree over n = 0 bodies is built: forces are 0.
+            nbody_cuda_... as told there) allocate, by desc.allocator. Memory grows and is kept: an
+            array that is too small becomes half as large again, or as large as needed if that is
+            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
+   Built    A call that reads a tree says NBODY_NOT_BUILT where there is none: before the first
+            build, and after nbody_reserve, nbody_free and a refused build. A tree over n = 0 bodies is
+            built: its forces are 0.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at, nbody_estimate); one at a time may change it.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently. A refusal leaves outputs unwritten, and the nbody empty.
@@ -260,15 +261,15 @@ extern "C" {
 /* One list makes the codes and their texts. */
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
-    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is neither 0 nor a " \
-                            "multiple of sizeof(NBODY_REAL) of at least one element's bytes") \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is neither 0 " \
+                            "nor a multiple of sizeof(NBODY_REAL), of one element's bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go together: see desc.order, desc.sources, desc.subcells, desc.stage") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and desc.max_cells not negative") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be finite") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: fitted)") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nbody_free") \
-    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the first such body, " \
-                            "the call's bad_id the first such point") \
+    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the first such " \
+                            "body, the call's bad_id the first such point") \
     X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
     X(NBODY_TOO_LARGE,      "the positions span more than the largest number: scale them") \
     X(NBODY_TOO_MANY,       "more than 2^30 - 512 bodies or points") \
@@ -601,7 +602,8 @@ NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
                                          nbody_energies *d_energies, struct CUstream_st *stream);
 
-/* Waits for the stream and says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first
+/* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first
    such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL with `*frame` (may be NULL) saying how many are needed: set desc.max_cells to that. */
 NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream);
 
@@ -1975,9 +1977,9 @@ static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, si
     else free(memory);
 }
 
-/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD: half as
-   much again as it had, so that a number of bodies that rises a little with every build allocates only now
-   and then; a first allocation is exact. */
+/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD:
+   half as much again as it had, so that a few more bodies with every build allocate only now and
+   then; a first allocation is exact. */
 typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth;
 static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
 {
@@ -1985,9 +1987,10 @@ static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
     return growth == NBODY_I_AHEAD && more > bytes ? more : bytes;
 }
 
-/* Makes a block of at least `bytes`, keeping the first `keep` bytes of what it holds. Where there is no
-   memory to grow ahead, what is needed will do. */
-static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t keep, nbody_i_growth growth)
+/* Makes a block of at least `bytes`, keeping the first `keep` bytes of what it holds. Where there
+   is no memory to grow ahead, what is needed will do. */
+static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t keep,
+                                 nbody_i_growth growth)
 {
     nbody_block *block = &sim->block[which];
     size_t room;
@@ -2021,7 +2024,8 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
 /* count * width bytes, 0 if that is more than a size can say. */
 static size_t nbody_i_bytes(size_t count, size_t width) { return count <= SIZE_MAX / 2 / width ? count * width : 0; }
 
-static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width, nbody_i_growth growth)
+static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width,
+                                       nbody_i_growth growth)
 {
     size_t const bytes = nbody_i_bytes(count, width);
     return bytes || count == 0 ? nbody_i_grow(sim, which, bytes, 0, growth) : NBODY_OUT_OF_MEMORY;
@@ -2043,10 +2047,12 @@ static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
 static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
     int const tree = sim->desc.method != NBODY_DIRECT;
-    size_t const bodies = (size_t)n, work = 4 * sizeof(uint32_t);
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
     nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
-    if (result == NBODY_OK) result = nbody_i_grow_array(sim, NBODY_I_BODIES, bodies, NBODY_I_BODY, growth);
-    if (result == NBODY_OK && tree) result = nbody_i_grow_array(sim, NBODY_I_WORK, bodies, work, growth);
+    if (result == NBODY_OK)
+        result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
+    if (result == NBODY_OK && tree)
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count, work, growth);
     if (result != NBODY_OK) return result;
     sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
     memset(sim->frame, 0, sizeof *sim->frame);
@@ -2083,7 +2089,8 @@ static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
     size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
     size_t const width = (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
     nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
-    if (result == NBODY_OK && centres) result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
+    if (result == NBODY_OK && centres)
+        result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
     if (result == NBODY_OK) nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory, cells);
     return result;
 }
@@ -2103,8 +2110,10 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        if (nbody_i_table_level(sim) * sizeof(nbody_real) > sim->block[NBODY_I_TABLE].bytes) sim->table_kind = 0; /* it is made anew */
-        result = nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_level(sim), sizeof(nbody_real), growth);
+        size_t const table = nbody_i_table_level(sim);
+        size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
+        if (table > room) sim->table_kind = 0; /* it is made anew */
+        result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
     }
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
@@ -2401,8 +2410,9 @@ static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
 /* Room for `more` cells. */
 static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
 {
-    size_t const had = sim->block[NBODY_I_CELLS].bytes, have = (size_t)sim->frame->cells * sizeof(nbody_cell);
-    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that are not there yet */
+    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
+    size_t const had = sim->block[NBODY_I_CELLS].bytes;
+    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that are not there */
     int64_t const cells = sim->frame->cells + more;
     size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
     nbody_result result;

@@ -115,14 +115,16 @@ lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_
 {
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
     lbvh_result result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
-    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, growth, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, growth, stream);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B && result == LBVH_OK; which++)
         result = lbvh_i_cuda_grow(gpu, &gpu->scratch[which], words, growth, stream);
     return result;
 }
 
 /* Grows what a build over n elements needs, and points the arrays at it. */
-lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth, cudaStream_t stream)
+lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
+                                cudaStream_t stream)
 {
     lbvh *tree = &gpu->device.tree;
     size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
@@ -1041,11 +1043,14 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 }
 
 /* Grows what lists of pairs need. */
-lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth, cudaStream_t stream)
+lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
+                                 cudaStream_t stream)
 {
-    size_t const rows = ((size_t)n + 1) * sizeof(int64_t), kept = (size_t)n * lbvh_i_kept * sizeof(int32_t);
+    size_t const rows = ((size_t)n + 1) * sizeof(int64_t);
+    size_t const kept = (size_t)n * lbvh_i_kept * sizeof(int32_t);
     lbvh_result result = lbvh_i_prepare_search(gpu, n, false, growth, stream);
-    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], rows, growth, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], rows, growth, stream);
     if (result != LBVH_OK) return result;
     return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], kept, growth, stream);
 }
@@ -1254,7 +1259,8 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbv
     lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
     gpu->stream = stream;
     if (result != LBVH_OK) return result;
-    return lbvh_i_prepare_search(gpu, resolved->n, lbvh_i_sorts_queries(*resolved), LBVH_I_AHEAD, stream);
+    bool const sorts = lbvh_i_sorts_queries(*resolved);
+    return lbvh_i_prepare_search(gpu, resolved->n, sorts, LBVH_I_AHEAD, stream);
 }
 
 /* Copies one array between host and device. */
@@ -1300,9 +1306,11 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_EXACT, stream);
-    if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
+    if (result == LBVH_OK && n > 0 && queries >= n)
+        result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_prepare_search(gpu, queries > n ? queries : n, queries > 0, LBVH_I_EXACT, stream);
+    int32_t const most = queries > n ? queries : n;
+    return lbvh_i_prepare_search(gpu, most, queries > 0, LBVH_I_EXACT, stream);
 }
 
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
@@ -1357,7 +1365,8 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
     if (!tree->built) return LBVH_NOT_BUILT;
     tree->bad_id = -1;
     if (tree->n > 0) /* else there are no facts */
-        result = lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream);
+        result = lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost,
+                             stream);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, cudaStreamSynchronize(stream))) return LBVH_CUDA_ERROR;
     for (int sort = 0; sort < 3; sort++) {
@@ -1411,7 +1420,8 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct
     lbvh_result result = lbvh_i_begin(tree, &desc);
     if (result == LBVH_OK) result = lbvh_i_prepare(tree, device->n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
-    if (device->n > 0) result = lbvh_i_copy_tree(&errors, tree, device, cudaMemcpyDeviceToHost, stream);
+    if (device->n > 0)
+        result = lbvh_i_copy_tree(&errors, tree, device, cudaMemcpyDeviceToHost, stream);
     if (lbvh_i_failed(&errors, cudaStreamSynchronize(stream))) result = LBVH_CUDA_ERROR;
     tree->cuda_error = errors.device.tree.cuda_error;
     if (result != LBVH_OK) return result;

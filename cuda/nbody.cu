@@ -73,10 +73,10 @@ void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *bl
     block->bytes = 0;
 }
 
-/* As nbody_i_grow, keeping nothing. New memory is filled with ones, NaN as a number and -1 as an index: what is
-   read before it was written shows. */
-nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes, nbody_i_growth growth,
-                               cudaStream_t stream)
+/* As nbody_i_grow, keeping nothing. New memory is filled with ones, NaN as a number and -1 as an
+   index: what is read before it was written shows. */
+nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes,
+                               nbody_i_growth growth, cudaStream_t stream)
 {
     const nbody_cuda_allocator *allocator = &gpu->device.sim.desc.cuda_allocator;
     if (bytes <= block->bytes) return NBODY_OK;
@@ -2284,7 +2284,8 @@ nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream
     size_t const cells = (size_t)sim->frame->cells, width = sizeof(nbody_real);
     size_t const inner = sim->desc.sources == NBODY_MASS_CENTRES ? (size_t)sim->frame->level_first[sim->frame->levels - 1] : cells;
     size_t const sources = inner * (size_t)sim->per_cell * width, nodes = cells * (size_t)sim->nodes * width;
-    nbody_result result = nbody_i_grow_array(sim, NBODY_I_CELLS, cells, sizeof(nbody_cell), NBODY_I_AHEAD);
+    nbody_result result =
+        nbody_i_grow_array(sim, NBODY_I_CELLS, cells, sizeof(nbody_cell), NBODY_I_AHEAD);
     sim->cell = static_cast<nbody_cell *>(sim->block[NBODY_I_CELLS].memory);
     if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, from->fp != nullptr, NBODY_I_AHEAD);
