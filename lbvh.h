@@ -58,13 +58,20 @@
 
    Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by
             desc.allocator. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float:
-            two nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT; double: 129. The sort works in the
-            room of the nodes to come. (Kureck section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24, 16
-            with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what CUB asks for.
+            two nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT;
+            double: 129. That is what the first build and lbvh_reserve take. An array that is too small for a later
+            build becomes half as large again, or as large as needed if that is more. The sort
+            works in the room of the nodes to come. (Kureck section 3.3 counts 64, without the
+            boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30 bits, 12 more
+            for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what CUB asks for.
             Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
+   Built    A call that reads a tree says LBVH_NOT_BUILT where there is none: before the first build
+            (load, upload, download), and after lbvh_reserve, lbvh_free and a refused build. A tree
+            over n = 0 elements is built: searches find nothing in it. The walks give no results,
+            and find nothing where there is no tree.
    Boxes    Closed: boxes that touch overlap, a box at the distance of the radius is within. Units are those of your input; radii
             are distances, not squares; t of a ray is in lengths of its direction.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is the index of a leaf in the tree's
@@ -245,14 +252,17 @@ extern "C" {
 #define LBVH_RESULTS(X) \
     X(LBVH_OK,               "all is well") \
     X(LBVH_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is neither 0 nor a whole number of reals, at least those of one element") \
+    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride, in bytes, is neither 0 " \
+                             "nor a multiple of sizeof(LBVH_REAL), of one element's bytes at least") \
     X(LBVH_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
     X(LBVH_BAD_OPTION,       "an enum or a flag has a value that does not exist, desc.bits is not 30 or 63, or the search does not take this queries.kind or flag") \
     X(LBVH_BAD_BOUNDS,       "desc.min must be at most desc.max on every axis, both finite (all zero: measured)") \
     X(LBVH_BAD_RADIUS,       "desc.radius, queries.radius or the reach must not be negative or NaN (a queries.radius must be finite too)") \
     X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until lbvh_free") \
     X(LBVH_BAD_INDEX,        "a triangle names a vertex that is not in 0 .. desc.vertices - 1: tree.bad_id is the first such triangle") \
-    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
+    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number, or its box reaches beyond the " \
+                             "largest one: tree.bad_id is the first such element; desc.skip_invalid " \
+                             "leaves them out") \
     X(LBVH_INVERTED,         "a box has min above max, or a sphere a negative radius: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
     X(LBVH_TOO_MANY,         "more than 2^30 - 512 elements or queries: split them into several trees or calls") \
     X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
@@ -358,6 +368,7 @@ typedef struct lbvh {
     lbvh_desc desc;         /* as resolved: defaults filled in */
     int32_t n;              /* leaves; places are 0 .. n-1 */
     int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf + k: n - 1, or 0 when n = 0 */
+    int32_t built;          /* 1: there is a tree, even where n = 0; 0: LBVH_NOT_BUILT */
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
     uint8_t *prefix;        /* [n + 1] of border k: 1 + common bits of the codes of places k-1 and k, 0 at both ends; the tree's shape */
@@ -539,7 +550,8 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
 /* As lbvh_refit. Elements that are invalid now are left out, those that were before come back. After LBVH_CUDA_ERROR the tree is empty. */
 LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream);
 
-/* Waits for the stream and says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
+/* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
    device.tree.bad_id, the first element of that sort; the tree is usable, without those elements. */
 LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
 
@@ -1669,6 +1681,7 @@ template <class F>
 static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *stream)
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
+    if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
     return lbvh_i_launch(gpu, stream, gpu->device.tree.n, 128, lbvh_i_each_pair_kernel<F>, gpu->device, f);
 }
 #endif /* LBVH_CUDA && __CUDACC__ */
@@ -1693,7 +1706,7 @@ extern "C" {
 
 LBVH_API int lbvh_version(void) { return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH; }
 
-#define LBVH_I_TEXT(code, text) text,
+#define LBVH_I_TEXT(code, text) #code ": " text,
 LBVH_API const char *lbvh_result_text(lbvh_result result)
 {
     static const char *const texts[] = {LBVH_RESULTS(LBVH_I_TEXT)};
@@ -1735,6 +1748,32 @@ static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[L
     return LBVH_OK;
 }
 
+/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD:
+   half as much again as it had, so that trees that grow a little with every build allocate only now
+   and then; a first allocation is exact. */
+typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
+static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
+{
+    size_t const more = had + had / 2; /* had < bytes <= SIZE_MAX / 2 */
+    return growth == LBVH_I_AHEAD && more > bytes ? more : bytes;
+}
+
+/* Replaces a block by a larger one: nothing in it is worth a copy. Where there is no memory to grow
+   ahead, what is needed will do. */
+static int lbvh_i_grow(const lbvh_allocator *allocator, lbvh_block *block, size_t bytes,
+                       lbvh_i_growth growth)
+{
+    size_t room = lbvh_i_room(growth, block->bytes, bytes);
+    lbvh_i_release(allocator, block);
+    block->memory = lbvh_i_alloc(allocator, room);
+    if (!block->memory && room > bytes) {
+        room = bytes;
+        block->memory = lbvh_i_alloc(allocator, room);
+    }
+    if (block->memory) block->bytes = room;
+    return block->memory != NULL;
+}
+
 /* Points the arrays at their blocks; those that this desc does not use become NULL. */
 static void lbvh_i_bind(lbvh *tree, const lbvh_block *block)
 {
@@ -1745,8 +1784,8 @@ static void lbvh_i_bind(lbvh *tree, const lbvh_block *block)
     tree->code = codes ? (uint64_t *)block[LBVH_I_CODE].memory : NULL;
 }
 
-/* Memory for n leaves. What is too small is replaced: nothing in it is worth a copy. */
-static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n)
+/* Memory for n leaves. */
+static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n, lbvh_i_growth growth)
 {
     size_t bytes[LBVH_BLOCKS];
     int b, misaligned = 0;
@@ -1755,10 +1794,7 @@ static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n)
     for (b = 0; b < LBVH_BLOCKS; b++) {
         lbvh_block *block = &tree->block[b];
         if (bytes[b] <= block->bytes) continue;
-        lbvh_i_release(&tree->desc.allocator, block);
-        block->memory = lbvh_i_alloc(&tree->desc.allocator, bytes[b]);
-        if (!block->memory) break;
-        block->bytes = bytes[b];
+        if (!lbvh_i_grow(&tree->desc.allocator, block, bytes[b], growth)) break;
         misaligned |= tree->desc.allocator.alloc && (uintptr_t)block->memory % 16 != 0;
     }
     lbvh_i_bind(tree, tree->block);
@@ -1838,8 +1874,10 @@ static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
     return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
 }
 
+/* There is no tree any more; memory and desc stay. */
 static void lbvh_i_make_empty(lbvh *tree)
 {
+    tree->built = 0;
     tree->n = tree->first_leaf = 0;
     tree->bad_id = -1;
     tree->cuda_error = 0;
@@ -1868,7 +1906,7 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n)
     lbvh_i_make_empty(tree);
     if (n < 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_begin(tree, desc);
-    return result == LBVH_OK ? lbvh_i_prepare(tree, n) : result;
+    return result == LBVH_OK ? lbvh_i_prepare(tree, n, LBVH_I_EXACT) : result;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -2148,8 +2186,9 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
     if (result != LBVH_OK) return result;
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_prepare(tree, n);
+    result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
     if (result == LBVH_OK) result = lbvh_i_measure_lattice(tree, data, stride, n);
+    tree->built = result == LBVH_OK;
     if (result != LBVH_OK || n == 0) return result;
     tree->n = n;
     tree->first_leaf = n - 1;
@@ -2173,7 +2212,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     lbvh_node *leaves;
     int32_t k;
     if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
-    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
@@ -2243,6 +2282,7 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
     int32_t at, place = 0, depth = 0;
     double areas = 0, shared = 0, levels = 0, root;
     if (!tree || !quality) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     memset(quality, 0, sizeof *quality);
     if (tree->n == 0) return LBVH_OK;
     for (at = 0; at >= 0;) { /* the walk that meets every node */
@@ -2336,7 +2376,7 @@ LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, 
     int p;
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
     *needed = 0;
-    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     header = lbvh_i_header_of(tree);
     *needed = (int64_t)header.bytes;
     if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
@@ -2407,8 +2447,9 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     tree->desc.dim = header.dim;
     tree->desc.bits = header.bits;
     tree->desc.masks = header.has_masks ? &some_masks : NULL; /* there are masks, but no longer an array of the caller's */
-    result = lbvh_i_prepare(tree, header.n);
+    result = lbvh_i_prepare(tree, header.n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
+    tree->built = 1;
     tree->n = header.n;
     tree->first_leaf = header.n > 0 ? header.n - 1 : 0;
     if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header)) result = LBVH_BAD_FILE;
@@ -2651,6 +2692,7 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
     lbvh_i_finder finder;
     int32_t place, other;
     if (!tree || !fn) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     lbvh_i_begin_finder(&finder, tree, &queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0)
         while ((other = lbvh_i_found(&finder)) >= 0)
@@ -2665,6 +2707,7 @@ LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capaci
     int64_t found = 0;
     int32_t place, other;
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     lbvh_i_begin_finder(&finder, tree, &queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const id = lbvh_i_id(tree, place);
@@ -2683,6 +2726,7 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
     lbvh_queries const queries = lbvh_i_pair_queries();
     lbvh_i_finder finder;
     if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     *pairs = 0;
     lbvh_i_begin_finder(&finder, tree, &queries, 0);
     while (lbvh_i_next_place(&finder) >= 0) *pairs += lbvh_i_count_found(&finder);
@@ -2706,7 +2750,7 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
     if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
     if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
-    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     *resolved = *queries;
     desc = lbvh_i_query_desc(tree, queries);
     resolved->stride = lbvh_i_stride(&desc, queries->stride);
@@ -2822,6 +2866,7 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
     lbvh_near walk;
     if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found) return LBVH_BAD_ARGUMENT;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
     *found = 0;
     if (k == 0) return LBVH_OK;
     walk = lbvh_near_point(tree, p, reach);
@@ -2906,6 +2951,7 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     lbvh_block seen;
     int valid;
     if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n == 0) return LBVH_OK;
     if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix) return LBVH_INVALID;
     seen.bytes = (size_t)tree->n;
@@ -2937,7 +2983,9 @@ static int lbvh_i_finds(const lbvh *tree, int32_t place, unsigned char *met)
         last = o.place;
     }
     for (other = 0; other < tree->n; other++) {
-        if (met[other] != (!lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max))) right = 0;
+        int touches = !lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max);
+        if (tree->mask && tree->mask[tree->first_leaf + other] == 0) touches = 0; /* is hidden */
+        if (met[other] != touches) right = 0;
         met[other] = 0;
     }
     return right;

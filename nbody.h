@@ -58,7 +58,12 @@
             lines of charge or vortices). Potentials: -G m / sqrt(u) and G m ln(u) / 2. A negative `gravity` repels.
    Units    Are yours, any: inside, lengths and masses are scaled by powers of two, which costs no digit.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve, nbody_validate and _verify (and
-            nbody_cuda_... as told there) allocate, by desc.allocator. Memory grows and is kept. See nbody_bytes.
+            nbody_cuda_... as told there) allocate, by desc.allocator. Memory grows and is kept: an
+            array that is too small becomes half as large again, or as large as needed if that is
+            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
+   Built    A call that reads a tree says NBODY_NOT_BUILT where there is none: before the first
+            build, and after nbody_reserve, nbody_free and a refused build. A tree over n = 0 bodies is
+            built: its forces are 0.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at, nbody_estimate); one at a time may change it.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently. A refusal leaves outputs unwritten, and the nbody empty.
@@ -256,15 +261,17 @@ extern "C" {
 /* One list makes the codes and their texts. */
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
-    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride is neither 0 nor a whole number of reals, at least those of one element") \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is neither 0 " \
+                            "nor a multiple of sizeof(NBODY_REAL), of one element's bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go together: see desc.order, desc.sources, desc.subcells, desc.stage") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and desc.max_cells not negative") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be finite") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: fitted)") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nbody_free") \
-    X(NBODY_NOT_FINITE,     "a body has a NaN or infinite number: sim.bad_id is the first such body") \
+    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the first such " \
+                            "body, the call's bad_id the first such point") \
     X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
-    X(NBODY_TOO_LARGE,      "the square around the bodies is wider than the largest number: scale the positions") \
+    X(NBODY_TOO_LARGE,      "the positions span more than the largest number: scale them") \
     X(NBODY_TOO_MANY,       "more than 2^30 - 512 bodies or points") \
     X(NBODY_OUT_OF_MEMORY,  "an allocation failed: desc.allocator or malloc returned NULL") \
     X(NBODY_NOT_BUILT,      "there is no tree: call nbody_build or nbody_accelerations first") \
@@ -595,7 +602,8 @@ NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
                                          nbody_energies *d_energies, struct CUstream_st *stream);
 
-/* Waits for the stream and says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first
+/* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first
    such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL with `*frame` (may be NULL) saying how many are needed: set desc.max_cells to that. */
 NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream);
 
@@ -1940,7 +1948,7 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 extern "C" {
 #endif
 
-#define NBODY_I_TEXT(code, text) text,
+#define NBODY_I_TEXT(code, text) #code ": " text,
 
 NBODY_API int nbody_version(void) { return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH; }
 
@@ -1969,21 +1977,39 @@ static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, si
     else free(memory);
 }
 
-/* Makes a block of at least `bytes`, keeping the first `keep` bytes of what it holds. */
-static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t keep)
+/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD:
+   half as much again as it had, so that a few more bodies with every build allocate only now and
+   then; a first allocation is exact. */
+typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth;
+static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
+{
+    size_t const more = had + had / 2; /* had < bytes <= SIZE_MAX / 2 */
+    return growth == NBODY_I_AHEAD && more > bytes ? more : bytes;
+}
+
+/* Makes a block of at least `bytes`, keeping the first `keep` bytes of what it holds. Where there
+   is no memory to grow ahead, what is needed will do. */
+static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t keep,
+                                 nbody_i_growth growth)
 {
     nbody_block *block = &sim->block[which];
+    size_t room;
     void *memory;
     if (bytes <= block->bytes) return NBODY_OK;
+    room = nbody_i_room(growth, block->bytes, bytes);
     if (keep == 0) { /* nothing in it is worth a copy: so it need not be there beside the new one */
         nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
         block->memory = NULL;
         block->bytes = 0;
     }
-    memory = nbody_i_alloc(&sim->desc.allocator, bytes);
+    memory = nbody_i_alloc(&sim->desc.allocator, room);
+    if (!memory && room > bytes) {
+        room = bytes;
+        memory = nbody_i_alloc(&sim->desc.allocator, room);
+    }
     if (!memory) return NBODY_OUT_OF_MEMORY;
     if (sim->desc.allocator.alloc && (uintptr_t)memory % 16 != 0) {
-        nbody_i_give_back(&sim->desc.allocator, memory, bytes);
+        nbody_i_give_back(&sim->desc.allocator, memory, room);
         return NBODY_BAD_ALLOCATOR;
     }
     if (keep > 0) {
@@ -1991,17 +2017,18 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
         nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
     }
     block->memory = memory;
-    block->bytes = bytes;
+    block->bytes = room;
     return NBODY_OK;
 }
 
 /* count * width bytes, 0 if that is more than a size can say. */
 static size_t nbody_i_bytes(size_t count, size_t width) { return count <= SIZE_MAX / 2 / width ? count * width : 0; }
 
-static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width)
+static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width,
+                                       nbody_i_growth growth)
 {
     size_t const bytes = nbody_i_bytes(count, width);
-    return bytes || count == 0 ? nbody_i_grow(sim, which, bytes, 0) : NBODY_OUT_OF_MEMORY;
+    return bytes || count == 0 ? nbody_i_grow(sim, which, bytes, 0, growth) : NBODY_OUT_OF_MEMORY;
 }
 
 /* Bytes of a body's four arrays. */
@@ -2017,12 +2044,15 @@ static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
     sim->id = (int32_t *)(void *)(sim->m + room);
 }
 
-static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n)
+static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
     int const tree = sim->desc.method != NBODY_DIRECT;
-    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0);
-    if (result == NBODY_OK) result = nbody_i_grow_array(sim, NBODY_I_BODIES, (size_t)n, NBODY_I_BODY);
-    if (result == NBODY_OK && tree) result = nbody_i_grow_array(sim, NBODY_I_WORK, (size_t)n, 4 * sizeof(uint32_t));
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
+    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
+    if (result == NBODY_OK)
+        result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
+    if (result == NBODY_OK && tree)
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count, work, growth);
     if (result != NBODY_OK) return result;
     sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
     memset(sim->frame, 0, sizeof *sim->frame);
@@ -2053,13 +2083,14 @@ static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t c
 }
 
 /* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they come last. */
-static nbody_result nbody_i_prepare_sources(nbody *sim)
+static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
 {
     int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
     size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
     size_t const width = (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
-    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width);
-    if (result == NBODY_OK && centres) result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t));
+    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
+    if (result == NBODY_OK && centres)
+        result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
     if (result == NBODY_OK) nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory, cells);
     return result;
 }
@@ -2073,13 +2104,16 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
     sim->fp = potential ? sim->fx + 2 * step : NULL;
 }
 
-static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential)
+static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
     size_t const cells = (size_t)sim->frame->cells, width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
-    nbody_result result = sim->nodes > 0 ? nbody_i_grow_array(sim, NBODY_I_NODES, cells, width) : NBODY_OK;
+    nbody_result result = NBODY_OK;
+    if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        if (nbody_i_table_level(sim) * sizeof(nbody_real) > sim->block[NBODY_I_TABLE].bytes) sim->table_kind = 0; /* it is made anew */
-        result = nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_level(sim), sizeof(nbody_real));
+        size_t const table = nbody_i_table_level(sim);
+        size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
+        if (table > room) sim->table_kind = 0; /* it is made anew */
+        result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
     }
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
@@ -2374,13 +2408,16 @@ static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
    ------------------------------------------------------------------------------------------------ */
 
 /* Room for `more` cells. */
-static nbody_result nbody_i_make_room(nbody *sim, int64_t more)
+static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
 {
-    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell), wanted = have + (size_t)more * sizeof(nbody_cell);
-    nbody_result result = NBODY_OK;
-    if (sim->frame->cells + more > INT32_MAX) return NBODY_OUT_OF_MEMORY;
-    size_t const keep = have <= sim->block[NBODY_I_CELLS].bytes ? have : 0; /* nbody_reserve counts cells that are not there yet */
-    if (wanted > sim->block[NBODY_I_CELLS].bytes) result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep);
+    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
+    size_t const had = sim->block[NBODY_I_CELLS].bytes;
+    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that are not there */
+    int64_t const cells = sim->frame->cells + more;
+    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
+    nbody_result result;
+    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
+    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
     sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
     return result;
 }
@@ -2405,7 +2442,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
     int32_t c, first = 0, end = 1;
-    nbody_result result = nbody_i_make_room(sim, 1);
+    nbody_result result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->cell[0] = nbody_i_root(sim->n);
     frame->cells = frame->levels = 1;
@@ -2413,7 +2450,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
     while (result == NBODY_OK && end > first) {
         int64_t divided = 0;
         for (c = first; c < end; c++) divided += nbody_i_divides(&sim->desc, &sim->cell[c]);
-        result = nbody_i_make_room(sim, 4 * divided);
+        result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++) if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
         first = end;
@@ -2979,7 +3016,7 @@ static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law, const 
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
     nbody_result result = nbody_i_make_cells(sim, nbody_i_sort(sim, input));
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK) nbody_i_make_sources(sim);
     return result;
 }
@@ -2989,7 +3026,7 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     nbody_i_bounds bounds;
     int32_t i;
     nbody_result result = nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->n = n;
     if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest)) return NBODY_TOO_LARGE;
@@ -3031,7 +3068,7 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
         nbody_i_make_direct(sim, &law, &out);
         return NBODY_OK;
     }
-    result = nbody_i_prepare_nodes(sim, law.potential);
+    result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
     if (result != NBODY_OK) {
         nbody_i_make_empty(sim);
         return result;
@@ -3109,13 +3146,15 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     result = nbody_i_begin(sim, desc, n);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
     if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
+        int64_t room;
         nbody_i_even_frame(&sim->desc, n, &frame);
         sim->frame = &frame;
-        result = nbody_i_make_room(sim, 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256);
-        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
-        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1);
+        room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
+        result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
+        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
+        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
     }
     nbody_i_make_empty(sim);
     return result;

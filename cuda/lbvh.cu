@@ -66,16 +66,22 @@ void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block
     block->bytes = 0;
 }
 
-/* New memory is filled with ones: no byte stays unset. */
-lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, cudaStream_t stream)
+/* As lbvh_i_grow. New memory is filled with ones: no byte stays unset. */
+lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, lbvh_i_growth growth,
+                             cudaStream_t stream)
 {
     const lbvh_cuda_allocator *allocator = &gpu->device.tree.desc.cuda_allocator;
     if (bytes <= block->bytes) return LBVH_OK;
+    size_t room = lbvh_i_room(growth, block->bytes, bytes);
     lbvh_i_cuda_release(allocator, block, stream);
-    block->memory = lbvh_i_cuda_alloc(allocator, bytes, stream);
+    block->memory = lbvh_i_cuda_alloc(allocator, room, stream);
+    if (!block->memory && room > bytes) {
+        room = bytes;
+        block->memory = lbvh_i_cuda_alloc(allocator, room, stream);
+    }
     if (!block->memory) return LBVH_OUT_OF_MEMORY;
-    block->bytes = bytes;
-    if (!lbvh_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream))) return LBVH_OK;
+    block->bytes = room;
+    if (!lbvh_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, room, stream))) return LBVH_OK;
     lbvh_i_cuda_release(allocator, block, stream);
     return LBVH_CUDA_ERROR;
 }
@@ -104,18 +110,21 @@ template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, in
 }
 
 /* Grows what searches need: temporary storage for m of them, and keys and ids where they are sorted. */
-lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, cudaStream_t stream)
+lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_growth growth,
+                                  cudaStream_t stream)
 {
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
     lbvh_result result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
-    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, growth, stream);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B && result == LBVH_OK; which++)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[which], words, stream);
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[which], words, growth, stream);
     return result;
 }
 
 /* Grows what a build over n elements needs, and points the arrays at it. */
-lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
+lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
+                                cudaStream_t stream)
 {
     lbvh *tree = &gpu->device.tree;
     size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
@@ -128,9 +137,10 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
     if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
     result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
                   : lbvh_i_temp_bytes<uint32_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP]);
-    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) result = lbvh_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
+    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++)
+        result = lbvh_i_cuda_grow(gpu, &gpu->block[b], bytes[b], growth, stream);
     for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], growth, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_bind(tree, gpu->block);
     gpu->d_facts = reinterpret_cast<lbvh_cuda_facts *>(tree->prefix + ((size_t)n + 8) / 8 * 8);
@@ -1033,12 +1043,16 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 }
 
 /* Grows what lists of pairs need. */
-lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, cudaStream_t stream)
+lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
+                                 cudaStream_t stream)
 {
-    lbvh_result result = lbvh_i_prepare_search(gpu, n, false, stream);
-    if (result == LBVH_OK) result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], ((size_t)n + 1) * sizeof(int64_t), stream);
+    size_t const rows = ((size_t)n + 1) * sizeof(int64_t);
+    size_t const kept = (size_t)n * lbvh_i_kept * sizeof(int32_t);
+    lbvh_result result = lbvh_i_prepare_search(gpu, n, false, growth, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], rows, growth, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], (size_t)n * lbvh_i_kept * sizeof(int32_t), stream);
+    return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], kept, growth, stream);
 }
 
 /* rows[q] = counts become begins; rows[m] the total. */
@@ -1244,7 +1258,9 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbv
     if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
     lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
     gpu->stream = stream;
-    return result == LBVH_OK ? lbvh_i_prepare_search(gpu, resolved->n, lbvh_i_sorts_queries(*resolved), stream) : result;
+    if (result != LBVH_OK) return result;
+    bool const sorts = lbvh_i_sorts_queries(*resolved);
+    return lbvh_i_prepare_search(gpu, resolved->n, sorts, LBVH_I_AHEAD, stream);
 }
 
 /* Copies one array between host and device. */
@@ -1289,9 +1305,12 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
-    if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, stream);
-    if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_prepare_pairs(gpu, n, stream);
-    return result == LBVH_OK ? lbvh_i_prepare_search(gpu, queries > n ? queries : n, queries > 0, stream) : result;
+    if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_EXACT, stream);
+    if (result == LBVH_OK && n > 0 && queries >= n)
+        result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
+    if (result != LBVH_OK) return result;
+    int32_t const most = queries > n ? queries : n;
+    return lbvh_i_prepare_search(gpu, most, queries > 0, LBVH_I_EXACT, stream);
 }
 
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
@@ -1305,13 +1324,14 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_cuda_prepare(gpu, n, stream);
+    result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_AHEAD, stream);
+    tree->built = result == LBVH_OK;
     if (result != LBVH_OK || n == 0) return result;
     tree->n = n;
     tree->first_leaf = n - 1;
     result = tree->desc.bits > 32 ? lbvh_i_cuda_build_with<uint64_t>(gpu, input, stream)
                                   : lbvh_i_cuda_build_with<uint32_t>(gpu, input, stream);
-    if (result != LBVH_OK) tree->n = tree->first_leaf = 0;
+    if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0;
     return result;
 }
 
@@ -1320,7 +1340,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
     if (tree->n > 0 && !d_data) return LBVH_BAD_ARGUMENT;
-    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
     if (tree->n == 0) return LBVH_OK;
@@ -1330,7 +1350,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (result == LBVH_OK)
         result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr, lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
-    if (result != LBVH_OK) tree->n = tree->first_leaf = 0; /* half of it may be new */
+    if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0; /* half of it may be new */
     return result;
 }
 
@@ -1342,9 +1362,12 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
     int32_t first = 0;
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
+    if (!tree->built) return LBVH_NOT_BUILT;
     tree->bad_id = -1;
-    if (tree->n == 0) return LBVH_OK; /* nothing was built, so there are no facts */
-    if (lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream) != LBVH_OK) return LBVH_CUDA_ERROR;
+    if (tree->n > 0) /* else there are no facts */
+        result = lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost,
+                             stream);
+    if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, cudaStreamSynchronize(stream))) return LBVH_CUDA_ERROR;
     for (int sort = 0; sort < 3; sort++) {
         if (facts.first_bad[sort] <= first) continue; /* INT_MAX - i: the first element has the largest */
@@ -1367,18 +1390,19 @@ LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu)
 LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream)
 {
     if (!gpu || !tree) return LBVH_BAD_ARGUMENT;
-    if (tree->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!tree->built) return LBVH_NOT_BUILT;
     lbvh *device = &gpu->device.tree;
     lbvh_desc desc = tree->desc;
     desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator : tree->desc.cuda_allocator;
     lbvh_i_forget_indices(&desc);
     lbvh_result result = lbvh_i_cuda_begin(gpu, &desc, stream);
-    if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, stream);
-    if (result != LBVH_OK || tree->n == 0) return result;
-    device->lattice = tree->lattice;
-    result = lbvh_i_copy_tree(gpu, device, tree, cudaMemcpyHostToDevice, stream);
-    if (result == LBVH_OK) result = lbvh_i_clear_facts(gpu, stream);
+    if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, LBVH_I_AHEAD, stream);
     if (result != LBVH_OK) return result;
+    device->lattice = tree->lattice;
+    if (tree->n > 0) result = lbvh_i_copy_tree(gpu, device, tree, cudaMemcpyHostToDevice, stream);
+    if (result == LBVH_OK && tree->n > 0) result = lbvh_i_clear_facts(gpu, stream);
+    if (result != LBVH_OK) return result;
+    device->built = 1;
     device->n = tree->n;
     device->first_leaf = tree->first_leaf;
     return LBVH_OK;
@@ -1391,15 +1415,17 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct
     lbvh_cuda errors = {};
     lbvh_desc desc = device->desc;
     desc.allocator = tree->desc.allocator;
-    if (desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!device->built) return LBVH_NOT_BUILT;
     lbvh_i_forget_indices(&desc);
     lbvh_result result = lbvh_i_begin(tree, &desc);
-    if (result == LBVH_OK) result = lbvh_i_prepare(tree, device->n);
-    if (result != LBVH_OK || device->n == 0) return result;
-    result = lbvh_i_copy_tree(&errors, tree, device, cudaMemcpyDeviceToHost, stream);
+    if (result == LBVH_OK) result = lbvh_i_prepare(tree, device->n, LBVH_I_AHEAD);
+    if (result != LBVH_OK) return result;
+    if (device->n > 0)
+        result = lbvh_i_copy_tree(&errors, tree, device, cudaMemcpyDeviceToHost, stream);
     if (lbvh_i_failed(&errors, cudaStreamSynchronize(stream))) result = LBVH_CUDA_ERROR;
     tree->cuda_error = errors.device.tree.cuda_error;
     if (result != LBVH_OK) return result;
+    tree->built = 1;
     tree->n = device->n;
     tree->first_leaf = device->first_leaf;
     return LBVH_OK;
@@ -1421,6 +1447,7 @@ LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, cons
 LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream)
 {
     if (!gpu || !d_pairs_found) return LBVH_BAD_ARGUMENT;
+    if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
     if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream))) return LBVH_CUDA_ERROR;
     return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
                          reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr, (int32_t *)nullptr);
@@ -1430,9 +1457,10 @@ LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t c
                                      struct CUstream_st *stream)
 {
     if (!gpu || !d_needed || capacity < 0 || (capacity > 0 && !d_pairs)) return LBVH_BAD_ARGUMENT;
+    if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
     int32_t const n = gpu->device.tree.n;
     if (n == 0) return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
-    lbvh_result result = lbvh_i_prepare_pairs(gpu, n, stream);
+    lbvh_result result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_AHEAD, stream);
     int64_t *const rows = lbvh_i_scratch<int64_t>(gpu, LBVH_I_ROWS);
     int32_t *const kept = lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEPT);
     if (result == LBVH_OK)

@@ -73,16 +73,23 @@ void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *bl
     block->bytes = 0;
 }
 
-/* New memory is filled with ones, NaN as a number and -1 as an index: what is read before it was written shows. */
-nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes, cudaStream_t stream)
+/* As nbody_i_grow, keeping nothing. New memory is filled with ones, NaN as a number and -1 as an
+   index: what is read before it was written shows. */
+nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes,
+                               nbody_i_growth growth, cudaStream_t stream)
 {
     const nbody_cuda_allocator *allocator = &gpu->device.sim.desc.cuda_allocator;
     if (bytes <= block->bytes) return NBODY_OK;
+    size_t room = nbody_i_room(growth, block->bytes, bytes);
     nbody_i_cuda_release(allocator, block, stream);
-    block->memory = nbody_i_cuda_alloc(allocator, bytes, stream);
+    block->memory = nbody_i_cuda_alloc(allocator, room, stream);
+    if (!block->memory && room > bytes) {
+        room = bytes;
+        block->memory = nbody_i_cuda_alloc(allocator, room, stream);
+    }
     if (!block->memory) return NBODY_OUT_OF_MEMORY;
-    block->bytes = bytes;
-    if (!nbody_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream))) return NBODY_OK;
+    block->bytes = room;
+    if (!nbody_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, room, stream))) return NBODY_OK;
     nbody_i_cuda_release(allocator, block, stream);
     return NBODY_CUDA_ERROR;
 }
@@ -150,15 +157,17 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
 }
 
 /* Grows what an evaluation of n bodies needs, and points the arrays at it. */
-nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, cudaStream_t stream)
+nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nbody_i_growth growth,
+                                  cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     size_t bytes[NBODY_BLOCKS], scratch[NBODY_CUDA_SCRATCH];
     int32_t const cells = nbody_i_cell_room(&sim->desc, n);
     nbody_result result = nbody_i_cuda_sizes(sim, n, cells, potential, bytes, scratch);
-    for (int b = 0; b < NBODY_BLOCKS && result == NBODY_OK; b++) result = nbody_i_cuda_grow(gpu, &gpu->block[b], bytes[b], stream);
+    for (int b = 0; b < NBODY_BLOCKS && result == NBODY_OK; b++)
+        result = nbody_i_cuda_grow(gpu, &gpu->block[b], bytes[b], growth, stream);
     for (int b = 0; b < NBODY_CUDA_SCRATCH && result == NBODY_OK; b++)
-        result = nbody_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], stream);
+        result = nbody_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], growth, stream);
     if (result != NBODY_OK) return result;
     sim->frame = static_cast<nbody_frame *>(gpu->block[NBODY_I_FRAME].memory);
     nbody_i_bind_bodies(sim, gpu->block[NBODY_I_BODIES].memory, n);
@@ -1939,7 +1948,7 @@ nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc, cons
     nbody_i_make_empty(sim);
     nbody_result result = nbody_i_check_input(&input, n);
     if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, stream);
-    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, potential, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, potential, NBODY_I_AHEAD, stream);
     sim->n = n;
     if (result == NBODY_OK) result = nbody_i_cuda_make_tree(gpu, input, stream);
     if (result == NBODY_OK) return NBODY_OK;
@@ -1958,7 +1967,7 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
     nbody_i_make_empty(sim);
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     nbody_result result = nbody_i_cuda_begin(gpu, desc, n, stream);
-    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
     int32_t const error = sim->cuda_error;
     nbody_i_make_empty(sim);
     sim->cuda_error = error;
@@ -2275,10 +2284,11 @@ nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream
     size_t const cells = (size_t)sim->frame->cells, width = sizeof(nbody_real);
     size_t const inner = sim->desc.sources == NBODY_MASS_CENTRES ? (size_t)sim->frame->level_first[sim->frame->levels - 1] : cells;
     size_t const sources = inner * (size_t)sim->per_cell * width, nodes = cells * (size_t)sim->nodes * width;
-    nbody_result result = nbody_i_grow_array(sim, NBODY_I_CELLS, cells, sizeof(nbody_cell));
+    nbody_result result =
+        nbody_i_grow_array(sim, NBODY_I_CELLS, cells, sizeof(nbody_cell), NBODY_I_AHEAD);
     sim->cell = static_cast<nbody_cell *>(sim->block[NBODY_I_CELLS].memory);
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim);
-    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, from->fp != nullptr);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, from->fp != nullptr, NBODY_I_AHEAD);
     if (result == NBODY_OK) result = nbody_i_fetch_array(gpu, sim->cell, from->cell, cells * sizeof(nbody_cell), stream);
     if (result == NBODY_OK && sim->made) result = nbody_i_fetch_array(gpu, sim->made, from->made, inner * sizeof(int32_t), stream);
     nbody_real *const to[9] = {sim->vm, sim->vx, sim->vy, sim->vxx, sim->vxy, sim->vyy, sim->fx, sim->fy, sim->fp};
@@ -2301,7 +2311,7 @@ NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, st
     nbody_desc desc = from->desc;
     desc.allocator = sim->desc.allocator;
     nbody_result result = nbody_i_begin(sim, &desc, from->n);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, from->n);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, from->n, NBODY_I_AHEAD);
     sim->n = from->n;
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->frame, from->frame, sizeof(nbody_frame), stream);
     size_t const reals = (size_t)from->n * sizeof(nbody_real);

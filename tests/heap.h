@@ -65,6 +65,17 @@ WL_FN void heap_free(void *memory, size_t bytes, void *user)
     free((char *)memory - HEAP_FRONT);
 }
 
+/* The same, but the call after one that failed fails, too: a smaller size is not to be had either. */
+WL_FN void *scarce_alloc(size_t bytes, void *user)
+{
+    heap *h = (heap *)user;
+    if (h->fail_at > 0 && h->calls == h->fail_at) {
+        h->calls++;
+        return NULL;
+    }
+    return heap_alloc(bytes, user);
+}
+
 /* The same, but 8 bytes off: aligned too little for what the headers ask of an allocator. */
 WL_FN void *crooked_alloc(size_t bytes, void *user)
 {

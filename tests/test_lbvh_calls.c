@@ -5,7 +5,16 @@
        cc -O2 -I. tests/test_lbvh_calls.c -o test_lbvh_calls -lcmocka -lm && ./test_lbvh_calls
        (add -DLBVH_REAL=double for the double build; packages: libcmocka-dev libstb-dev) */
 
+#if defined(__unix__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* mmap */
+#endif
+
 #include "lbvh_oracle.h"
+
+#ifdef __unix__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    Refusals of the desc and of arguments
@@ -51,16 +60,45 @@ static const refusal refusals[] = {
     {LBVH_BAD_BOUNDS, bounds_infinite}, {LBVH_BAD_BOUNDS, bounds_from_infinity},
 };
 
-/* A refused call leaves the tree empty, and fit for use. */
+/* Every call that reads a tree gives this result where there is no tree, or one of no elements; LBVH_OK: and finds nothing. */
+static void check_holds_nothing(const lbvh *tree, lbvh_result want)
+{
+    real const all[6] = {-9, -9, -9, 9, 9, 9}, p[3] = {0, 0, 0}, along[3] = {1, 0, 0};
+    lbvh_overlap o = lbvh_overlap_box(tree, all);
+    lbvh_near near = lbvh_near_point(tree, p, REAL_INFINITY);
+    lbvh_ray ray = lbvh_ray_cast(tree, p, along, 9);
+    lbvh_queries q;
+    lbvh_quality quality;
+    int64_t needed = 0, pairs = 0, size = 0, offsets[3] = {0, 0, 0};
+    int32_t ids[2], counts[2] = {0, 0}, found = 0;
+    real d2[2];
+    pair_log log = {0, 0, NULL};
+    CHECK(tree->n == 0 && lbvh_root(tree) == -1 && !lbvh_next(&o) && !lbvh_next_near(&near) && !lbvh_next_ray(&ray));
+    CHECK_RESULT(lbvh_validate(tree), want);
+    CHECK_RESULT(lbvh_verify(tree, 4, 1, &found), want);
+    CHECK_RESULT(lbvh_measure(tree, &quality), want);
+    CHECK_RESULT(lbvh_save(tree, NULL, 0, &size), want == LBVH_OK ? LBVH_BUFFER_TOO_SMALL : want);
+    CHECK_RESULT(lbvh_refit((lbvh *)(size_t)tree, two_boxes, 0), want);
+    CHECK_RESULT(lbvh_count_pairs(tree, &pairs), want);
+    CHECK_RESULT(lbvh_pairs(tree, ids, 1, &needed), want);
+    CHECK_RESULT(lbvh_each_pair(tree, log_pair, &log), want);
+    for (found = 0; found < 2; found++) {
+        memset(&q, 0, sizeof q);
+        if (found) q.data = two_boxes, q.n = 2;
+        CHECK_RESULT(lbvh_count_overlaps(tree, &q, counts), want);
+        CHECK_RESULT(lbvh_overlaps(tree, &q, offsets, ids, 2, &needed), want);
+        CHECK(needed == 0 && offsets[2] == 0 && counts[0] == 0 && counts[1] == 0);
+    }
+    found = 0;
+    CHECK_RESULT(lbvh_nearest(tree, p, 2, REAL_INFINITY, NULL, NULL, ids, d2, &found), want);
+    CHECK(pairs == 0 && found == 0 && log.calls == 0 && size == (want == LBVH_OK ? 64 : 0));
+}
+
+/* A refused call leaves no tree, and the object fit for use. */
 static void check_empty_and_usable(lbvh *tree)
 {
-    real const all[6] = {-9, -9, -9, 9, 9, 9};
-    lbvh_overlap o = lbvh_overlap_box(tree, all);
     int64_t pairs = -1;
-    CHECK(tree->n == 0 && !lbvh_next(&o));
-    CHECK_RESULT(lbvh_validate(tree), LBVH_OK);
-    CHECK_RESULT(lbvh_count_pairs(tree, &pairs), LBVH_OK);
-    CHECK(pairs == 0);
+    check_holds_nothing(tree, LBVH_NOT_BUILT);
     CHECK_RESULT(lbvh_build(tree, NULL, two_boxes, 0, 2), LBVH_OK);
     CHECK_RESULT(lbvh_count_pairs(tree, &pairs), LBVH_OK);
     CHECK(pairs == 1 && tree->n == 2 && tree->bad_id == -1);
@@ -208,6 +246,79 @@ static void test_bad_calls(void **state)
     lbvh_free(&tree);
 }
 
+/* One rule: without a tree every call says so; a tree over no elements is one. */
+static void test_not_built(void **state)
+{
+    real const bad[6] = {0, 0, 0, REAL_NAN, 1, 1};
+    lbvh tree = {0}, loaded = {0};
+    unsigned char file[64];
+    int64_t needed;
+    (void)state;
+    check_holds_nothing(&tree, LBVH_NOT_BUILT);
+    CHECK_RESULT(lbvh_build(&tree, NULL, NULL, 0, 0), LBVH_OK);
+    check_holds_nothing(&tree, LBVH_OK);
+    CHECK_RESULT(lbvh_save(&tree, file, sizeof file, &needed), LBVH_OK);
+    CHECK_RESULT(lbvh_load(&loaded, NULL, file, needed), LBVH_OK);
+    check_holds_nothing(&loaded, LBVH_OK);
+    CHECK_RESULT(lbvh_load(&loaded, NULL, file, 63), LBVH_BAD_FILE);
+    check_holds_nothing(&loaded, LBVH_NOT_BUILT);
+    CHECK_RESULT(lbvh_reserve(&tree, NULL, 2), LBVH_OK);
+    check_holds_nothing(&tree, LBVH_NOT_BUILT);
+    CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, 2), LBVH_OK);
+    CHECK_RESULT(lbvh_build(&tree, NULL, bad, 0, 1), LBVH_NOT_FINITE);
+    check_holds_nothing(&tree, LBVH_NOT_BUILT);
+    CHECK_RESULT(lbvh_build(&tree, &tree.desc, two_boxes, 0, 2), LBVH_OK); /* the tree's own desc is one as good as any */
+    CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
+    lbvh_free(&tree);
+    check_holds_nothing(&tree, LBVH_NOT_BUILT);
+    lbvh_free(&loaded);
+}
+
+/* What is asked with a number that is none gets the same answer from a tree of nothing as from a full one. */
+static void test_queries_without_numbers(void **state)
+{
+    real const bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
+    int full, b, a;
+    (void)state;
+    for (full = 0; full < 2; full++) for (b = 0; b < 3; b++) for (a = 0; a < 3; a++) {
+        lbvh tree = {0};
+        real p[3] = {1, 1, 1}, ahead[3] = {1, 1, 1}, box[6] = {0, 0, 0, 2, 2, 2}, d2[2], no = REAL_NAN;
+        int64_t offsets[2] = {-1, -1}, needed = -1;
+        int32_t ids[2], count, found = -1;
+        lbvh_overlap o;
+        lbvh_near near;
+        lbvh_ray ray;
+        lbvh_queries q;
+        p[a] = bad[b];
+        box[a] = box[3 + a] = REAL_NAN;
+        CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, full ? 2 : 0), LBVH_OK);
+        o = lbvh_overlap_box(&tree, box);
+        CHECK(!lbvh_next(&o));
+        o = lbvh_overlap_sphere(&tree, p, 9);
+        CHECK(!lbvh_next(&o));
+        near = lbvh_near_point(&tree, p, 9);
+        CHECK(!lbvh_next_near(&near));
+        ray = lbvh_ray_cast(&tree, p, ahead, 9);
+        CHECK(!lbvh_next_ray(&ray));
+        ray = lbvh_ray_cast(&tree, ahead, p, 9);
+        CHECK(!lbvh_next_ray(&ray));
+        CHECK_RESULT(lbvh_nearest(&tree, p, 2, 9, NULL, NULL, ids, d2, &found), LBVH_OK);
+        CHECK(found == 0);
+        CHECK_RESULT(lbvh_nearest(&tree, ahead, 2, no, NULL, NULL, ids, d2, &found), LBVH_BAD_RADIUS);
+        memset(&q, 0, sizeof q);
+        q.n = 1;
+        for (q.data = box; q.data; q.data = q.data == box ? p : NULL) {
+            q.kind = q.data == box ? LBVH_BOXES : LBVH_POINTS;
+            q.radius = q.data == box ? 0 : 9;
+            count = -1;
+            CHECK_RESULT(lbvh_count_overlaps(&tree, &q, &count), LBVH_OK);
+            CHECK_RESULT(lbvh_overlaps(&tree, &q, offsets, ids, 2, &needed), LBVH_OK);
+            CHECK(count == 0 && offsets[0] == 0 && offsets[1] == 0 && needed == 0);
+        }
+        lbvh_free(&tree);
+    }
+}
+
 /* Which queries are allowed: every kind and flag, with data and without. */
 static void test_query_rules(void **state)
 {
@@ -248,7 +359,7 @@ static void test_query_rules(void **state)
     lbvh_free(&tree);
 }
 
-/* Every result has a text of its own that names what to change. */
+/* Every result has a text of its own that begins with its name, and names what to change. */
 static void test_texts(void **state)
 {
     static const struct { lbvh_result r; const char *word; } texts[] = {
@@ -256,19 +367,24 @@ static void test_texts(void **state)
         {LBVH_BAD_OPTION, "desc.bits"},
         {LBVH_BAD_BOUNDS, "desc.min"}, {LBVH_BAD_RADIUS, "desc.radius"}, {LBVH_BAD_ALLOCATOR, "desc.allocator"},
         {LBVH_BAD_INDEX, "desc.vertices"},
-        {LBVH_NOT_FINITE, "tree.bad_id"}, {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
+        {LBVH_NOT_FINITE, "largest"}, {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
         {LBVH_BUFFER_TOO_SMALL, "size"},
         {LBVH_OUT_OF_MEMORY, "desc.allocator"}, {LBVH_NOT_BUILT, "lbvh_build"}, {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
         {LBVH_CUDA_ERROR, "cuda_error"},
     };
+#define NAME_OF(code, text) #code ": ",
+    static const char *const names[] = {LBVH_RESULTS(NAME_OF)};
     int k, other;
     (void)state;
     CHECK(COUNT_OF(texts) == LBVH_RESULT_COUNT);
     for (k = 0; k < COUNT_OF(texts); k++) {
         const char *text = lbvh_result_text(texts[k].r);
         CHECK((int)texts[k].r == k && strstr(text, texts[k].word) != NULL);
+        CHECK(strncmp(text, names[k], strlen(names[k])) == 0);
         for (other = 0; other < k; other++) CHECK(strcmp(text, lbvh_result_text((lbvh_result)other)) != 0);
     }
+    CHECK(strstr(lbvh_result_text(LBVH_BAD_ARGUMENT), "bytes") != NULL && "a stride may have been a count of numbers");
+    CHECK(strstr(lbvh_result_text(LBVH_NOT_FINITE), "tree.bad_id") != NULL);
     CHECK(*lbvh_result_text((lbvh_result)-1) && *lbvh_result_text(LBVH_RESULT_COUNT) && *lbvh_result_text((lbvh_result)1000));
     CHECK(lbvh_version() == 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH && lbvh_version() > 0);
     CHECK(sizeof(lbvh_node) == (IS_FLOAT ? 32 : 64));
@@ -322,6 +438,141 @@ static void test_reserve(void **state)
     forget(&s);
 }
 
+/* n rises by one with every build: what is allocated follows its logarithm. Every builder, with all arrays. */
+static void test_growth(void **state)
+{
+    enum { MOST = 600, GROWTHS = 18 }; /* the power of 3 / 2 that is above 600, and some for the first few elements */
+    heap h = {0, 0, 0, 0, 0, 0};
+    scene s;
+    int options;
+    (void)state;
+    dice = wl_seed(29);
+    memset(&s, 0, sizeof s);
+    s.dim = 3;
+    s.masked = 1;
+    make_scene(&s, &inputs[0], MOST);
+    for (options = 0; options < 4; options++) {
+        lbvh tree = {0}, loaded = {0};
+        lbvh_desc d = desc_of(&s);
+        int64_t calls = 0, room = 0;
+        int32_t n, grown = 0;
+        unsigned char *file = NEW(unsigned char, MOST * 200);
+        h.calls = 0;
+        d.allocator = allocator_of(&h);
+        d.masks = options & 1 ? s.masks : NULL;
+        d.keep_codes = options & 1;
+        d.builder = options & 2 ? LBVH_SPLIT : LBVH_MERGE;
+        for (n = 1; n <= MOST; n++) {
+            calls = h.calls;
+            CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, n), LBVH_OK);
+            CHECK(n > 1 || lbvh_bytes(&tree) == bytes_by_hand(&d, 1)); /* the first is exact */
+            CHECK(h.calls == calls || lbvh_bytes(&tree) >= bytes_by_hand(&d, n));
+        }
+        CHECK(h.calls <= LBVH_BLOCKS * GROWTHS && lbvh_bytes(&tree) <= 2 * bytes_by_hand(&d, MOST));
+        CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
+        for (n = 1; n <= MOST; n++) { /* the same through files, into an object of its own */
+            int64_t needed;
+            CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, n), LBVH_OK);
+            CHECK_RESULT(lbvh_save(&tree, file, MOST * 200, &needed), LBVH_OK);
+            calls = h.calls;
+            room = lbvh_bytes(&loaded);
+            CHECK_RESULT(lbvh_load(&loaded, &d, file, needed), LBVH_OK);
+            grown += lbvh_bytes(&loaded) > room;
+        }
+        CHECK(grown <= LBVH_BLOCKS * GROWTHS);
+        lbvh_free(&tree);
+        lbvh_free(&loaded);
+        free(file);
+        for (n = 100; n <= 103; n++) { /* and a reserve takes what it needs */
+            CHECK_RESULT(lbvh_reserve(&tree, &d, n), LBVH_OK);
+            CHECK(lbvh_bytes(&tree) == bytes_by_hand(&d, n));
+        }
+        lbvh_free(&tree);
+        CHECK(h.live_blocks == 0 && !h.wrong);
+    }
+    forget(&s);
+}
+
+/* Where there is no memory to grow ahead, the exact size is asked for; only where that is not to be had either, it is told. */
+static void test_growth_without_memory(void **state)
+{
+    heap h = {0, 0, 0, 0, 0, 0};
+    scene s;
+    lbvh tree = {0};
+    lbvh_desc d;
+    (void)state;
+    dice = wl_seed(30);
+    plain_scene(&s, &inputs[0], 101);
+    d = desc_of(&s);
+    d.allocator = allocator_of(&h);
+    CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 100), LBVH_OK);
+    h.fail_at = h.calls + 1;
+    d.allocator.alloc = tree.desc.allocator.alloc = scarce_alloc;
+    CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 101), LBVH_OUT_OF_MEMORY);
+    check_holds_nothing(&tree, LBVH_NOT_BUILT);
+    d.allocator.alloc = tree.desc.allocator.alloc = heap_alloc;
+    CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 100), LBVH_OK);
+    h.fail_at = h.calls + 1;
+    CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 101), LBVH_OK);
+    CHECK(tree.block[0].bytes == 2 * 101 * sizeof(lbvh_node) && "the first of the two blocks is exact");
+    CHECK(h.live_bytes == lbvh_bytes(&tree));
+    CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
+    lbvh_free(&tree);
+    CHECK(h.live_blocks == 0 && !h.wrong);
+    forget(&s);
+}
+
+/* lbvh_validate and lbvh_verify take a byte for each leaf, and give it back. */
+static void *counted_alloc(size_t bytes, void *user)
+{
+    size_t *asked = (size_t *)user;
+    asked[0]++;
+    asked[1] += bytes;
+    return calloc(1, bytes);
+}
+
+static void counted_free(void *memory, size_t bytes, void *user)
+{
+    ((size_t *)user)[2] += bytes;
+    free(memory);
+}
+
+static void test_verify_memory(void **state)
+{
+    size_t asked[3] = {0, 0, 0}; /* calls, bytes, bytes given back */
+    lbvh tree = {0};
+    lbvh_desc d;
+    int32_t bad;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    CHECK_RESULT(lbvh_build(&tree, &d, two_boxes, 0, 2), LBVH_OK);
+    tree.desc.allocator.alloc = counted_alloc; /* from here on: nothing that is there goes back through it */
+    tree.desc.allocator.free = counted_free;
+    tree.desc.allocator.user = asked;
+    CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
+    CHECK(asked[0] == 1 && asked[1] == 2 && asked[2] == 2);
+    CHECK_RESULT(lbvh_verify(&tree, 2, 1, &bad), LBVH_OK);
+    CHECK(asked[0] == 3 && asked[1] == 6 && asked[2] == 6);
+    tree.desc.allocator = d.allocator;
+    lbvh_free(&tree);
+}
+
+/* An element without a mask bit is found by no search, and its tree is none the worse for it. */
+static void test_verify_with_masks(void **state)
+{
+    static const uint32_t masks[2] = {0, 5};
+    lbvh tree = {0};
+    lbvh_desc d;
+    int32_t bad = 7;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    d.masks = masks;
+    CHECK_RESULT(lbvh_build(&tree, &d, two_boxes, 0, 2), LBVH_OK);
+    CHECK_RESULT(lbvh_verify(&tree, 2, 1, &bad), LBVH_OK);
+    CHECK(bad == -1);
+    lbvh_free(&tree);
+}
+
 /* One step that may run out of memory: then the tree is empty, and the same step works the next time. */
 static int survive(lbvh *tree, const lbvh_desc *d, const scene *s, int32_t n)
 {
@@ -330,10 +581,7 @@ static int survive(lbvh *tree, const lbvh_desc *d, const scene *s, int32_t n)
     lbvh_result r = lbvh_build(tree, d, s->data, s->stride, n);
     if (r == LBVH_OUT_OF_MEMORY) {
         failures++;
-        CHECK(tree->n == 0);
-        CHECK_RESULT(lbvh_validate(tree), LBVH_OK);
-        CHECK_RESULT(lbvh_count_pairs(tree, &pairs), LBVH_OK);
-        CHECK(pairs == 0);
+        check_holds_nothing(tree, LBVH_NOT_BUILT);
         r = lbvh_build(tree, d, s->data, s->stride, n);
     }
     CHECK_RESULT(r, LBVH_OK);
@@ -359,8 +607,7 @@ static int survive_load(lbvh *tree, const lbvh_desc *d, const lbvh *from)
     r = lbvh_load(tree, d, file, needed);
     if (r == LBVH_OUT_OF_MEMORY) {
         failures++;
-        CHECK(tree->n == 0);
-        CHECK_RESULT(lbvh_validate(tree), LBVH_OK);
+        check_holds_nothing(tree, LBVH_NOT_BUILT);
         r = lbvh_load(tree, d, file, needed);
     }
     CHECK_RESULT(r, LBVH_OK);
@@ -635,6 +882,29 @@ static void test_damaged_files(void **state)
     forget(&s);
     lbvh_free(&tree);
     lbvh_free(&loaded);
+}
+
+/* A file of fewer bytes than a header has, at the end of what may be read at all: not one byte behind it is looked at. */
+static void test_short_files(void **state)
+{
+    (void)state;
+#ifdef __unix__
+    size_t const page = (size_t)sysconf(_SC_PAGESIZE);
+    lbvh tree = {0}, loaded = {0};
+    unsigned char *const pages = (unsigned char *)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int64_t size, needed;
+    CHECK((void *)pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+    CHECK_RESULT(lbvh_build(&tree, NULL, NULL, 0, 0), LBVH_OK);
+    for (size = 64; size >= 0; size--) { /* a whole one first */
+        unsigned char whole[64], *at = pages + page - size;
+        CHECK_RESULT(lbvh_save(&tree, whole, sizeof whole, &needed), LBVH_OK);
+        memcpy(at, whole, (size_t)size);
+        CHECK_RESULT(lbvh_load(&loaded, NULL, at, size), size == 64 ? LBVH_OK : LBVH_BAD_FILE);
+    }
+    CHECK(munmap(pages, 2 * page) == 0);
+    lbvh_free(&tree);
+    lbvh_free(&loaded);
+#endif
 }
 
 /* The checksum as the file format has it: of the header, its own field 0, and of all that follows. */
@@ -1257,9 +1527,15 @@ int main(void)
         TEST(test_defaults),
         TEST(test_no_vertices),
         TEST(test_bad_calls),
+        TEST(test_not_built),
+        TEST(test_queries_without_numbers),
         TEST(test_query_rules),
         TEST(test_texts),
         TEST(test_reserve),
+        TEST(test_growth),
+        TEST(test_growth_without_memory),
+        TEST(test_verify_memory),
+        TEST(test_verify_with_masks),
         TEST(test_out_of_memory),
         TEST(test_change_of_allocator),
         TEST(test_files),
@@ -1268,6 +1544,7 @@ int main(void)
         TEST(test_box_of_a_bad_triangle),
         TEST(test_relocation),
         TEST(test_damaged_files),
+        TEST(test_short_files),
         TEST(test_counts_in_files),
         TEST(test_forged_files),
         TEST(test_validate_finds_damage),

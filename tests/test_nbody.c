@@ -671,15 +671,17 @@ static void test_near_points(void **state)
     static const double far[] = {-1e30, -1e9, -40, -2.2, -0.4, 0.3, 1.4, 2.1, 40, 1e9, 1e30}; /* in edges of the square */
     int const rounds = small_run() ? 20 : 300;
     int input, k, x, y;
+    int32_t i;
     (void)state;
-    for (input = 0; input < 2; input++) {
+    for (input = 0; input < 3; input++) {
         oracle_scene s;
         nbody sim = {0};
         nbody_desc d = oracle_desc(&settings[S_VP]);
         double at[2];
         uint8_t *met;
         d.leaf = 3;
-        oracle_make(&s, input ? ORACLE_CLUMPS : ORACLE_UNIFORM, small_run() ? 80 : 300, 0, &dice);
+        oracle_make(&s, input == 1 ? ORACLE_CLUMPS : ORACLE_UNIFORM, small_run() ? 80 : 300, 0, &dice);
+        for (i = 0; i < s.n && input == 2; i++) s.pos[2 * i + 1] -= 5; /* a square whose corner is not on the diagonal */
         note(&s, &d, "walks of points");
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
         CHECK(sim.frame->levels > 3);
@@ -1473,6 +1475,29 @@ static void spoil_made(nbody *sim, int32_t cell, int32_t count)
     sim->made[cell] = was;
 }
 
+/* Masses near the smallest numbers: what rounding there makes of the sources is no damage. */
+static void test_validate_tiny_masses(void **state)
+{
+    int k;
+    (void)state;
+    for (k = 0; k < COUNT_OF(settings); k++) {
+        oracle_scene s;
+        nbody sim = {0};
+        nbody_desc d = oracle_desc(&settings[k]);
+        int32_t i;
+        if (k % 3 && small_run()) continue;
+        d.leaf = 3;
+        oracle_make(&s, ORACLE_UNIFORM, 80, 1, &dice);
+        for (i = 1; i < s.n; i++) s.mass[i] = (real)(IS_FLOAT ? 1e-44 : 1e-323) * (real)(1 + i % 7);
+        s.mass[0] = 1;
+        note(&s, &d, settings[k].name);
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
+        nbody_free(&sim);
+        oracle_forget(&s);
+    }
+}
+
 /* Bodies that moved to another cell or are no numbers, sources of another mass, ids that changed places (which is none). */
 static void test_validate_reads_numbers(void **state)
 {
@@ -1585,6 +1610,7 @@ int main(void)
         TEST(test_counts),
         TEST(test_counts_of_many),
         TEST(test_validate_finds_damage),
+        TEST(test_validate_tiny_masses),
         TEST(test_validate_reads_numbers),
         TEST(test_validate_large),
     };

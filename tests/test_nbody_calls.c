@@ -353,7 +353,61 @@ static void test_failing_step(void **state)
    Texts, defaults, levels
    ------------------------------------------------------------------------------------------------ */
 
-/* Every result has a text of its own that names what to change. */
+/* Every call that reads a tree gives this result where there is none, or one of no bodies. */
+static void check_holds_nothing(const nbody *sim, nbody_result want)
+{
+    nbody_counts counts;
+    nbody_error error;
+    real acc[2] = {5, 5}, potential = 5;
+    CHECK(sim->n == 0);
+    CHECK_RESULT(nbody_validate(sim), want);
+    CHECK_RESULT(nbody_verify(sim, acc, 1, 0, 1), want);
+    CHECK_RESULT(nbody_estimate(sim, acc, 1, 0, &error), want);
+    CHECK_RESULT(nbody_count(sim, &counts), want);
+    CHECK_RESULT(nbody_fields_at(sim, four, 0, 1, acc, &potential, NULL), want);
+    CHECK(acc[0] == (want == NBODY_OK ? 0 : 5) && potential == acc[0]);
+}
+
+/* One rule: without a tree every call says so; a tree over no bodies is one. */
+static void test_not_built(void **state)
+{
+    real const bad[2] = {0, REAL_NAN};
+    nbody sim = {0};
+    (void)state;
+    check_holds_nothing(&sim, NBODY_NOT_BUILT);
+    CHECK_RESULT(nbody_build(&sim, NULL, NULL, 0, NULL, 0), NBODY_OK);
+    check_holds_nothing(&sim, NBODY_OK);
+    CHECK_RESULT(nbody_reserve(&sim, NULL, 4), NBODY_OK);
+    check_holds_nothing(&sim, NBODY_NOT_BUILT);
+    CHECK_RESULT(nbody_build(&sim, NULL, four, 0, NULL, 4), NBODY_OK);
+    CHECK_RESULT(nbody_build(&sim, NULL, bad, 0, NULL, 1), NBODY_NOT_FINITE);
+    check_holds_nothing(&sim, NBODY_NOT_BUILT);
+    CHECK_RESULT(nbody_build(&sim, &sim.desc, four, 0, NULL, 4), NBODY_OK); /* its own desc is one as good as any */
+    CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
+    nbody_free(&sim);
+    check_holds_nothing(&sim, NBODY_NOT_BUILT);
+}
+
+/* A point that is none is refused by a tree of nothing as by a full one. */
+static void test_points_without_numbers(void **state)
+{
+    real const bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
+    int kind, full, b, a;
+    (void)state;
+    for (kind = 0; kind < KINDS; kind++) for (full = 0; full < 2; full++) for (b = 0; b < 3; b++) for (a = 0; a < 2; a++) {
+        nbody_desc const d = desc_of(kind);
+        nbody sim = {0};
+        real points[4] = {0, 0, 0, 0}, acc[4] = {5, 5, 5, 5};
+        int32_t bad_id = 7;
+        points[2 + a] = bad[b];
+        CHECK_RESULT(nbody_build(&sim, &d, four, 0, masses, full ? 4 : 0), NBODY_OK);
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, 2, acc, NULL, &bad_id), NBODY_NOT_FINITE);
+        CHECK(bad_id == 1 && acc[0] == 5);
+        nbody_free(&sim);
+    }
+}
+
+/* Every result has a text of its own that begins with its name, and names what to change. */
 static void test_texts(void **state)
 {
     static const struct { nbody_result r; const char *word; } texts[] = {
@@ -363,14 +417,19 @@ static void test_texts(void **state)
         {NBODY_OUT_OF_MEMORY, "desc.allocator"}, {NBODY_NOT_BUILT, "nbody_build"}, {NBODY_CELLS_FULL, "desc.max_cells"},
         {NBODY_INVALID, "damaged"}, {NBODY_CUDA_ERROR, "cuda_error"},
     };
+#define NAME_OF(code, text) #code ": ",
+    static const char *const names[] = {NBODY_RESULTS(NAME_OF)};
     int k, other;
     (void)state;
     CHECK(COUNT_OF(texts) == NBODY_RESULT_COUNT);
     for (k = 0; k < COUNT_OF(texts); k++) {
         const char *text = nbody_result_text(texts[k].r);
         CHECK((int)texts[k].r == k && strstr(text, texts[k].word) != NULL);
+        CHECK(strncmp(text, names[k], strlen(names[k])) == 0);
         for (other = 0; other < k; other++) CHECK(strcmp(text, nbody_result_text((nbody_result)other)) != 0);
     }
+    CHECK(strstr(nbody_result_text(NBODY_BAD_ARGUMENT), "bytes") != NULL && "a stride may have been a count of numbers");
+    CHECK(strstr(nbody_result_text(NBODY_TOO_LARGE), "largest") != NULL && strstr(nbody_result_text(NBODY_NOT_FINITE), "point") != NULL);
     CHECK(*nbody_result_text((nbody_result)-1) && *nbody_result_text(NBODY_RESULT_COUNT) && *nbody_result_text((nbody_result)1000));
     CHECK(nbody_version() == 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH && nbody_version() > 0);
 }
@@ -394,9 +453,19 @@ static void test_defaults(void **state)
         CHECK(out.order == order && out.method == NBODY_FORCE_NODES && out.subcells == 8);
         CHECK(out.sources == (order == 1 ? NBODY_MASS_CENTRES : NBODY_CHEBYSHEV));
     }
+    for (order = 1; order <= NBODY_MAX_ORDER; order++) { /* the leaves that were measured best: the bench's group `leaf` */
+        d.order = order;
+        CHECK_RESULT(nbody_defaults(&out, &d, 100), NBODY_OK);
+        CHECK(out.leaf == (order == 1 ? 128 : order <= 4 ? 80 : order <= 6 ? 144 : 160));
+        d.sources = NBODY_MASS_CENTRES;
+        CHECK_RESULT(nbody_defaults(&out, &d, 100), NBODY_OK);
+        CHECK(out.leaf == (order == 1 ? 128 : 64));
+        d.sources = NBODY_SOURCES_AUTO;
+    }
     d = empty_desc();
     d.method = NBODY_VIRTUAL_PARTICLES;
     CHECK_RESULT(nbody_defaults(&out, &d, 10), NBODY_OK);
+    CHECK(out.leaf == 128);
     CHECK(out.order == 1 && out.sources == NBODY_MASS_CENTRES && out.subcells == 8);
     d.levels = 5;
     d.order = 2;
@@ -641,6 +710,25 @@ static void test_kept_tables(void **state)
     oracle_forget(&s);
 }
 
+/* A tree of one cell has no sources: the arrays of an earlier one are not taken for its. */
+static void test_no_sources(void **state)
+{
+    int kind;
+    (void)state;
+    for (kind = KIND_VP; kind <= KIND_FN4C; kind++) {
+        nbody sim = {0};
+        nbody_desc const d = desc_of(kind);
+        oracle_scene s = scene_of(100);
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        CHECK(sim.vm != NULL && sim.vx != NULL && sim.vy != NULL && sim.made != NULL);
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, 2), NBODY_OK);
+        CHECK(sim.frame->cells == 1 && sim.block[NBODY_I_SOURCES].bytes > 0);
+        CHECK(!sim.vm && !sim.vx && !sim.vy && !sim.vxx && !sim.vxy && !sim.vyy && !sim.made);
+        nbody_free(&sim);
+        oracle_forget(&s);
+    }
+}
+
 /* The same bodies again take no memory. */
 static void test_again_takes_no_memory(void **state)
 {
@@ -703,8 +791,53 @@ static void test_reserve(void **state)
     }
 }
 
-/* Everything that allocates, with the k-th allocation failing. Returns the number of failures; *calls: allocations until then. */
-static int memory_scenario(heap *h, const oracle_scene *s, int kind, int64_t *calls)
+/* n rises by one with every build: what is allocated follows its logarithm. A reserve takes what it needs. */
+static void test_growth(void **state)
+{
+    enum { MOST = 600, GROWTHS = 18 }; /* the power of 3 / 2 that is above 600, and some for the first few bodies */
+    int kind;
+    (void)state;
+    for (kind = 0; kind < KINDS; kind++) {
+        nbody sim = {0}, first = {0};
+        heap h = {0, 0, 0, 0, 0, 0};
+        oracle_scene s = scene_of(MOST);
+        nbody_desc d = desc_of(kind);
+        real *acc = NEW(real, 2 * MOST), *potential = NEW(real, MOST);
+        int64_t bytes;
+        int32_t n;
+        d.allocator = allocator_of(&h);
+        for (n = 1; n <= MOST; n++) {
+            if (n <= 40 || n == MOST) /* nodes and tables take longest */
+                CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, n, acc, potential), NBODY_OK);
+            else CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, n), NBODY_OK);
+            if (n == 1) CHECK(sim.block[NBODY_I_BODIES].bytes == NBODY_I_BODY);
+        }
+        CHECK(h.calls <= NBODY_BLOCKS * GROWTHS);
+        CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
+        bytes = nbody_bytes(&sim);
+        CHECK_RESULT(nbody_fields(&first, &d, s.pos, 0, s.mass, MOST, acc, potential), NBODY_OK);
+        CHECK(nbody_bytes(&first) <= bytes + bytes / 2 && bytes <= 2 * nbody_bytes(&first));
+        nbody_free(&sim);
+        nbody_free(&first);
+        for (n = 100; n <= 103; n++) {
+            CHECK_RESULT(nbody_reserve(&sim, &d, n), NBODY_OK);
+            CHECK(sim.block[NBODY_I_BODIES].bytes == (size_t)n * NBODY_I_BODY);
+        }
+        bytes = nbody_bytes(&sim);
+        CHECK_RESULT(nbody_reserve(&first, &d, 103), NBODY_OK);
+        CHECK(bytes == nbody_bytes(&first));
+        nbody_free(&sim);
+        nbody_free(&first);
+        CHECK(h.live_blocks == 0 && !h.wrong);
+        free(acc);
+        free(potential);
+        oracle_forget(&s);
+    }
+}
+
+/* Everything that allocates, with the k-th allocation failing, and with `scarce` the next one, too. Returns the number of failures;
+   *calls: allocations until then. */
+static int memory_scenario(heap *h, const oracle_scene *s, int kind, int scarce, int64_t *calls)
 {
     nbody sim = {0};
     nbody_desc d = desc_of(kind);
@@ -720,6 +853,7 @@ static int memory_scenario(heap *h, const oracle_scene *s, int kind, int64_t *ca
     b.mass = s->mass;
     b.n = s->n;
     d.allocator = allocator_of(h);
+    if (scarce) d.allocator.alloc = scarce_alloc;
     for (step = 0; step < 6; step++) {
         nbody_result r = NBODY_OK;
         acc[0] = potential[0] = 42;
@@ -760,13 +894,21 @@ static void test_out_of_memory(void **state)
         heap h = {0, 0, 0, 0, 0, 0};
         oracle_scene s = scene_of(80);
         int64_t total, calls, k;
-        CHECK(memory_scenario(&h, &s, kind, &total) == 0 && total >= 4);
+        int64_t told = 0;
+        CHECK(memory_scenario(&h, &s, kind, 0, &total) == 0 && total >= 4);
         for (k = 1; k <= total; k++) {
+            int failures;
             memset(&h, 0, sizeof h);
             h.fail_at = k;
-            CHECK(memory_scenario(&h, &s, kind, &calls) == 1 && calls >= k);
-            CHECK(h.live_bytes == 0 && h.live_blocks == 0 && !h.wrong);
+            failures = memory_scenario(&h, &s, kind, 0, &calls); /* none where a smaller size did as well */
+            CHECK(failures <= 1 && calls >= k && h.live_bytes == 0 && h.live_blocks == 0 && !h.wrong);
+            told += failures;
+            memset(&h, 0, sizeof h);
+            h.fail_at = k;
+            failures = memory_scenario(&h, &s, kind, 1, &calls); /* two where the next step needs memory as well */
+            CHECK((failures == 1 || failures == 2) && calls >= k && h.live_bytes == 0 && h.live_blocks == 0 && !h.wrong);
         }
+        CHECK(told >= 4);
         oracle_forget(&s);
     }
 }
@@ -918,6 +1060,8 @@ int main(void)
         TEST(test_bad_calls),
         TEST(test_too_large),
         TEST(test_failing_step),
+        TEST(test_not_built),
+        TEST(test_points_without_numbers),
         TEST(test_texts),
         TEST(test_defaults),
         TEST(test_automatic_method),
@@ -927,8 +1071,10 @@ int main(void)
         TEST(test_no_bodies),
         TEST(test_reuse),
         TEST(test_kept_tables),
+        TEST(test_no_sources),
         TEST(test_again_takes_no_memory),
         TEST(test_reserve),
+        TEST(test_growth),
         TEST(test_out_of_memory),
         TEST(test_change_of_allocator),
         TEST(test_crooked_memory),

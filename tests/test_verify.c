@@ -137,7 +137,7 @@ static void test_damaged_trees(void **state)
     make_points(0, 3, pos);
     assert_int_equal(lbvh_verify(NULL, 1, 0, &bad), LBVH_BAD_ARGUMENT);
     assert_int_equal(lbvh_verify(&tree, -1, 0, &bad), LBVH_BAD_ARGUMENT);
-    assert_int_equal(lbvh_verify(&tree, 9, 0, NULL), LBVH_OK);
+    assert_int_equal(lbvh_verify(&tree, 9, 0, NULL), LBVH_NOT_BUILT);
     assert_int_equal(lbvh_build(&tree, &d, pos, 0, N), LBVH_OK);
     tree.node[N / 2].max[0] -= (real)0.3;
     assert_int_equal(lbvh_verify(&tree, 0, 0, &bad), LBVH_INVALID);

@@ -1137,7 +1137,7 @@ struct lbvh_desc {
 };
 struct lbvh_lattice { real origin[3]; real scale; real last; };
 struct lbvh {
-    lbvh_desc desc; int32_t n; int32_t first_leaf; lbvh_lattice lattice; lbvh_node *node; uint8_t *prefix; uint32_t *mask;
+    lbvh_desc desc; int32_t n; int32_t first_leaf; int32_t built; lbvh_lattice lattice; lbvh_node *node; uint8_t *prefix; uint32_t *mask;
     uint64_t *code; int32_t bad_id; int32_t cuda_error; lbvh_block block[LBVH_BLOCKS];
 };
 struct lbvh_queries {

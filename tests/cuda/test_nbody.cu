@@ -1369,6 +1369,67 @@ static void test_cells_full()
     }
 }
 
+/* n rises by one with every build: what is allocated follows its logarithm, on both sides. A reserve takes what it needs. */
+static void test_growth()
+{
+    int const most = n_max < 260 ? 150 : 600, growths = 18;
+    for (nbody_method method : {NBODY_DIRECT, NBODY_VIRTUAL_PARTICLES, NBODY_FORCE_NODES}) {
+        Input const in = plain_input(setting_like(method, 0), most, 1);
+        OnDevice const there(in);
+        nbody_desc d = in.desc;
+        Heap h = {};
+        Both b;
+        int grown = 0;
+        context = "growth: method " + std::to_string((int)method);
+        d.cuda_allocator = allocator_of(&h);
+        for (int n = 1; n <= most; n++) {
+            int64_t const had = nbody_bytes(&b.copy);
+            CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, n, stream), NBODY_OK);
+            if (n > 25 && n < most) continue;
+            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, there.pos.p, 0, there.mass.p, n, there.acc.p, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
+            grown += nbody_bytes(&b.copy) > had;
+        }
+        CHECK(h.calls <= (NBODY_BLOCKS + NBODY_CUDA_SCRATCH) * growths && grown <= 20);
+        CHECK_RESULT(nbody_validate(&b.copy), NBODY_OK);
+        nbody_cuda_free(&b.gpu);
+        for (int n = 100; n < 102; n++) {
+            CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, n, stream), NBODY_OK);
+            CHECK(b.gpu.block[NBODY_I_BODIES].bytes == (size_t)n * NBODY_I_BODY);
+        }
+        h.fail_at = h.calls + 1; /* no memory to grow ahead: the exact size will do */
+        CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 102, stream), NBODY_OK);
+        CHECK(h.failed == 1 && b.gpu.block[NBODY_I_BODIES].bytes == 102 * (size_t)NBODY_I_BODY);
+        CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
+        nbody_cuda_free(&b.gpu);
+        CHECK(h.live == 0 && h.live_bytes == 0);
+    }
+}
+
+#ifdef CUDA_EMU
+/* What says that it waits for the stream does so, also where there are no bodies. The emulator's stream works when it is waited for. */
+static void test_waits()
+{
+    int const lazy = emu_options()->lazy;
+    Device<char> room(64);
+    context = "waits";
+    emu_options()->lazy = 1;
+    for (int32_t n = 0; n < 2; n++) {
+        Input const in = plain_input(setting_like(NBODY_DIRECT, 0), 1, 1);
+        OnDevice const there(in);
+        Both b;
+        CHECK_RESULT(nbody_cuda_build(&b.gpu, nullptr, there.pos.p, 0, nullptr, n, stream), NBODY_OK);
+        CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
+        CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
+        CHECK(cudaStreamQuery(stream) == cudaSuccess && "nbody_cuda_check has waited");
+        MUST(cudaMemsetAsync(room.p, 1, room.count, stream));
+        CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
+        CHECK(cudaStreamQuery(stream) == cudaSuccess && "nbody_cuda_download has waited");
+    }
+    emu_options()->lazy = lazy;
+}
+#endif
+
 /* ------------------------------------------------------------------------------------------------
    Tests: refusals
    ------------------------------------------------------------------------------------------------ */
@@ -1447,6 +1508,55 @@ static void test_refused_descs()
     d.cuda_allocator.free = [](void *, size_t, struct CUstream_st *, void *) {};
     CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream), NBODY_BAD_ALLOCATOR);
     check_works(&b, setting_like(NBODY_FORCE_NODES, 0), NBODY_FAST);
+}
+
+/* One rule: without a tree every call that reads one says so; a tree over no bodies is one. */
+static void check_holds_nothing(nbody_cuda *gpu, nbody_result want)
+{
+    Device<real> const d_real(std::vector<real>(8));
+    Device<nbody_error> const d_error(1);
+    nbody copy = {};
+    CHECK(gpu->device.sim.n == 0);
+    CHECK_RESULT(nbody_cuda_fields_at(gpu, d_real.p, 0, 2, d_real.p + 4, nullptr, stream), want);
+    CHECK_RESULT(nbody_cuda_estimate(gpu, d_real.p, 4, 1, d_error.p, stream), want);
+    CHECK_RESULT(nbody_cuda_check(gpu, nullptr, stream), want);
+    CHECK_RESULT(nbody_cuda_download(&copy, gpu, stream), want);
+    CHECK_RESULT(nbody_validate(&copy), want);
+    for (real x : d_real.get()) CHECK(x == 0);
+    nbody_free(&copy);
+}
+
+static void test_not_built()
+{
+    Device<real> const d_pos(std::vector<real>{0, 1, 2, 3});
+    nbody_cuda gpu = {};
+    context = "not built";
+    check_holds_nothing(&gpu, NBODY_NOT_BUILT);
+    CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, nullptr, 0, nullptr, 0, stream), NBODY_OK);
+    check_holds_nothing(&gpu, NBODY_OK);
+    CHECK_RESULT(nbody_cuda_reserve(&gpu, nullptr, 2, stream), NBODY_OK);
+    check_holds_nothing(&gpu, NBODY_NOT_BUILT);
+    CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 0, nullptr, 2, stream), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_check(&gpu, nullptr, stream), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 1, nullptr, 2, stream), NBODY_BAD_ARGUMENT);
+    check_holds_nothing(&gpu, NBODY_NOT_BUILT);
+    nbody_cuda_free(&gpu);
+    check_holds_nothing(&gpu, NBODY_NOT_BUILT);
+}
+
+/* A point that is none gets none, from a tree over no bodies as from a full one. */
+static void test_points_without_numbers()
+{
+    Device<real> const d_pos(std::vector<real>{0, 1, 2, 3}), d_acc(4);
+    Device<real> const d_points(std::vector<real>{not_a_number, 0, 0, infinity});
+    context = "points without numbers";
+    for (int32_t n = 0; n <= 2; n += 2) {
+        nbody_cuda gpu = {};
+        CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 0, nullptr, n, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_fields_at(&gpu, d_points.p, 0, 2, d_acc.p, nullptr, stream), NBODY_OK);
+        for (real x : d_acc.get()) CHECK(std::isnan(x));
+        nbody_cuda_free(&gpu);
+    }
 }
 
 /* Pointers, counts and strides of the calls that build. */
@@ -1980,6 +2090,11 @@ static const Test tests[] = {
     {"estimate", test_estimate},
     {"energy", test_energy},           {"step", test_step},               {"not finite", test_not_finite},
     {"bad mass", test_bad_mass},       {"too large", test_too_large},     {"cells full", test_cells_full},
+    {"growth", test_growth},           {"not built", test_not_built},
+    {"points without numbers", test_points_without_numbers},
+#ifdef CUDA_EMU
+    {"waits", test_waits},
+#endif
     {"refused descs", test_refused_descs},                                {"refused arguments", test_refused_arguments},
     {"refused questions", test_refused_questions},                        {"reserve", test_reserve},
     {"out of memory", test_out_of_memory},                                {"launch errors", test_launch_errors},

@@ -132,14 +132,17 @@ static void forget(state *s)
     s->built = 0;
 }
 
-static void check_empty(state *s)
+/* What a call that reads the tree says: nothing is wrong, or there is none. */
+static lbvh_result there(const state *s) { return s->tree.built ? LBVH_OK : LBVH_NOT_BUILT; }
+
+static void check_empty(state *s, int built)
 {
     real const all[6] = {-9, -9, -9, 9, 9, 9};
     lbvh_overlap o = lbvh_overlap_box(&s->tree, all);
-    int64_t pairs = -1;
-    FZ_CHECK(s->tree.n == 0 && !lbvh_next(&o));
-    FZ_CHECK(lbvh_validate(&s->tree) == LBVH_OK);
-    FZ_CHECK(lbvh_count_pairs(&s->tree, &pairs) == LBVH_OK && pairs == 0);
+    int64_t pairs = 0;
+    FZ_CHECK(s->tree.n == 0 && s->tree.built == built && !lbvh_next(&o));
+    FZ_CHECK(lbvh_validate(&s->tree) == there(s));
+    FZ_CHECK(lbvh_count_pairs(&s->tree, &pairs) == there(s) && pairs == 0);
     forget(s);
 }
 
@@ -153,7 +156,7 @@ static void check_tree(state *s)
     int a;
     FZ_CHECK(t->n == s->n && t->first_leaf == (s->n > 0 ? s->n - 1 : 0));
     if (s->which < 2) s->heap[s->which].fail_at = 0, s->heap[s->which].failed = 0;
-    r = lbvh_validate(t);
+    r = lbvh_verify(t, 3, (uint32_t)t->n, NULL);
     FZ_CHECK(r == LBVH_OK);
     free(s->place);
     s->place = FZ_NEW(int32_t, s->n);
@@ -233,7 +236,7 @@ static void op_build(state *s)
     s->n = n;
     if (first >= 0 && (r == LBVH_OK || (int)r == first_code) && codes.must == (d.skip_invalid ? 0 : (uint64_t)1 << first_code))
         FZ_CHECK(s->tree.bad_id == first);
-    if (r != LBVH_OK) { check_empty(s); return; }
+    if (r != LBVH_OK) { check_empty(s, 0); return; }
     if (first < 0) FZ_CHECK(s->tree.bad_id == -1);
     if (fresh && n > 0) FZ_CHECK((double)lbvh_bytes(&s->tree) <= (FZ_IS_FLOAT ? 65.0 : 129.0) * n + 8.0 * n * (masks != NULL) + 8.0 * n * (d.keep_codes || d.builder == LBVH_SPLIT) + 64);
     check_tree(s);
@@ -256,7 +259,7 @@ static void op_reserve(state *s)
     FZ_TRACE("reserve %d: %s", n, lbvh_result_text(r));
     if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, LBVH_OUT_OF_MEMORY);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), lbvh_result_text(r));
-    check_empty(s);
+    check_empty(s, 0);
     if (r == LBVH_OK && n > 0 && n < 300 && s->which < 2 && d.kind == LBVH_POINTS) {
         int64_t const calls = s->heap[s->which].calls;
         real *x = FZ_NEW(real, 3 * n);
@@ -269,7 +272,7 @@ static void op_reserve(state *s)
         free(masks);
         free(x);
         FZ_CHECK(lbvh_build(&s->tree, &d, NULL, 0, 0) == LBVH_OK);
-        check_empty(s);
+        check_empty(s, 1);
     }
 }
 
@@ -285,7 +288,7 @@ static void op_refit(state *s)
     if (!s->built) {
         real const x[9] = {0, 0, 0, 1, 1, 1, 2, 2, 2};
         r = lbvh_refit(&s->tree, x, 0);
-        FZ_CHECK(s->tree.desc.dim == 0 ? r == LBVH_NOT_BUILT : s->tree.n > 0 || r == LBVH_OK || r == LBVH_BAD_ARGUMENT);
+        FZ_CHECK(s->tree.n > 0 || r == there(s));
         return;
     }
     points = fz_points_of(s->f, s->points.n, width_of(&s->given));
@@ -401,7 +404,7 @@ static void op_queries(state *s)
     fz_must(&codes, !(q.radius >= 0) || !fz_finite(q.radius), LBVH_BAD_RADIUS);
     fz_must(&codes, q.n < 0 || (!own && data.stride_bad), LBVH_BAD_ARGUMENT);
     fz_must(&codes, q.n > (1 << 30) - 512, LBVH_TOO_MANY);
-    fz_must(&codes, s->tree.desc.dim == 0, LBVH_NOT_BUILT);
+    fz_must(&codes, !s->tree.built, LBVH_NOT_BUILT);
     offsets = FZ_NEW(int64_t, m + 1);
     counts = FZ_NEW(int32_t, m);
     r = lbvh_count_overlaps(&s->tree, &q, counts);
@@ -465,17 +468,17 @@ static int on_pair(void *user, int32_t i, int32_t j)
 static void op_pairs(state *s)
 {
     int32_t const n = s->tree.n;
-    int64_t pairs = -1, needed = -1, at = 0, walked = 0, capacity;
+    int64_t pairs = 0, needed = 0, at = 0, walked = 0, capacity;
     int32_t *list, p, q;
     pair_user u;
     lbvh_result r;
     if (n > 500) return;
-    FZ_CHECK(lbvh_count_pairs(&s->tree, &pairs) == LBVH_OK);
+    FZ_CHECK(lbvh_count_pairs(&s->tree, &pairs) == there(s));
     capacity = fz_u8(s->f) & 1 ? pairs : pairs / 2;
     list = FZ_NEW(int32_t, 2 * capacity);
     r = lbvh_pairs(&s->tree, capacity ? list : NULL, capacity, &needed);
     FZ_TRACE("pairs: %lld", (long long)pairs);
-    FZ_CHECK(r == (needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK) && needed == pairs);
+    FZ_CHECK(r == (needed > capacity ? LBVH_BUFFER_TOO_SMALL : there(s)) && needed == pairs);
     for (p = 0; p < n; p++) {
         lbvh_overlap later = lbvh_overlap_later(&s->tree, p);
         for (; lbvh_next(&later); walked++)
@@ -495,7 +498,7 @@ static void op_pairs(state *s)
     u.stop = fz_u8(s->f);
     if (capacity == pairs) {
         r = lbvh_each_pair(&s->tree, on_pair, &u);
-        FZ_CHECK(r == (u.stop > 0 && u.stop <= pairs ? LBVH_STOPPED : LBVH_OK) && u.count == (r == LBVH_STOPPED ? u.stop : pairs));
+        FZ_CHECK(r == (u.stop > 0 && u.stop <= pairs ? LBVH_STOPPED : there(s)) && u.count == (r == LBVH_STOPPED ? u.stop : pairs));
     }
     free(list);
 }
@@ -528,6 +531,7 @@ static void op_nearest(state *s)
     for (a = 0; a < dim; a++) finite &= fz_finite(p[a]);
     fz_must(&codes, k < 0, LBVH_BAD_ARGUMENT);
     fz_must(&codes, !(reach >= 0), LBVH_BAD_RADIUS);
+    fz_must(&codes, !s->tree.built, LBVH_NOT_BUILT);
     r = lbvh_nearest(&s->tree, p, k, reach, own_fn ? twice : NULL, s, ids, d2, &found);
     FZ_TRACE("nearest %d to %g %g %g reach %g: %s, %d", k, (double)p[0], (double)p[1], (double)p[2], (double)reach, lbvh_result_text(r), found);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), lbvh_result_text(r));
@@ -638,7 +642,7 @@ static void op_file(state *s)
     lbvh copy;
     lbvh_result r = lbvh_save(&s->tree, NULL, 0, &needed);
     memset(&copy, 0, sizeof copy);
-    if (s->tree.desc.dim == 0) { FZ_CHECK(r == LBVH_NOT_BUILT); return; }
+    if (!s->tree.built) { FZ_CHECK(r == LBVH_NOT_BUILT); return; }
     FZ_CHECK(r == LBVH_BUFFER_TOO_SMALL && needed >= 64);
     bytes = (uint8_t *)fz_exactly((size_t)needed);
     FZ_CHECK(lbvh_save(&s->tree, bytes, needed, &again) == LBVH_OK && again == needed);
@@ -683,8 +687,8 @@ static void op_plain(state *s)
             FZ_CHECK(boxes[2 * dim * i + a] == b.min[a] && boxes[2 * dim * i + dim + a] == b.max[a]);
     }
     if (r == LBVH_OK) FZ_CHECK(bad == first);
-    FZ_CHECK(lbvh_measure(&s->tree, &quality) == LBVH_OK);
-    FZ_CHECK(quality.depth >= 0 && quality.depth <= LBVH_STACK - 1 && quality.mean_depth <= quality.depth);
+    FZ_CHECK(lbvh_measure(&s->tree, &quality) == there(s));
+    if (s->tree.built) FZ_CHECK(quality.depth >= 0 && quality.depth <= LBVH_STACK - 1 && quality.mean_depth <= quality.depth);
     for (code = -1; code <= LBVH_RESULT_COUNT; code++) FZ_CHECK(lbvh_result_text((lbvh_result)code) != NULL);
     FZ_CHECK(lbvh_version() > 0);
     lbvh_free(NULL);

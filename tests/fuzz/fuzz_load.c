@@ -183,7 +183,7 @@ static void load_tree(fz *f, file *x)
     FZ_CHECK_CODE(r == LBVH_OK || r == LBVH_BAD_FILE || (r == LBVH_OUT_OF_MEMORY && heap.failed), lbvh_result_text(r));
     FZ_CHECK(heap.largest <= 2 * x->size + 1024); /* no more memory than the file is long, whatever it says */
     heap.fail_at = 0;
-    if (r != LBVH_OK) FZ_CHECK(tree.n == 0 && lbvh_validate(&tree) == LBVH_OK);
+    if (r != LBVH_OK) FZ_CHECK(tree.n == 0 && lbvh_validate(&tree) == LBVH_NOT_BUILT);
     else {
         int64_t needed = -1;
         uint8_t *again = (uint8_t *)fz_exactly((size_t)x->size);
