@@ -387,11 +387,11 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
 }
 
 /* What particle i of the rows to make is in the old ones, -1 = new. Where a build before did not fit, names are of other numbers of
-   particles than the old rows have. */
+   particles than the old rows have, or these hold no list. */
 __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nlist_rows &old_rows, int32_t i)
 {
     int32_t const was = job.rename ? job.old_of[i] : i;
-    return was < old_rows.n ? was : -1;
+    return was < old_rows.n && job.facts->filled > 0 ? was : -1;
 }
 
 /* As nlist_i_carry_uids. */

@@ -2102,8 +2102,8 @@ struct Growths {
     }
 };
 
-/* Builds with one more particle each, with sums and new names: no array gets other memory more often than a logarithm tells. */
-static void run_growth(nlist_layout layout, bool history, int most)
+/* Builds with one more particle each, with history, sums and new names now and then: no array gets other memory more often than a logarithm tells. */
+static void run_growth(nlist_layout layout, int most)
 {
     Heap h = {};
     Both b;
@@ -2118,18 +2118,18 @@ static void run_growth(nlist_layout layout, bool history, int most)
     }
     Device<int32_t> const d_pairs(pairs), d_names(names);
     Device<real> const d_sums(std::vector<real>((size_t)(3 * most)));
-    context = "growth " + std::to_string(layout) + (history ? " with history" : "");
+    context = "growth " + std::to_string(layout);
     d.layout = layout;
     d.width = layout == NLIST_STATIC ? 2 : 1;
     d.radius = 1;
     d.half = d.deterministic = layout % 2;
-    d.history = history ? 8 : 0;
-    d.events = history;
+    d.history = 8;
+    d.events = 1;
     d.cuda_allocator = allocator_of(&h);
     for (int32_t n = 1; n <= most; n++) {
         CHECK_RESULT(nlist_cuda_build_pairs(&b.gpu, &d, d_pairs.p, n - 1, n, stream), NLIST_OK);
-        CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &how, law, d_sums.p, stream), NLIST_OK);
-        if (n % 4 == 0) CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, n, stream), NLIST_OK);
+        if (n % 4 == 0) CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &how, law, d_sums.p, stream), NLIST_OK);
+        if (n % 16 == 0) CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, n, stream), NLIST_OK);
         CHECK(h.calls <= 2 * g.count(b.gpu)); /* twice in one step, at most */
     }
     CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
@@ -2141,7 +2141,7 @@ static void run_growth(nlist_layout layout, bool history, int most)
 
 static void test_growth()
 {
-    for (int k = 0; k < 8; k++) run_growth((nlist_layout)(k % 4), k >= 4, n_max < 80 ? 60 : 600);
+    for (int k = 0; k < 4; k++) run_growth((nlist_layout)k, n_max < 80 ? 60 : n_max < 200 ? 150 : 600);
 }
 
 /* A reserve takes exactly what it says, also where memory is held already. */
@@ -2275,7 +2275,7 @@ static void run_unfit_remap(int k, int first, int then)
     nlist_desc d = unfit_desc(k), host = d;
     int const kept = std::min(first, then);
     std::vector<real> const row = in_a_row(first, false), crowd = in_a_row(then, true);
-    std::vector<int32_t> const turn = turned(first, first), names = turned(then, then), old_names = turned(first, kept);
+    std::vector<int32_t> const turn = turned(first, first), names = turned(then, then);
     std::vector<int32_t> serial_names = turned(first, kept);
     Device<real> const d_row(row), d_crowd(crowd);
     Device<int32_t> const d_turn(turn), d_names(names);
@@ -2362,54 +2362,70 @@ static void test_unfit_first()
     }
 }
 
-/* Lists of triangles: of another mesh, of fewer triangles; and particles instead, in a list without history. */
-static void test_unfit_meshes()
+/* A list of triangles, renamed, and one of fewer triangles and more particles that does not fit: of the one before, what the new mesh has
+   is met, and it is there as it was after a check. */
+static void run_unfit_mesh(Both *b, const Input &in, const OnDevice &there, const Input &many, const OnDevice &many_there,
+                           const nlist_desc &desc)
 {
     Mesh const large = mesh_of(6, false, false), small = mesh_of(1, false, false);
     MeshOnDevice const large_there(large), small_there(small);
+    std::vector<int32_t> const turn = turned(in.n, in.n), more = turned(many.n, many.n);
+    Device<int32_t> const d_turn(turn), d_more(more);
+    nlist_desc d = desc;
+    unsigned long long low = 0;
+    build_mesh_trees(b, large, large_there);
+    CHECK_RESULT(mesh_serial(b, d, large, in), NLIST_OK);
+    d.capacity = b->serial.total;
+    CHECK_RESULT(mesh_gpu(b, d, large, large_there, in, there), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&b->gpu, stream), NLIST_OK);
+    CHECK(b->gpu.device.list.triangles == 72 && b->serial.triangles == 72);
+    CHECK_RESULT(nlist_cuda_remap(&b->gpu, d_turn.p, in.n, stream), NLIST_OK);
+    CHECK_RESULT(nlist_remap(&b->serial, turn.data(), in.n), NLIST_OK);
+    for (int32_t i = 0; i < in.n; i++)
+        for (const Entry &e : row_of(b->serial, i, false)) low += nlist_key_triangle(e.id) < 2;
+    CHECK(low > 0 && low < (unsigned long long)b->serial.total);
+    build_mesh_trees(b, small, small_there);
+    CHECK_RESULT(mesh_gpu(b, d, small, small_there, many, many_there), NLIST_OK);
+    use_unfit(b, many.n, 2, low);
+    CHECK_RESULT(nlist_cuda_remap(&b->gpu, d_more.p, many.n, stream), NLIST_OK);
+    use_unfit(b, many.n, 2, low);
+    std::vector<int32_t> names(more.begin(), more.begin() + in.n);
+    CHECK_RESULT(nlist_remap(&b->serial, names.data(), many.n), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&b->gpu, stream), NLIST_OK);
+    CHECK(b->gpu.device.list.triangles == 72);
+    compare(b, false, true);
+    CHECK(b->copy.triangles == 72);
+}
+
+/* So; and then, in a list without history, particles instead of triangles, and triangles instead of particles. */
+static void test_unfit_meshes()
+{
+    Mesh const mesh = mesh_of(1, false, false);
+    MeshOnDevice const mesh_there(mesh);
     wl_random r = wl_seed(3);
-    Input const in = mesh_particles(60, false, false, &r);
-    OnDevice const there(in);
+    Input const in = mesh_particles(60, false, false, &r), many = mesh_particles(900, false, false, &r);
+    OnDevice const there(in), many_there(many);
     Device<real> const d_crowd(in_a_row(80, true)), d_row(in_a_row(60, false));
-    Device<int32_t> const d_names(turned(60, 60)), d_more_names(turned(80, 80));
-    nlist_desc tight = in.desc, crowded = unfit_desc(0);
-    tight.capacity = 1;
-    crowded.layout = NLIST_DYNAMIC;
+    Device<int32_t> const d_names(turned(80, 80));
+    nlist_desc d = in.desc, particles = unfit_desc(2);
     for (int history = 0; history < 2; history++) {
         Both b;
-        nlist_desc d = in.desc;
-        unsigned long long low = 0;
         context = "unfit meshes " + std::to_string(history);
-        d.history = tight.history = 4 * history;
-        build_mesh_trees(&b, large, large_there);
-        CHECK_RESULT(mesh_serial(&b, d, large, in), NLIST_OK);
-        CHECK_RESULT(mesh_gpu(&b, d, large, large_there, in, there), NLIST_OK);
-        CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
-        CHECK(b.gpu.device.list.triangles == 72 && b.serial.triangles == 72);
-        CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, 60, stream), NLIST_OK);
-        CHECK_RESULT(nlist_remap(&b.serial, turned(60, 60).data(), 60), NLIST_OK);
-        for (int32_t i = 0; i < 60; i++)
-            for (const Entry &e : row_of(b.serial, i, false)) low += nlist_key_triangle(e.id) < 2;
-        CHECK(low > 0 && low < (unsigned long long)b.serial.total);
-        build_mesh_trees(&b, small, small_there);
-        CHECK_RESULT(mesh_gpu(&b, tight, small, small_there, in, there), NLIST_OK);
-        use_unfit(&b, 60, 2, low);
-        CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, 60, stream), NLIST_OK);
-        use_unfit(&b, 60, 2, low);
-        CHECK_RESULT(nlist_remap(&b.serial, turned(60, 60).data(), 60), NLIST_OK);
-        CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
-        CHECK(b.gpu.device.list.triangles == 72);
-        compare(&b, false, true);
-        CHECK(b.copy.triangles == 72);
+        d.capacity = 0;
+        d.history = 4 * history;
+        run_unfit_mesh(&b, in, there, many, many_there, d);
         if (history) continue;
-        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &crowded, d_crowd.p, 0, 80, stream), NLIST_OK); /* keys are no particles */
+        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &particles, d_crowd.p, 0, 80, stream), NLIST_OK); /* keys are no particles */
         use_unfit(&b, 80, 0, 0);
-        CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_more_names.p, 80, stream), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, 80, stream), NLIST_OK);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
         CHECK(b.gpu.device.list.n == 80 && b.gpu.device.list.total == 0);
-        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &crowded, d_row.p, 0, 60, stream), NLIST_OK);
-        CHECK_RESULT(mesh_gpu(&b, tight, small, small_there, in, there), NLIST_OK); /* nor particles keys */
-        use_unfit(&b, 60, 2, 0);
+        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &particles, d_row.p, 0, 60, stream), NLIST_OK);
+        build_mesh_trees(&b, mesh, mesh_there);
+        d.capacity = 1;
+        CHECK_RESULT(mesh_gpu(&b, d, mesh, mesh_there, many, many_there), NLIST_OK); /* nor particles keys */
+        use_unfit(&b, many.n, 2, 0);
+        CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_LIST_FULL);
     }
 }
 
