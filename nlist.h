@@ -79,7 +79,9 @@
             radii[j] + skin. Slots: places of a fixed number per row. The rest: the entries, of all rows, that have no slot. Source: who
             finds the partners (brute force, pairs, a grid, a tree, triangles). Generation: the arrays that one build made.
    Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate and nlist_verify allocate, by
-            desc.allocator (nlist_cuda_... as told there). Memory grows and is kept. Bytes per particle and per entry, in float:
+            desc.allocator (nlist_cuda_... as told there). Memory is kept. An array that has become too small grows to half as much
+            again at least, so n builds of ever more particles allocate O(log n) times; where so much is not to be had, it gets
+            what is needed. A first build, and reserve, take exactly this. Bytes per particle and per entry, in float:
                STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
                HYBRID 8 + 4 width, and 12 an entry of the rest               skin: 12 a particle (2D: 8)
             Lists with history or events keep two generations, the last and the one before, others after a nlist_remap only. An entry
@@ -89,6 +91,8 @@
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
             nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back. A build that
             is refused leaves the list as it was, with its history (or empty: out of memory in one that asks for no history or events).
+            NLIST_NOT_BUILT: every call that returns a result and needs a list says so before the first build, and after nlist_reserve
+            and nlist_free. A list that was built of no particles is one. (nlist_moved needs none: its answer is to build.)
    Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the distance is listed.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle is never its own neighbour; others on
             top of it are.
@@ -312,11 +316,11 @@ extern "C" {
 /* One list makes the codes and their texts. */
 #define NLIST_RESULTS(X) \
     X(NLIST_OK,               "all is well") \
-    X(NLIST_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is neither 0 nor a whole number of reals, at least dim") \
+    X(NLIST_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is wrong: it counts bytes (not numbers), 0 or a multiple of sizeof(nlist_real), and holds a point (mesh.stride: a vertex, or a triangle without indices)") \
     X(NLIST_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
     X(NLIST_BAD_RADIUS,       "desc.radius must be positive (0: desc.radii are given, none negative), and the square of the reach a normal number") \
     X(NLIST_BAD_SKIN,         "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of given pairs have none, and a file without positions cannot serve one") \
-    X(NLIST_BAD_OPTION,       "desc.layout or how.mode has a value that does not exist, or triangles meet another layout than NLIST_DYNAMIC") \
+    X(NLIST_BAD_OPTION,       "desc.layout or how.mode has a value that does not exist, or triangles (also those of a file) meet another layout than NLIST_DYNAMIC") \
     X(NLIST_BAD_WIDTH,        "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, 16 or 32") \
     X(NLIST_BAD_HISTORY,      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, desc.history, half, dim and the kind of list stay as they are") \
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
@@ -335,8 +339,8 @@ extern "C" {
     X(NLIST_LIST_FULL,        "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
     X(NLIST_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
     X(NLIST_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(NLIST_NOT_BUILT,        "the list holds nothing this call can use: build it first (and see what the call needs)") \
-    X(NLIST_BAD_FILE,         "these bytes are not a list saved by this version, with this real type and byte order, undamaged") \
+    X(NLIST_NOT_BUILT,        "the list holds nothing this call can use: build it first (of no particles is a build, too)") \
+    X(NLIST_BAD_FILE,         "these bytes are not a list in this version's format (those of 0.1.0 are not: build and save again), with this real type and byte order, undamaged") \
     X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
     X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t")
 
@@ -455,6 +459,9 @@ typedef struct nlist {
     int32_t n;              /* particles */
     int32_t keys;           /* 1: a list of triangles, ids are keys */
     int32_t remembers;      /* 1: built with history or events, and the next build compares */
+    int32_t built;          /* 1: a build has made it, of no particles perhaps; 0: NLIST_NOT_BUILT */
+    int32_t triangles;      /* lists of triangles: those of the mesh; nlist_key_triangle of every key is below. Else 0 */
+    int32_t exact;          /* private: 1 while a reserve takes memory, so that nothing beyond it is taken */
     int32_t current;        /* rows[current] is the list, rows[1 - current] the generation before */
     const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
     nlist_rows rows[2];
@@ -534,15 +541,17 @@ NLIST_API void nlist_free(nlist *list);
 /* Bytes of memory that the list holds. */
 NLIST_API int64_t nlist_bytes(const nlist *list);
 
-/* Has any particle moved by more than half the skin since the build, or is there no list? Then `*moved` = 1: build again, before
-   it is used (figure: >>skin; Verlet). NLIST_BAD_SKIN: the list has none. O(n). */
+/* Has any particle moved by more than half the skin since the build, or is there no list, or one of nobody? Then `*moved` = 1: build
+   again, before it is used (figure: >>skin; Verlet). NLIST_BAD_SKIN: the list has none. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved);
 
 /* The particles were sorted, inserted or deleted, and the list follows: new_id[i] is what particle i is now called, 0 .. n-1, or -1: it
-   is gone, and its contacts with it. Names that nobody got belong to new particles without contacts. History, rows and the order in
+   is gone, and its contacts with it. Names that nobody got belong to new particles without contacts: all of them where the list was
+   built of no particles (new_id may be NULL then). History, rows and the order in
    a row are kept; events are as they were, with old names and entries. new_id: as many as the list had particles; a permutation of ugrid.h:
    grid.inverse. Positions of the skin's test go along; those of new particles are NaN, so that nlist_moved answers 1.
-   NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was. O(n + entries).
+   NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was.
+   O(n + entries).
    (Figure: >>remap; Kureck section 5.5.1.) */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
@@ -571,29 +580,32 @@ typedef struct nlist_sums {
 typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other);
 
 /* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers. With a unit: NLIST_SUM_OVERFLOW
-   leaves sums as they were. `list` is not const for the unit's work space only. O(entries). */
+   leaves sums as they were. `list` is not const for the unit's work space only. NLIST_NOT_BUILT. O(entries). */
 NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn, void *user, nlist_real *sums);
 
 /* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs; shift (NULL, or 3
    per pair): how many periods to add to the partner's position, as given in pos, for the image that is listed. `*needed`: how many
    there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles
-   shift must be. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
+   shift must be. NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
                                    size_t stride, int32_t *shift);
 
 /* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the size, also when it did not fit
-   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT: the list is
-   empty. O(n + entries). */
+   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT.
+   O(n + entries). */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
 
 /* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0 (any; with
    desc.width it decides on the memory: name it where files come from strangers); desc.skin not more than that of the list that was saved.
    The bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a look at every row, and then the list is as
-   it was. The box comes from the file. O(n + entries log entries). */
+   it was. So are files of 0.1.0, whose format is another. The box comes from the file.
+   Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is a feature of a triangle below list.triangles. That number
+   is the file's: before you process such a list, see to it that your mesh has as many, list.triangles <= mesh.triangles, and that its
+   indices are below its vertex_count. O(n + entries log entries). */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
 
-/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice. Safe on any
-   content of the arrays. For tests and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries * row). */
+/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice, no key of no
+   feature. Safe on any content of the arrays. NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries * row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
 /* The structure as nlist_validate does, and then the rows of `samples` particles, against a look at every particle. desc, pos, stride:
@@ -632,6 +644,7 @@ typedef struct nlist_cuda_facts {
     uint64_t events[NLIST_EVENT_KINDS];
     int64_t next_uid;           /* as list.next_uid */
     double skin;                /* of the list */
+    int32_t triangles;          /* of the list, as list.triangles */
     int32_t overflow;           /* of the last nlist_cuda_sum with a unit: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
 } nlist_cuda_facts;
@@ -657,9 +670,11 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
                                           struct CUstream_st *stream);
 
 /* As the builds above, with their costs. Particles with NaN are left out, pairs with ids out of range too: nlist_cuda_check tells. What
-   does not fit is counted to the end: then, with history or events, the list before it stays the list; without, rows hold what fitted and
-   `count` what there was; either way nlist_cuda_check says so, and the next build takes the memory that was missing. (desc.grow does all
-   that within the call, and waits.) Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that
+   does not fit is counted to the end: then, with history or events and after a nlist_cuda_remap, the list before it stays the list;
+   else rows hold what fitted and `count` what there was; either way nlist_cuda_check says so, and the next build takes the memory that
+   was missing. (desc.grow does all that within the call, and waits.) Until a check, calls take the n and the mesh of the last build for
+   those of the list: where that did not fit, sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh
+   lacks; so must kernels of your own. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that
    within a row is not. A build that needs other memory than the last (another n, width, capacity) waits for the stream where two
    generations are kept. The grid, tree and pos must be complete on `stream`. */
 NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
@@ -679,7 +694,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 
 /* Waits for the stream and says what the last build, remap or sum met: NLIST_OK, NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL
    (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
-   NLIST_SUM_OVERFLOW. What a build met is told until the next build. Fetches total, event_count,
+   NLIST_SUM_OVERFLOW. What a build met is told until the next build. Fetches n, built, triangles, total, event_count,
    current, and entries and touched_count of both rows. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
@@ -691,11 +706,13 @@ NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
    for the condition of a graph, or for nlist_cuda_check's reader. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride, struct CUstream_st *stream);
 
-/* As nlist_remap. Names out of range or given twice are left out, and nlist_cuda_check tells. */
+/* As nlist_remap. Names out of range or given twice are left out, and nlist_cuda_check tells. d_new_id: as many as the last build had
+   particles, or, after a nlist_cuda_check, list.n. Where that build did not fit and nobody asked, the list before it is renamed: its
+   particles beyond d_new_id are gone, and names of particles that it has not are those of new ones. */
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream);
 
 /* Copies a host list to the device, and a device list into a host list: rows, history, reference positions, and (down) events. Both wait
-   for the stream. NLIST_NOT_BUILT: there is nothing to copy. */
+   for the stream. NLIST_NOT_BUILT: there is nothing to copy (down: or rows were cut, see nlist_cuda_check). */
 NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream);
 NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream);
 
@@ -897,8 +914,16 @@ NLIST_FN int32_t nlist_key(int32_t triangle, int32_t feature) { return triangle 
 NLIST_FN int32_t nlist_key_triangle(int32_t key) { return key / 8; }
 NLIST_FN int32_t nlist_key_feature(int32_t key) { return key % 8; }
 
+#define NLIST_I_TRIANGLES 268435456     /* 2^28: most triangles of a mesh, so that keys fit int32_t */
+
+/* Ids in rows are below this: particles, or keys of triangles 0 .. triangles - 1. (Of 2^28 the last key would be of no feature.) */
+NLIST_FN int32_t nlist_i_id_limit(int32_t keys, int32_t triangles, int32_t n)
+{
+    return !keys ? n : triangles < NLIST_I_TRIANGLES ? 8 * triangles : INT32_MAX;
+}
+
 #ifdef NLIST_I_LBVH
-/* The corners of a triangle. */
+/* The corners of a triangle, 0 .. mesh->triangles - 1. */
 NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle, const nlist_real *corner[3])
 {
     size_t const stride = mesh->stride ? mesh->stride : (mesh->indices ? 3 : 9) * sizeof(nlist_real);
@@ -911,7 +936,8 @@ NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle, const
     }
 }
 
-/* The point q of a triangle that is closest to p: where a contact acts. Returns the feature that q belongs to. */
+/* The point q of a triangle, 0 .. mesh->triangles - 1, that is closest to p: where a contact acts. Returns the feature that q belongs to.
+   The triangle is not checked: of a list from a file, see nlist_load. */
 NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, const nlist_real *p, nlist_real q[3])
 {
     const nlist_real *corner[3];
@@ -1289,6 +1315,13 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
     }
 };
 
+/* Where the last build did not fit, the list is the one before it, which may be of more particles or triangles than the caller has now:
+   is this partner one of those that are left? */
+static __device__ __forceinline__ bool nlist_i_is_there(const nlist &list, int32_t j)
+{
+    return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
+}
+
 /* Calls for one entry: what it adds to its row's particle is in t, the partner's share is added at once. False = nothing. */
 template <int Values, bool Units, class Contact>
 static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows,
@@ -1296,10 +1329,11 @@ static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const
                                                         int32_t j, int64_t entry, typename nlist_i_term<Units>::type *t)
 {
     nlist_real own[Values], other[Values];
+    if (!nlist_i_is_there(list, j)) return false;
     for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
     void *const history = rows.history ? rows.history + entry * list.desc.history : nullptr;
     if (!contact(i, j, history, own, other)) return false;
-    if (list.desc.half && j < list.n) {
+    if (list.desc.half && !list.keys) {
         adder.take(other, t);
         adder.add_atomic(j, t);
     }
@@ -1316,10 +1350,10 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     typedef typename nlist_i_term<Units>::type term;
     const nlist &list = device.list;
     const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const turns = nlist_i_least(rows.touched ? adder.facts->touched[&rows == &list.rows[1]] : rows.n, list.n);
+    int64_t const turns = rows.touched ? adder.facts->touched[&rows == &list.rows[1]] : rows.n;
     for (int64_t turn = nlist_i_global_thread(); turn < turns; turn += nlist_i_all_threads()) {
         int32_t const i = rows.touched ? rows.touched[turn] : (int32_t)turn;
-        nlist_each e = nlist_i_row(&rows, list.desc.history, i);
+        nlist_each e = nlist_i_row(&rows, list.desc.history, i < list.n ? i : -1);
         term sum[Values] = {}, t[Values];
         bool any = false;
         while (nlist_next(&e)) {
@@ -1349,11 +1383,12 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const entry = nlist_i_global_thread();
     int const width = rows.width, shift = width > 0 ? __ffs(width) - 1 : 0;
-    bool const exists = entry < (int64_t)rows.n * width, even = width == 1 << shift; /* a 64-bit division costs 70 instructions */
+    bool const even = width == 1 << shift; /* a 64-bit division costs 70 instructions */
+    bool const exists = entry < (int64_t)rows.n * width && adder.facts->filled > 0;
     int32_t const i = !exists ? -1 : even ? (int32_t)(entry >> shift) : (int32_t)(entry / width), j = exists ? rows.slot[entry] : -1;
     term t[Values] = {};
     bool adds = j >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
-    if (!reduce) {
+    if (!reduce || !even || width > 32) { /* a list before the last build may have slots that do not reduce */
         if (adds) adder.add_atomic(i, t);
         return;
     }
@@ -1408,7 +1443,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     typedef typename nlist_i_term<Units>::type term;
     const nlist &list = device.list;
     const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const entries = nlist_i_rest_entries(&list, &rows, adder.facts), slots = (int64_t)rows.n * rows.width;
+    int64_t const entries = rows.own ? nlist_i_rest_entries(&list, &rows, adder.facts) : 0, slots = (int64_t)rows.n * rows.width;
     int64_t const all = nlist_i_all_threads(), lane = (int64_t)(threadIdx.x % 32);
     for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) { /* while lane 0 has an entry: the reduction needs all 32 */
         int32_t const i = e < entries ? rows.own[e] : -1;
@@ -1455,24 +1490,34 @@ static inline int64_t nlist_i_round(const nlist_cuda *gpu)
     return capacity < nlist_i_round_threads ? capacity : nlist_i_round_threads;
 }
 
+/* Threads for the slots. */
+static inline int64_t nlist_i_slot_threads(const nlist_cuda *gpu)
+{
+    const nlist_rows *rows = gpu->device.list.rows;
+    int64_t const a = (int64_t)rows[0].n * rows[0].width, b = (int64_t)rows[1].n * rows[1].width;
+    return a > b ? a : b;
+}
+
+/* Which rows are the list only the device knows: kernels are launched for what either generation has, and take what the list has. */
 template <int Values, bool Units, class Contact>
 static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode, const nlist_i_gpu_adder<Values, Units> &adder,
                                        const Contact &contact, struct CUstream_st *stream)
 {
     const nlist_desc &desc = gpu->device.list.desc;
+    const nlist_rows *const rows = gpu->device.list.rows;
     int64_t const n = gpu->device.list.n;
     bool const reduce = mode == NLIST_REDUCE;
     nlist_result result = NLIST_OK;
     if (mode == NLIST_PER_PARTICLE)
         return nlist_i_launch(gpu, stream, desc.layout == NLIST_DYNAMIC && n > nlist_i_round_threads ? nlist_i_round_threads : n,
                               nlist_i_sum_block, nlist_i_sum_rows_kernel<Values, Units, Contact>, gpu->device, adder, contact);
-    if (desc.layout == NLIST_COMPACT)
-        return nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_sum_block, nlist_i_sum_compact_kernel<Values, Units, Contact>,
-                              gpu->device, adder, reduce, contact);
-    if (desc.layout != NLIST_DYNAMIC && desc.width > 0)
-        result = nlist_i_launch(gpu, stream, n * desc.width, nlist_i_sum_block, nlist_i_sum_slots_kernel<Values, Units, Contact>,
-                                gpu->device, adder, reduce, contact);
-    if (result == NLIST_OK && desc.layout != NLIST_STATIC)
+    if (rows[0].start || rows[1].start)
+        result = nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_sum_block,
+                                nlist_i_sum_compact_kernel<Values, Units, Contact>, gpu->device, adder, reduce, contact);
+    if (result == NLIST_OK && (rows[0].slot || rows[1].slot))
+        result = nlist_i_launch(gpu, stream, nlist_i_slot_threads(gpu), nlist_i_sum_block,
+                                nlist_i_sum_slots_kernel<Values, Units, Contact>, gpu->device, adder, reduce, contact);
+    if (result == NLIST_OK && (rows[0].own || rows[1].own))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_sum_block, nlist_i_sum_rest_kernel<Values, Units, Contact>,
                                 gpu->device, adder, reduce, contact);
     return result;
@@ -1510,13 +1555,14 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const i = nlist_i_global_thread();
     nlist_each e = nlist_i_row(&rows, list.desc.history, i < nlist_i_least(rows.n, list.n) ? (int32_t)i : -1);
-    while (nlist_next(&e)) contact((int32_t)i, e.id, e.history, e.entry);
+    while (nlist_next(&e)) if (nlist_i_is_there(list, e.id)) contact((int32_t)i, e.id, e.history, e.entry);
 }
 
 /* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry of the list. */
 template <class Contact> static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact, struct CUstream_st *stream)
 {
     if (!gpu) return NLIST_BAD_ARGUMENT;
+    if (!gpu->device.list.built) return NLIST_NOT_BUILT;
     return nlist_i_launch(gpu, stream, gpu->device.list.n, nlist_i_sum_block, nlist_i_each_kernel<Contact>, gpu->device, contact);
 }
 
@@ -1605,13 +1651,19 @@ static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
     return 1;
 }
 
-/* Room for `count` elements of `size` bytes. The first `keep` bytes stay. On failure the block is as it was. */
-static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
+/* What to ask for where a block of `had` bytes must become one of `bytes`: half as much again at least, or exactly that. */
+static size_t nlist_i_ample(const nlist *list, size_t had, size_t bytes)
 {
-    nlist_block *block = &list->block[which], larger;
-    if (!nlist_i_bytes(&larger.bytes, count, size)) return NLIST_OUT_OF_MEMORY;
-    if (larger.bytes <= block->bytes) return NLIST_OK;
-    larger.memory = nlist_i_alloc(&list->desc.allocator, larger.bytes);
+    size_t const more = list->exact ? 0 : had + had / 2; /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
+    return more > bytes ? more : bytes;
+}
+
+/* A block of so many bytes in the place of a smaller one, of which the first `keep` bytes stay. On failure it is as it was. */
+static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t bytes, size_t keep)
+{
+    nlist_block larger;
+    larger.bytes = bytes;
+    larger.memory = nlist_i_alloc(&list->desc.allocator, bytes);
     if (!larger.memory) return NLIST_OUT_OF_MEMORY;
     if (list->desc.allocator.alloc && (uintptr_t)larger.memory % 16 != 0) {
         nlist_i_release(&list->desc.allocator, &larger);
@@ -1621,6 +1673,19 @@ static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t s
     nlist_i_release(&list->desc.allocator, block);
     *block = larger;
     return NLIST_OK;
+}
+
+/* Room for `count` elements of `size` bytes. The first `keep` bytes stay. On failure the block is as it was. */
+static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
+{
+    nlist_block *block = &list->block[which];
+    nlist_result result;
+    size_t bytes, ample;
+    if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
+    if (bytes <= block->bytes) return NLIST_OK;
+    ample = nlist_i_ample(list, block->bytes, bytes);
+    result = nlist_i_replace(list, block, ample, keep);
+    return result == NLIST_OUT_OF_MEMORY && ample > bytes ? nlist_i_replace(list, block, bytes, keep) : result;
 }
 
 NLIST_API void nlist_free(nlist *list)
@@ -1785,6 +1850,15 @@ static void nlist_i_axes(nlist *list)
     for (a = 0; a < 3; a++) list->axis[a] = nlist_i_axis_of(a < desc->dim && desc->periodic[a], desc->min[a], desc->max[a]);
 }
 
+/* A list of triangles: DYNAMIC, which COMPACT (0) stands for here, and full. */
+static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
+{
+    nlist_desc resolved = *desc;
+    if (resolved.layout == NLIST_COMPACT) resolved.layout = NLIST_DYNAMIC;
+    resolved.half = 0;
+    return resolved;
+}
+
 /* Is the reach at most half of every period? */
 static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
 {
@@ -1840,11 +1914,10 @@ typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
 /* Room for so many more partners. */
 static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
 {
-    int64_t const least = finder->used + more, twice = 2 * finder->room;
+    int64_t const least = finder->used + more;
     nlist_result result;
     if (least <= finder->room) return NLIST_OK;
-    result = nlist_i_grow(finder->list, NLIST_I_FOUND, least > twice ? least : twice, sizeof(int32_t),
-                          (size_t)finder->used * sizeof(int32_t));
+    result = nlist_i_grow(finder->list, NLIST_I_FOUND, least, sizeof(int32_t), (size_t)finder->used * sizeof(int32_t));
     if (result != NLIST_OK) return result;
     finder->found = (int32_t *)finder->list->block[NLIST_I_FOUND].memory;
     finder->room = (int64_t)(finder->list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
@@ -1936,6 +2009,7 @@ static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys,
     if (result != NLIST_OK) return result;
     list->desc = resolved;
     list->keys = keys;
+    list->triangles = 0;
     list->bad_id = -1;
     list->needed_width = 0;
     list->needed_entries = 0;
@@ -1971,8 +2045,10 @@ static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_resul
         int const first = g * NLIST_I_GENERATION;
         if (memcmp(after.block + first, before->block + first, NLIST_I_GENERATION * sizeof *after.block) == 0) continue;
         memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays have moved, or are gone */
-        if (g == list->current) list->n = 0;
-        if (g == list->current) list->total = 0;
+        if (g != list->current) continue;
+        list->built = list->built && list->n == 0; /* nothing is lost of nobody */
+        list->n = 0;
+        list->total = 0;
     }
     return nlist_i_give_back(list, result);
 }
@@ -2195,6 +2271,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     list->next_uid = uids ? list->next_uid + finder->n : finder->n;
     list->current = to;
     list->remembers = nlist_i_is_twice(&list->desc);
+    list->built = 1;
     list->n = finder->n;
     list->total = finder->used;
     return NLIST_OK;
@@ -2638,21 +2715,12 @@ static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
     size_t const least = (mesh->indices ? 3 : 9) * sizeof(nlist_real);
     if (mesh->triangles < 0 || mesh->vertex_count < 0 || (mesh->triangles > 0 && !mesh->vertices)) return NLIST_BAD_ARGUMENT;
     if (mesh->stride != 0 && (mesh->stride < least || mesh->stride % sizeof(nlist_real) != 0)) return NLIST_BAD_ARGUMENT;
-    if (mesh->triangles > 268435456) return NLIST_TOO_MANY;
+    if (mesh->triangles > NLIST_I_TRIANGLES) return NLIST_TOO_MANY;
     if (tree->n != mesh->triangles) return NLIST_BAD_SOURCE;
     if (desc->dim != 3 || (tree->n > 0 && tree->desc.dim != 3)) return NLIST_BAD_DIM;
     if (desc->periodic[0] || desc->periodic[1] || desc->periodic[2]) return NLIST_BAD_PERIOD;
     if (desc->skin != 0) return NLIST_BAD_SKIN;
     return desc->layout == NLIST_DYNAMIC ? NLIST_OK : NLIST_BAD_OPTION;
-}
-
-/* A list of triangles: DYNAMIC unless asked for something else, and full. */
-static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
-{
-    nlist_desc resolved = *desc;
-    if (resolved.layout == NLIST_COMPACT) resolved.layout = NLIST_DYNAMIC;
-    resolved.half = 0;
-    return resolved;
 }
 
 /* Triangles name vertices that exist. (On a GPU the caller vouches for that.) */
@@ -2679,6 +2747,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     result = nlist_i_begin(list, &resolved, 1, &before);
     if (result == NLIST_OK) result = nlist_i_check_mesh(&list->desc, tree, mesh);
     if (result == NLIST_OK) result = nlist_i_check_indices(list, mesh);
+    if (result == NLIST_OK) list->triangles = mesh->triangles;
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     finder.structure = tree;
     finder.mesh = mesh;
@@ -2780,7 +2849,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
     nlist before;
     nlist_result result;
     if (!list || n < 0 || (list->n > 0 && !new_id)) return NLIST_BAD_ARGUMENT;
-    if (list->n == 0) return NLIST_NOT_BUILT;
+    if (!list->built) return NLIST_NOT_BUILT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     before = *list;
     memset(&finder, 0, sizeof finder);
@@ -2938,6 +3007,7 @@ static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, 
 {
     nlist_mode mode;
     int32_t width;
+    if (!list->built) return NLIST_NOT_BUILT;
     if (list->n == 0) return NLIST_OK;
     if ((int)how->mode < 0 || how->mode > NLIST_REDUCE) return NLIST_BAD_OPTION;
     if (values < 1 || values > NLIST_I_VALUES) return NLIST_BAD_VALUES;
@@ -3025,8 +3095,10 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
     if (shift && list->keys) return NLIST_BAD_ARGUMENT;
     bytes = nlist_i_stride(stride, list->desc.dim ? list->desc.dim : 3);
     if (bytes == 0) return NLIST_BAD_ARGUMENT;
+    *needed = 0;
+    if (!list->built) return NLIST_NOT_BUILT;
     rows = nlist_i_rows(list);
-    *needed = list->n > 0 ? list->total : 0;
+    *needed = list->total;
     if (*needed > capacity) return NLIST_BUFFER_TOO_SMALL;
     for (i = 0; i < list->n; i++) {
         nlist_each e = nlist_i_row(rows, 0, i);
@@ -3043,11 +3115,13 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
    >>save
    ------------------------------------------------------------------------------------------------ */
 
-/* The head of a file: 128 bytes, then counts, partners, history, uids and reference positions. */
+#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0: no count of triangles, and nothing empty */
+
+/* The head of a file: 136 bytes, then counts, partners, history, uids and reference positions. */
 typedef struct nlist_i_head {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
-    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic;
+    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, zero;
     int64_t total, next_uid;
     double min[3], max[3], skin;
     uint64_t sum;               /* of all that follows, and of this with sum = 0 */
@@ -3069,15 +3143,16 @@ static nlist_i_head nlist_i_head_of(const nlist *list)
     int a;
     memset(&head, 0, sizeof head);
     memcpy(head.magic, "nlist\n\x1a", 8);
-    head.version = 1;
+    head.version = NLIST_I_FILE_VERSION;
     head.real = (uint32_t)sizeof(nlist_real);
     head.n = list->n;
     head.dim = list->desc.dim;
     head.half = list->desc.half != 0;
     head.keys = list->keys;
+    head.triangles = list->triangles;
     head.history = list->desc.history;
     head.has_uid = rows->uid != NULL;
-    head.has_reference = rows->reference != NULL;
+    head.has_reference = list->desc.skin > 0;
     head.total = list->total;
     head.next_uid = list->next_uid;
     head.skin = (double)list->desc.skin;
@@ -3127,7 +3202,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     nlist_i_head head;
     size_t n;
     if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
-    if (list->n == 0) return NLIST_NOT_BUILT;
+    if (!list->built) return NLIST_NOT_BUILT;
     rows = nlist_i_rows(list);
     head = nlist_i_head_of(list);
     *needed = nlist_i_file_size(&head);
@@ -3137,7 +3212,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     to = nlist_i_write(to + sizeof head, rows->count, n * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
-    if (rows->reference) to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
+    if (head.has_reference) to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
     head.sum = nlist_i_checksum(14695981039346656037u, &head, sizeof head);
     head.sum = nlist_i_checksum(head.sum, (unsigned char *)bytes + sizeof head, (size_t)*needed - sizeof head);
     memcpy(bytes, &head, sizeof head);
@@ -3153,6 +3228,24 @@ static int nlist_i_file_axis_good(int periodic, double min, double max)
     return (double)(nlist_real)min == min && (double)(nlist_real)max == max && nlist_i_finite((nlist_real)max - (nlist_real)min);
 }
 
+/* Counts and sizes of a file: are they in range? */
+static int nlist_i_head_counts_good(const nlist_i_head *head)
+{
+    if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
+    if (head->triangles < 0 || head->triangles > NLIST_I_TRIANGLES || head->zero != 0) return 0;
+    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 || head->next_uid > INT64_MAX >> 1) return 0;
+    return head->periodic >= 0 && head->periodic <= 7;
+}
+
+/* Do its numbers go together? */
+static int nlist_i_head_fits(const nlist_i_head *head)
+{
+    if ((head->keys | head->half | head->has_uid | head->has_reference) & ~1) return 0;
+    if (head->periodic >> head->dim != 0 || (!head->has_uid && head->next_uid < head->n)) return 0;
+    if (!head->keys) return head->triangles == 0;
+    return !head->half && !head->has_uid && !head->has_reference && !head->periodic && head->dim == 3;
+}
+
 /* Is this the head of a whole, undamaged file? */
 static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
 {
@@ -3160,13 +3253,9 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
     int a;
     if (size < (int64_t)sizeof *head) return 0;
     memcpy(head, bytes, sizeof *head);
-    if (memcmp(head->magic, "nlist\n\x1a", 8) != 0 || head->version != 1 || head->real != sizeof(nlist_real)) return 0;
-    if (head->n < 1 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
-    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 || head->periodic < 0 || head->periodic > 7) return 0;
-    if (head->next_uid > INT64_MAX >> 1 || ((head->keys | head->half | head->has_uid | head->has_reference) & ~1)) return 0;
-    if (head->periodic >> head->dim != 0 || (!head->has_uid && head->next_uid < head->n)) return 0;
-    if (head->keys && (head->half || head->has_uid || head->has_reference || head->periodic || head->dim != 3)) return 0;
-    if (nlist_i_file_size(head) != size) return 0;
+    if (memcmp(head->magic, "nlist\n\x1a", 8) != 0) return 0;
+    if (head->version != NLIST_I_FILE_VERSION || head->real != sizeof(nlist_real)) return 0;
+    if (!nlist_i_head_counts_good(head) || !nlist_i_head_fits(head) || nlist_i_file_size(head) != size) return 0;
     for (a = 0; a < 3; a++) if (!nlist_i_file_axis_good(head->periodic >> a & 1, head->min[a], head->max[a])) return 0;
     sum = head->sum;
     head->sum = 0;
@@ -3254,6 +3343,7 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
     const nlist_i_head *head = finder->head;
     const unsigned char *at = finder->file;
+    int32_t const limit = nlist_i_id_limit(head->keys, head->triangles, head->n);
     nlist_result result = nlist_i_need(finder, head->total);
     int64_t k;
     int32_t i;
@@ -3266,8 +3356,10 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     }
     if (finder->used != head->total) return NLIST_BAD_FILE;
     if (head->total > 0) memcpy(finder->found, at + (size_t)finder->n * sizeof(int32_t), (size_t)head->total * sizeof(int32_t));
-    for (k = 0; k < head->total; k++)
-        if (finder->found[k] < 0 || (!head->keys && finder->found[k] >= finder->n)) return NLIST_BAD_FILE;
+    for (k = 0; k < head->total; k++) {
+        int32_t const id = finder->found[k];
+        if (id < 0 || id >= limit || (head->keys && nlist_key_feature(id) > 6)) return NLIST_BAD_FILE;
+    }
     result = nlist_i_check_file_pairs(finder);
     return result == NLIST_OK && head->has_uid ? nlist_i_check_file_uids(finder) : result;
 }
@@ -3291,10 +3383,11 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const
 /* desc for what is in the file. */
 static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, const nlist_i_head *head, nlist *before)
 {
-    nlist_desc resolved = *desc;
+    nlist_desc resolved = head->keys ? nlist_i_mesh_desc(desc) : *desc;
     nlist empty = *list;
     nlist_result result;
     int a;
+    if (head->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
     if (desc->history != 0 && desc->history != head->history) return NLIST_BAD_HISTORY;
     if (desc->dim != 0 && desc->dim != head->dim) return NLIST_BAD_DIM;
     if (desc->skin > 0 && (!head->has_reference || !((double)desc->skin <= head->skin))) return NLIST_BAD_SKIN;
@@ -3341,6 +3434,8 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
         nlist_i_lay_out(&finder, &list->rows[list->current]);
         nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
         memset(list->event_count, 0, sizeof list->event_count);
+        list->built = 1;
+        list->triangles = head.triangles;
         list->n = head.n;
         list->total = head.total;
         list->next_uid = head.next_uid;
@@ -3367,6 +3462,8 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
     if (result != NLIST_OK) return nlist_i_give_back(list, result);
+    list->built = 0;
+    list->exact = 1;
     found = entries > INT64_MAX / 2 ? -1 : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
     if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
@@ -3377,6 +3474,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
         if (g == 0 || nlist_i_is_twice(&list->desc)) result = nlist_i_take_generation(list, g, n, entries, 0);
     memset(list->rows, 0, sizeof list->rows);
     memset(list->event_count, 0, sizeof list->event_count);
+    list->exact = 0;
     list->current = 0;
     list->total = 0;
     list->next_uid = 0;
@@ -3444,6 +3542,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
     while (nlist_next(&e)) {
         nlist_each other = e;
         while (nlist_next(&other)) if (other.id == e.id) return 0;
+        if (list->keys && nlist_key_feature(e.id) > 6) return 0;
         if (list->keys) continue;
         if (e.id == i) return 0;
         if (list->desc.half && rows->uid && rows->uid[i] >= rows->uid[e.id]) return 0;
@@ -3454,7 +3553,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
 
 static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned char *met)
 {
-    int32_t const limit = list->keys ? INT32_MAX : rows->n;
+    int32_t const limit = nlist_i_id_limit(list->keys, list->triangles, rows->n);
     int64_t total = 0, beyond = 0;
     int32_t i;
     for (i = 0; i < rows->n; i++) {
@@ -3479,6 +3578,7 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     nlist_block met;
     nlist_result result;
     if (!list) return NLIST_BAD_ARGUMENT;
+    if (!list->built) return NLIST_NOT_BUILT;
     if (list->n == 0) return NLIST_OK;
     if (list->current != 0 && list->current != 1) return NLIST_INVALID;
     rows = nlist_i_rows(list);

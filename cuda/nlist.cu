@@ -65,26 +65,40 @@ void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *bl
     block->bytes = 0;
 }
 
+/* Memory for `bytes` bytes, with all bits set, where a block had `had`: half as much again at least, or exactly that (nlist_i_ample). */
+nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, size_t bytes, cudaStream_t stream)
+{
+    const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
+    block->bytes = nlist_i_ample(&gpu->device.list, had, bytes);
+    block->memory = nlist_i_cuda_alloc(allocator, block->bytes, stream);
+    if (!block->memory && block->bytes > bytes) {
+        block->bytes = bytes;
+        block->memory = nlist_i_cuda_alloc(allocator, bytes, stream);
+    }
+    if (!block->memory) block->bytes = 0;
+    if (!block->memory) return NLIST_OUT_OF_MEMORY;
+    return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+}
+
 /* Room for `count` elements of `size` bytes. A block that grows loses what it held, and has all bits set. */
 nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
 {
-    const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
+    size_t const had = block->bytes;
     size_t bytes;
     if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
-    if (bytes <= block->bytes) return NLIST_OK;
-    nlist_i_cuda_release(allocator, block, stream);
-    block->memory = nlist_i_cuda_alloc(allocator, bytes, stream);
-    if (!block->memory) return NLIST_OUT_OF_MEMORY;
-    block->bytes = bytes;
-    return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, bytes, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+    if (bytes <= had) return NLIST_OK;
+    nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, block, stream);
+    return nlist_i_cuda_take(gpu, block, had, bytes, stream);
 }
 
 /* The same, and what is there stays, also when there is no more memory. */
 nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
 {
     nlist_block larger = {nullptr, 0};
-    if (count * (int64_t)size <= (int64_t)block->bytes) return NLIST_OK;
-    nlist_result result = nlist_i_cuda_grow(gpu, &larger, count, size, stream);
+    size_t bytes;
+    if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
+    if (bytes <= block->bytes) return NLIST_OK;
+    nlist_result result = nlist_i_cuda_take(gpu, &larger, block->bytes, bytes, stream);
     if (result == NLIST_OK && block->bytes > 0 &&
         nlist_i_failed(gpu, cudaMemcpyAsync(larger.memory, block->memory, block->bytes, cudaMemcpyDeviceToDevice, stream)))
         result = NLIST_CUDA_ERROR;
@@ -128,6 +142,29 @@ int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
     if (gpu->wanted_entries > capacity) capacity = gpu->wanted_entries;
     if (nlist_i_has_rest(desc) && capacity > NLIST_I_INT_MAX) capacity = NLIST_I_INT_MAX;
     return capacity;
+}
+
+/* Rows of generation g that hold nothing: no count, no start, no head. */
+nlist_result nlist_i_clear_rows(nlist_cuda *gpu, int32_t g, cudaStream_t stream)
+{
+    const nlist_rows *rows = &gpu->device.list.rows[g];
+    size_t const n = (size_t)rows->n;
+    if (n == 0) return NLIST_OK;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(rows->count, 0xFF, n * sizeof *rows->count, stream)) ||
+        (rows->start && nlist_i_failed(gpu, cudaMemsetAsync(rows->start, 0xFF, (n + 1) * sizeof *rows->start, stream))) ||
+        (rows->head && nlist_i_failed(gpu, cudaMemsetAsync(rows->head, 0xFF, n * sizeof *rows->head, stream))))
+        return NLIST_CUDA_ERROR;
+    return NLIST_OK;
+}
+
+/* There is no list any more, for the host and for the device: nobody finds an entry in either generation. */
+nlist_result nlist_i_forget(nlist_cuda *gpu, cudaStream_t stream)
+{
+    nlist *list = &gpu->device.list;
+    list->n = list->built = 0;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))) return NLIST_CUDA_ERROR;
+    nlist_result const result = nlist_i_clear_rows(gpu, 0, stream);
+    return result == NLIST_OK ? nlist_i_clear_rows(gpu, 1, stream) : result;
 }
 
 /* Has generation g this shape? */
@@ -176,8 +213,10 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
     if (fits[0] && fits[1]) return NLIST_OK;
     nlist_result result = nlist_i_fetch_facts(gpu, &facts, stream);
     for (int g = 0; g < 2 && result == NLIST_OK; g++)
-        if (!fits[g] && (facts.filled == 0 || g != facts.current))
+        if (!fits[g] && (facts.filled == 0 || g != facts.current)) {
             result = nlist_i_shape_generation(gpu, g, n, capacity, uids, stream);
+            if (result == NLIST_OK && facts.filled == 0) result = nlist_i_clear_rows(gpu, g, stream);
+        }
     return result;
 }
 
@@ -347,6 +386,14 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
     nlist_i_warp_max(&job.facts->reach_bits, bits);
 }
 
+/* What particle i of the rows to make is in the old ones, -1 = new. Where a build before did not fit, names are of other numbers of
+   particles than the old rows have, or these hold no list. */
+__device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nlist_rows &old_rows, int32_t i)
+{
+    int32_t const was = job.rename ? job.old_of[i] : i;
+    return was < old_rows.n && job.facts->filled > 0 ? was : -1;
+}
+
 /* As nlist_i_carry_uids. */
 __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
@@ -354,7 +401,7 @@ __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
     if (i >= job.n || nlist_i_rests(device.list, job.facts)) return;
     int const to = nlist_i_to(device.list);
     const nlist_rows &old_rows = device.list.rows[1 - to];
-    int32_t const was = job.rename ? job.old_of[i] : i < old_rows.n ? i : -1;
+    int32_t const was = nlist_i_was(job, old_rows, i);
     device.list.rows[to].uid[i] = was < 0 ? job.facts->next_uid + i : old_rows.uid ? old_rows.uid[was] : was;
 }
 
@@ -1093,7 +1140,7 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
     int32_t const i = nlist_i_thread();
     if (i >= job.n || nlist_i_rests(list, job.facts)) return;
     int const to = nlist_i_to(list), dim = list.desc.dim;
-    int32_t const was = job.rename ? job.old_of[i] : -1;
+    int32_t const was = job.rename ? nlist_i_was(job, list.rows[1 - to], i) : -1;
     nlist_real *const reference = list.rows[to].reference + (size_t)i * dim;
     nlist_real p[3] = {nowhere, nowhere, nowhere};
     if (was >= 0 && list.rows[1 - to].reference)
@@ -1103,8 +1150,9 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
 }
 
 /* All has fitted: the new rows are the list. */
-__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, int32_t n, bool uids)
+__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
+    nlist_cuda_facts *const facts = job.facts;
     const nlist &list = device.list;
     if (nlist_i_rests(list, facts)) return;
     int const to = nlist_i_to(list);
@@ -1112,7 +1160,8 @@ __global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device de
     if (facts->full) facts->moved++; /* the next build must not rest */
     if (facts->full && list.d_current) return;
     if (list.d_current) facts->current = to;
-    facts->next_uid = uids ? facts->next_uid + n : n;
+    facts->next_uid = job.uids ? facts->next_uid + job.n : job.n;
+    if (!job.rename) facts->triangles = list.triangles;
     facts->skin = (double)list.desc.skin;
     facts->filled++;
 }
@@ -1172,30 +1221,34 @@ nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const
     if (result == NLIST_OK && list->desc.history > 0) result = nlist_i_carry_history(gpu, job, carry, stream);
     if (result == NLIST_OK && list->desc.events && !job.rename) result = nlist_i_find_events(gpu, job, carry, stream);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job.facts, job.n, job.uids);
+    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job);
 }
 
 /* Facts, and the second generation where the list is to be compared with. A list that was built without history has nothing to
-   compare with: it is forgotten. */
-nlist_result nlist_i_take_generations(nlist_cuda *gpu, cudaStream_t stream)
+   compare with: it is forgotten, as is one of another kind (nlist_i_is_other). */
+nlist_result nlist_i_take_generations(nlist_cuda *gpu, bool other, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
-    nlist_result const result = nlist_i_take_facts(gpu, stream);
-    if (result != NLIST_OK) return result;
+    nlist_result result = nlist_i_take_facts(gpu, stream);
     bool const twice = nlist_i_is_twice(&list->desc);
-    if (twice && !list->remembers &&
-        nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->filled, 0, sizeof gpu->d_facts->filled, stream)))
-        return NLIST_CUDA_ERROR;
+    if (result == NLIST_OK && (other || (twice && !list->remembers))) result = nlist_i_forget(gpu, stream);
+    if (result != NLIST_OK) return result;
     list->remembers = twice;
     if (twice) list->d_current = &gpu->d_facts->current;
     return NLIST_OK;
 }
 
+/* Is what a list held before of another kind? Its rows would be read as what they are not, should this build not fit. */
+bool nlist_i_is_other(const nlist *list, const nlist &before)
+{
+    return list->built && (list->keys != before.keys || list->desc.dim != before.desc.dim || !list->desc.half != !before.desc.half);
+}
+
 /* Memory, and what comes before the search. */
-nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, cudaStream_t stream)
+nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
-    nlist_result result = nlist_i_take_generations(gpu, stream);
+    nlist_result result = nlist_i_take_generations(gpu, nlist_i_is_other(list, before), stream);
     if (result != NLIST_OK) return result;
     if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody has been renamed */
     bool const uids =
@@ -1239,6 +1292,7 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
             resolved.width = resolved.width * 2 < 1024 ? resolved.width * 2 : 1024;
     list->desc = resolved;
     list->keys = keys;
+    list->triangles = 0;
     nlist_i_axes(list);
     return NLIST_OK;
 }
@@ -1251,6 +1305,7 @@ nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result r
     list->desc = before.desc;
     if (gpu->d_facts) list->desc.cuda_allocator = allocator;
     list->keys = before.keys;
+    list->triangles = before.triangles;
     memcpy(list->axis, before.axis, sizeof list->axis);
     return nlist_i_give_back(list, result);
 }
@@ -1276,11 +1331,13 @@ nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nli
     nlist *list = &gpu->device.list;
     if (result == NLIST_OK) {
         list->n = job.n;
+        list->built = 1;
         return nlist_i_give_back(list, result);
     }
     bool const reshaped = memcmp(&list->rows[0], &before.rows[0], sizeof before.rows[0]) != 0;
     if (list->d_current ? !list->rows[0].count && !list->rows[1].count : reshaped) {
         memset(list->rows, 0, sizeof list->rows); /* their memory is gone, or holds nothing yet */
+        list->built = list->built && list->n == 0;
         list->n = 0;
     }
     return nlist_i_refuse(gpu, before, result);
@@ -1296,7 +1353,7 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
     gpu->by_index = job.rename || (!job.pos && job.n > 0);
     gpu->by_radii = job.n > 0 && !job.rename && list->desc.radii;
     for (;;) {
-        nlist_result result = nlist_i_start_build(gpu, &job, stream);
+        nlist_result result = nlist_i_start_build(gpu, &job, before, stream);
         if (result == NLIST_OK) result = search(job);
         if (result == NLIST_OK) result = nlist_i_finish_build(gpu, job, carry, stream);
         result = nlist_i_cuda_end(gpu, job, before, result);
@@ -1488,6 +1545,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
     nlist_desc const resolved = nlist_i_mesh_desc(desc);
     nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 1, &before, stream);
     if (result == NLIST_OK) result = nlist_i_check_mesh(&gpu->device.list.desc, &tree->device.tree, mesh);
+    if (result == NLIST_OK) gpu->device.list.triangles = mesh->triangles;
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
@@ -1545,29 +1603,33 @@ __global__ void nlist_i_name_kernel(const int32_t *new_id, int32_t n_old, int32_
     if (i < n_old && new_id[i] >= 0 && new_id[i] < n) atomicMin((unsigned *)&old_of[new_id[i]], (unsigned)i);
 }
 
-/* The names that are valid; others are -1, and reported. */
-__global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t n_old, int32_t n, const int32_t *old_of, int32_t *rename,
-                                      nlist_cuda_facts *facts)
+/* The names that are valid; others are -1, and reported, as those of old rows beyond the names. */
+__global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t names, int32_t n_old, int32_t n, const int32_t *old_of,
+                                      int32_t *rename, nlist_cuda_facts *facts)
 {
     int32_t const i = nlist_i_thread();
     if (i >= n_old) return;
-    bool const named = new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
+    bool const named = i < names && new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
     rename[i] = named ? new_id[i] : -1;
-    if (!named && new_id[i] != -1) nlist_i_report(facts, i);
+    if (!named && i < names && new_id[i] != -1) nlist_i_report(facts, i);
 }
 
-/* Old names of new particles, new names of old ones. */
+/* Old names of new particles, new names of old ones. Names there are for the particles of the last build. Where that did not fit, the
+   rows that are the list can be more, or fewer: which of the two generations that is only the device knows, so there is room for both. */
 nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, cudaStream_t stream)
 {
-    int32_t const n_old = gpu->device.list.n;
+    const nlist *list = &gpu->device.list;
+    int32_t const names = list->n;
+    int32_t n_old = names;
+    for (const nlist_rows &rows : list->rows) n_old = rows.n > n_old ? rows.n : n_old;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t), stream);
     if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RENAME], n_old, sizeof(int32_t), stream);
     if (result != NLIST_OK) return result;
     int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
     if (n > 0 && nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream))) return NLIST_CUDA_ERROR;
-    result = nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_name_kernel, d_new_id, n_old, n, old_of);
+    result = nlist_i_launch(gpu, stream, names, nlist_i_block, nlist_i_name_kernel, d_new_id, names, n, old_of);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, n_old, n, old_of, rename,
+    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, names, n_old, n, old_of, rename,
                           gpu->d_facts);
 }
 
@@ -1578,8 +1640,8 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     nlist_i_job job = {};
     if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
-    if (list->n == 0) return NLIST_NOT_BUILT;
-    if (!d_new_id) return NLIST_BAD_ARGUMENT;
+    if (!list->built) return NLIST_NOT_BUILT;
+    if (list->n > 0 && !d_new_id) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     nlist const before = *list;
     gpu->stream = stream;
@@ -1665,14 +1727,14 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
         list->n = had;
         return result;
     }
-    result = nlist_i_take_generations(gpu, stream);
-    if (result == NLIST_OK && nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)))
-        result = NLIST_CUDA_ERROR;
+    list->exact = 1;
+    result = nlist_i_take_generations(gpu, true, stream);
     if (result == NLIST_OK) result = nlist_i_shape(gpu, n, false, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_units(gpu, (int64_t)n * values, stream);
+    list->exact = list->built = 0;
     list->total = list->next_uid = 0;
     gpu->by_radii = gpu->by_index = 0;
     result = nlist_i_give_back(list, result);
@@ -1716,7 +1778,9 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     nlist *list = &gpu->device.list;
     list->current = facts.current;
     list->next_uid = facts.next_uid;
-    list->n = facts.filled > 0 ? list->rows[facts.current].n : 0;
+    list->built = facts.filled > 0;
+    list->n = list->built ? list->rows[facts.current].n : 0;
+    list->triangles = facts.triangles;
     list->total = (int64_t)facts.total;
     list->needed_width = facts.needed_width;
     list->bad_id = facts.first_bad ? INT32_MAX - facts.first_bad : -1;
@@ -1762,7 +1826,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
     nlist_cuda_facts facts;
     if (!gpu) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
-    if (!gpu->d_facts) return NLIST_OK;
+    if (!gpu->d_facts) return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
     if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->total, 0, sizeof gpu->d_facts->total, stream))) return NLIST_CUDA_ERROR;
     int64_t const threads = list->n < nlist_i_round_threads ? (list->n + 255) / 256 * 256 : nlist_i_round_threads;
     nlist_result result = nlist_i_launch(gpu, stream, threads, nlist_i_block, nlist_i_total_kernel, gpu->device, gpu->d_facts);
@@ -1820,7 +1884,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     nlist_cuda_facts facts = {};
     nlist before;
     if (!gpu || !list) return NLIST_BAD_ARGUMENT;
-    if (list->n == 0) return NLIST_NOT_BUILT;
+    if (!list->built) return NLIST_NOT_BUILT;
     const nlist_rows *from = &list->rows[list->current];
     nlist_desc desc = list->desc;
     nlist *to = &gpu->device.list;
@@ -1834,9 +1898,8 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
         to->n = had;
         return result;
     }
-    result = nlist_i_take_generations(gpu, stream);
-    if (result == NLIST_OK && nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof facts, stream)))
-        result = NLIST_CUDA_ERROR;
+    to->triangles = list->triangles;
+    result = nlist_i_take_generations(gpu, true, stream);
     if (result == NLIST_OK) result = nlist_i_shape(gpu, list->n, from->uid != nullptr, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     if (result != NLIST_OK) return result;
@@ -1847,13 +1910,16 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     facts.filled = 1;
     facts.next_uid = list->next_uid;
     facts.skin = (double)list->desc.skin;
+    facts.triangles = list->triangles;
     facts.entries[0] = (uint64_t)from->entries;
     facts.touched[0] = from->touched_count;
     if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream)))
         return NLIST_CUDA_ERROR;
     result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy), cudaMemcpyHostToDevice, stream);
-    if (result == NLIST_OK) to->n = list->n;
-    return result;
+    if (result != NLIST_OK) return result;
+    to->n = list->n;
+    to->built = 1;
+    return NLIST_OK;
 }
 
 namespace {
@@ -1888,7 +1954,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     const nlist_rows *const rows = &from->rows[facts.current];
     nlist_allocator const allocator = list->desc.allocator;
     memset(list->rows, 0, sizeof list->rows);
-    list->n = 0;
+    list->n = list->built = 0;
     list->desc = from->desc;
     list->desc.allocator = allocator;
     nlist_i_describe(&list->desc, rows, facts.skin);
@@ -1909,7 +1975,9 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     list->current = 0;
     list->d_current = nullptr;
     list->n = rows->n;
+    list->built = 1;
     list->keys = from->keys;
+    list->triangles = from->triangles;
     list->next_uid = from->next_uid;
     list->bad_id = from->bad_id;
     list->remembers = nlist_i_is_twice(&list->desc);

@@ -439,7 +439,7 @@ static void test_defaults(void **state)
 static void test_texts(void **state)
 {
     static const struct { nlist_result r; const char *word; } texts[] = {
-        {NLIST_OK, "well"}, {NLIST_BAD_ARGUMENT, "stride"}, {NLIST_BAD_DIM, "desc.dim"}, {NLIST_BAD_RADIUS, "desc.radius"},
+        {NLIST_OK, "well"}, {NLIST_BAD_ARGUMENT, "counts bytes"}, {NLIST_BAD_DIM, "desc.dim"}, {NLIST_BAD_RADIUS, "desc.radius"},
         {NLIST_BAD_SKIN, "desc.skin"}, {NLIST_BAD_OPTION, "desc.layout"}, {NLIST_BAD_WIDTH, "desc.width"},
         {NLIST_BAD_HISTORY, "desc.history"}, {NLIST_BAD_CAPACITY, "desc.capacity"}, {NLIST_BAD_BOX, "desc.min"},
         {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_SOURCE, "grid"}, {NLIST_BAD_EXCLUSIONS, "desc.exclude"},
@@ -447,7 +447,7 @@ static void test_texts(void **state)
         {NLIST_BAD_VALUES, "how.values"}, {NLIST_SUM_OVERFLOW, "how.unit"}, {NLIST_NOT_FINITE, "list.bad_id"},
         {NLIST_TOO_MANY, "2^31"}, {NLIST_ROW_FULL, "list.needed_width"}, {NLIST_LIST_FULL, "list.needed_entries"},
         {NLIST_BUFFER_TOO_SMALL, "size"}, {NLIST_OUT_OF_MEMORY, "desc.allocator"}, {NLIST_NOT_BUILT, "build"},
-        {NLIST_BAD_FILE, "saved"}, {NLIST_INVALID, "damaged"}, {NLIST_CUDA_ERROR, "cuda_error"},
+        {NLIST_BAD_FILE, "format"}, {NLIST_INVALID, "damaged"}, {NLIST_CUDA_ERROR, "cuda_error"},
     };
     int k, other;
     (void)state;
@@ -455,8 +455,10 @@ static void test_texts(void **state)
     for (k = 0; k < COUNT_OF(texts); k++) {
         const char *text = nlist_result_text(texts[k].r);
         CHECK((int)texts[k].r == k && strstr(text, texts[k].word) != NULL);
+        CHECK(strncmp(text, "NLIST_", 6) == 0 && strstr(text, ": ") == strchr(text, ':'));
         for (other = 0; other < k; other++) CHECK(strcmp(text, nlist_result_text((nlist_result)other)) != 0);
     }
+    CHECK(strncmp(nlist_result_text(NLIST_NOT_BUILT), "NLIST_NOT_BUILT: ", 17) == 0);
     CHECK(*nlist_result_text((nlist_result)-1) && *nlist_result_text(NLIST_RESULT_COUNT) && *nlist_result_text((nlist_result)1000));
     CHECK(nlist_version() == 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH && nlist_version() > 0);
 }
@@ -534,25 +536,32 @@ static void test_deterministic_sums(void **state)
     }
 }
 
-/* Nothing in it: never built, built from nobody. Every call has an answer. */
-static void check_nothing(nlist *list)
+/* Nothing in it: never built, or built from nobody. Every call has an answer, and calls that need a list tell the two apart. */
+static void check_nothing(nlist *list, int built)
 {
+    static const int32_t no_names[1] = {0};
+    nlist_result const answer = built ? NLIST_OK : NLIST_NOT_BUILT;
+    nlist_desc d = plain_desc();
     nlist_sums how;
     int64_t needed = -1;
     int32_t moved = -1;
     int called = 0;
     nlist_each e = nlist_of(list, 0);
     CHECK(!nlist_next(&e) && nlist_find(list, 0, 1) == -1 && nlist_find_pair(list, 0, 1) == -1 && list->n == 0 && list->total == 0);
-    CHECK_RESULT(nlist_validate(list), NLIST_OK);
+    CHECK(list->built == built);
+    CHECK_RESULT(nlist_validate(list), answer);
+    CHECK_RESULT(nlist_verify(list, &d, NULL, 0, 4, 1, NULL), answer);
     CHECK_RESULT(nlist_moved(list, NULL, 0, &moved), NLIST_OK);
     CHECK(moved == 1);
-    CHECK_RESULT(nlist_pairs(list, NULL, 0, &needed, NULL, 0, NULL), NLIST_OK);
+    CHECK_RESULT(nlist_pairs(list, NULL, 0, &needed, NULL, 0, NULL), answer);
     CHECK(needed == 0);
-    CHECK_RESULT(nlist_save(list, NULL, 0, &needed), NLIST_NOT_BUILT);
-    CHECK_RESULT(nlist_remap(list, NULL, 3), NLIST_NOT_BUILT);
+    CHECK_RESULT(nlist_save(list, NULL, 0, &needed), built ? NLIST_BUFFER_TOO_SMALL : NLIST_NOT_BUILT);
+    CHECK_RESULT(nlist_remap(list, NULL, 0), answer);
+    CHECK_RESULT(nlist_remap(list, no_names, 0), answer);
+    CHECK(list->n == 0 && list->total == 0);
     memset(&how, 0, sizeof how);
     how.values = 1;
-    CHECK_RESULT(nlist_sum(list, &how, never_called, &called, NULL), NLIST_OK);
+    CHECK_RESULT(nlist_sum(list, &how, never_called, &called, NULL), answer);
     CHECK(called == 0);
 }
 
@@ -565,23 +574,25 @@ static void test_empty(void **state)
         ugrid grid = {0};
         lbvh tree = {0};
         nlist_desc d;
-        check_nothing(&list);
+        check_nothing(&list, 0);
         d = full_list(&list, (nlist_layout)layout, NULL);
         CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
         CHECK(list.event_count[NLIST_ENDED] == 2 && list.event_count[NLIST_BEGUN] == 0);
-        check_nothing(&list);
+        check_nothing(&list, 1);
         CHECK_RESULT(nlist_build_pairs(&list, &d, NULL, 0, 0), NLIST_OK);
-        check_nothing(&list);
+        check_nothing(&list, 1);
         CHECK(ugrid_build(&grid, NULL, NULL, 0, 0) == UGRID_OK && lbvh_build(&tree, NULL, NULL, 0, 0) == LBVH_OK);
         CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, NULL, 0, 0), NLIST_OK);
-        check_nothing(&list);
+        check_nothing(&list, 1);
         CHECK_RESULT(nlist_build_lbvh(&list, &d, &tree, NULL, 0, 0), NLIST_OK);
-        check_nothing(&list);
+        check_nothing(&list, 1);
         (void)full_list(&list, (nlist_layout)layout, NULL);
         ugrid_free(&grid);
         lbvh_free(&tree);
+        CHECK_RESULT(nlist_reserve(&list, &d, 4, 4), NLIST_OK);
+        check_nothing(&list, 0);
         nlist_free(&list);
-        check_nothing(&list);
+        check_nothing(&list, 0);
     }
 }
 
@@ -730,6 +741,163 @@ static void test_reserve(void **state)
     oracle_forget(&s);
 }
 
+static void *saved(const nlist *list, int64_t *size)
+{
+    void *bytes;
+    int64_t needed = -1;
+    CHECK_RESULT(nlist_save(list, NULL, 0, size), NLIST_BUFFER_TOO_SMALL);
+    bytes = exactly((size_t)*size);
+    CHECK_RESULT(nlist_save(list, bytes, *size - 1, &needed), NLIST_BUFFER_TOO_SMALL);
+    CHECK(needed == *size && ((uint8_t *)bytes)[0] == 0xA5);
+    CHECK_RESULT(nlist_save(list, bytes, *size, &needed), NLIST_OK);
+    CHECK(needed == *size);
+    return bytes;
+}
+
+/* How often each block of a list got other memory. */
+typedef struct growths { size_t bytes[NLIST_BLOCKS]; int times[NLIST_BLOCKS]; } growths;
+
+static int64_t count_growths(growths *g, const nlist *list)
+{
+    int64_t sum = 0;
+    int b;
+    for (b = 0; b < NLIST_BLOCKS; b++) {
+        g->times[b] += list->block[b].bytes != g->bytes[b];
+        g->bytes[b] = list->block[b].bytes;
+        sum += g->times[b];
+    }
+    return sum;
+}
+
+static int adds_nothing(void *user, int32_t i, int32_t j, void *history, real *own, real *other)
+{
+    (void)user;
+    (void)i;
+    (void)j;
+    (void)history;
+    (void)own;
+    (void)other;
+    return 0;
+}
+
+/* Builds with one more particle each, their sums, names and files: no array gets other memory more often than a logarithm tells. */
+static void check_growth(int options)
+{
+    enum { MOST = 600, LIMIT = 20 }; /* half as much again: 2 + log(300) / log(1.5) = 16.1 times, and a few more for small sizes */
+    heap h = {0, 0, 0, 0, 0, 0};
+    real *pos = ZEROS(real, 3 * MOST), *sums = ZEROS(real, MOST);
+    int32_t *same_names = NEW(int32_t, MOST), *pair = NEW(int32_t, 2 * MOST), i;
+    nlist list = {0}, loaded = {0};
+    growths g, g_loaded;
+    nlist_desc d = plain_desc(), given;
+    nlist_sums how = {1, NLIST_PER_CONTACT, 0.5};
+    memset(&g, 0, sizeof g);
+    memset(&g_loaded, 0, sizeof g_loaded);
+    d.layout = (nlist_layout)(options % 4);
+    d.width = options % 4 == NLIST_STATIC ? 2 : 1;
+    d.half = options >> 2 & 1;
+    d.history = options & 8 ? 12 : 0;
+    d.events = options >> 3 & 1;
+    d.skin = options & 16 ? (real)0.25 : 0;
+    d.allocator = allocator_of(&h);
+    given = d;
+    given.events = 0;
+    for (i = 0; i < MOST; i++) {
+        pos[3 * i] = (real)i;
+        same_names[i] = i;
+        pair[2 * i] = i;
+        pair[2 * i + 1] = i + 1;
+    }
+    for (i = 1; i <= MOST; i++) {
+        int64_t size = 0, changed;
+        void *bytes;
+        if (options & 16 && i % 10) continue; /* brute force for the skin: not each number */
+        if (options & 16) CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, i), NLIST_OK);
+        else CHECK_RESULT(nlist_build_pairs(&list, &d, pair, i - 1, i), NLIST_OK);
+        CHECK_RESULT(nlist_sum(&list, &how, adds_nothing, NULL, sums), NLIST_OK);
+        CHECK_RESULT(nlist_remap(&list, same_names, i), NLIST_OK);
+        CHECK(list.n == i && list.total == (d.half ? i - 1 : 2 * (i - 1)));
+        bytes = saved(&list, &size);
+        CHECK_RESULT(nlist_load(&loaded, &given, bytes, size), NLIST_OK);
+        free(bytes);
+        changed = count_growths(&g, &list) + count_growths(&g_loaded, &loaded);
+        CHECK(h.calls <= 2 * changed); /* twice in one step, at most */
+    }
+    for (i = 0; i < NLIST_BLOCKS; i++) CHECK(g.times[i] <= LIMIT && g_loaded.times[i] <= LIMIT);
+    CHECK(h.live_bytes == nlist_bytes(&list) + nlist_bytes(&loaded));
+    nlist_free(&list);
+    nlist_free(&loaded);
+    CHECK(h.live_blocks == 0 && !h.wrong);
+    free(pos);
+    free(sums);
+    free(same_names);
+    free(pair);
+}
+
+static void test_growth(void **state)
+{
+    int options;
+    (void)state;
+    for (options = 0; options < 32; options++) check_growth(options);
+}
+
+/* A reserve takes exactly what it says, also where memory is held already; and the first build what it needs. */
+static void test_exact_memory(void **state)
+{
+    int options;
+    (void)state;
+    for (options = 0; options < 16; options++) {
+        nlist first = {0}, again = {0};
+        nlist_desc d = plain_desc();
+        int b;
+        d.layout = (nlist_layout)(options % 4);
+        d.half = options >> 2 & 1;
+        d.history = options & 8 ? 12 : 0;
+        d.events = options >> 3 & 1;
+        CHECK_RESULT(nlist_reserve(&first, &d, 500, 700), NLIST_OK);
+        CHECK_RESULT(nlist_reserve(&again, &d, 400, 600), NLIST_OK);
+        CHECK_RESULT(nlist_reserve(&again, &d, 500, 700), NLIST_OK);
+        for (b = 0; b < NLIST_BLOCKS; b++) CHECK(first.block[b].bytes == again.block[b].bytes);
+        nlist_free(&first);
+        CHECK_RESULT(nlist_build_brute(&first, &d, four, 0, 4), NLIST_OK);
+        CHECK(first.block[first.current * NLIST_I_GENERATION + NLIST_I_COUNT].bytes == 4 * sizeof(int32_t));
+        nlist_free(&first);
+        nlist_free(&again);
+    }
+}
+
+/* An allocator that has no block above `most` bytes. */
+typedef struct small_heap { heap h; size_t most; } small_heap;
+
+static void *small_alloc(size_t bytes, void *user) { return bytes > ((small_heap *)user)->most ? NULL : heap_alloc(bytes, user); }
+
+/* Where there is no memory for half as much again, what is needed will do. */
+static void test_tight_memory(void **state)
+{
+    real *pos = ZEROS(real, 3 * 110);
+    small_heap h;
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    int32_t i;
+    (void)state;
+    memset(&h, 0, sizeof h);
+    h.most = 110 * 16 * sizeof(int32_t);
+    for (i = 0; i < 110; i++) pos[3 * i] = (real)i;
+    d.layout = NLIST_STATIC;
+    d.allocator.alloc = small_alloc;
+    d.allocator.free = heap_free;
+    d.allocator.user = &h;
+    CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 100), NLIST_OK);
+    CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 110), NLIST_OK);
+    CHECK(list.total == 218 && list.block[NLIST_I_SLOT].bytes == h.most);
+    h.most--;
+    nlist_free(&list);
+    CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 110), NLIST_OUT_OF_MEMORY);
+    nlist_free(&list);
+    CHECK(h.h.live_blocks == 0 && !h.h.wrong);
+    free(pos);
+}
+
 /* Steps that may each run out of memory: then the list is as it was, or, where it is not kept twice, empty; and the same step works
    the next time. */
 typedef struct trial { heap *h; nlist list; nlist_desc d; int failures; oracle_snapshot before; } trial;
@@ -741,7 +909,8 @@ static int failed(trial *t, nlist_result r)
     t->failures += r == NLIST_OUT_OF_MEMORY;
     if (r == NLIST_OUT_OF_MEMORY && (t->list.n != 0 || t->d.history)) CHECK_FINE(oracle_check_unchanged(&t->before, &t->list));
     t->h->fail_at = 0; /* the test's own look at it does not count */
-    CHECK_RESULT(nlist_validate(&t->list), NLIST_OK);
+    CHECK_RESULT(nlist_validate(&t->list), t->list.built ? NLIST_OK : NLIST_NOT_BUILT);
+    CHECK(t->list.built || t->list.n == 0);
     t->h->calls = calls;
     t->h->fail_at = failing;
     oracle_drop_snapshot(&t->before);
@@ -823,19 +992,6 @@ static void trial_reserve(trial *t, int32_t n)
     oracle_drop_snapshot(&t->before);
     oracle_take(&t->before, &t->list);
     CHECK(!failed(t, nlist_reserve(&t->list, &t->d, n, 30)));
-}
-
-static void *saved(const nlist *list, int64_t *size)
-{
-    void *bytes;
-    int64_t needed = -1;
-    CHECK_RESULT(nlist_save(list, NULL, 0, size), NLIST_BUFFER_TOO_SMALL);
-    bytes = exactly((size_t)*size);
-    CHECK_RESULT(nlist_save(list, bytes, *size - 1, &needed), NLIST_BUFFER_TOO_SMALL);
-    CHECK(needed == *size && ((uint8_t *)bytes)[0] == 0xA5);
-    CHECK_RESULT(nlist_save(list, bytes, *size, &needed), NLIST_OK);
-    CHECK(needed == *size);
-    return bytes;
 }
 
 /* Returns how many steps ran out of memory. */
@@ -1217,6 +1373,7 @@ static void test_heads_of_keys(void **state)
         memset(forged, 0, (size_t)room);
         memcpy(forged, bytes, (size_t)size);
         head.keys = 1;
+        head.triangles = 1;
         head.next_uid = 4;
         head.sum = 0;
         if (what == 1) head.half = 1;
@@ -1240,6 +1397,245 @@ static void test_heads_of_keys(void **state)
     nlist_free(&loaded);
 }
 
+/* A checksum that is right, whatever the file says. */
+static void seal(uint8_t *bytes, int64_t size)
+{
+    nlist_i_head head;
+    memcpy(&head, bytes, sizeof head);
+    head.sum = 0;
+    memcpy(bytes, &head, sizeof head);
+    head.sum = nlist_i_checksum(14695981039346656037u, bytes, (size_t)size);
+    memcpy(bytes, &head, sizeof head);
+}
+
+/* A list of two triangles, saved: a square, and a particle over each half of it. */
+static uint8_t *file_of_keys(int64_t *size, lbvh *tree, nlist_mesh *mesh)
+{
+    static const real corners[18] = {0, 0, 0, 4, 0, 0, 0, 4, 0, 4, 4, 0, 0, 4, 0, 4, 0, 0}, over[6] = {1, 1, 0, 3, 3, 0};
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    lbvh_desc t;
+    uint8_t *bytes;
+    memset(&t, 0, sizeof t);
+    memset(mesh, 0, sizeof *mesh);
+    t.kind = LBVH_TRIANGLES;
+    mesh->vertices = corners;
+    mesh->triangles = 2;
+    d.history = 4;
+    CHECK(lbvh_build(tree, &t, corners, 0, 2) == LBVH_OK);
+    CHECK_RESULT(nlist_build_mesh(&list, &d, tree, mesh, over, 0, 2), NLIST_OK);
+    CHECK(list.total == 2 && list.triangles == 2 && nlist_find(&list, 1, nlist_key(1, 0)) >= 0);
+    bytes = (uint8_t *)saved(&list, size);
+    nlist_free(&list);
+    return bytes;
+}
+
+/* Keys of a file: features there are, of triangles below the count that is saved with them; and the layout of such a list. */
+static void test_keys_of_a_file(void **state)
+{
+    static const struct { int32_t triangles, key; nlist_layout layout; nlist_result want; } files[] = {
+        {2, 8, NLIST_COMPACT, NLIST_OK}, {2, 14, NLIST_DYNAMIC, NLIST_OK},          /* vertex C of triangle 1 */
+        {2, 15, NLIST_DYNAMIC, NLIST_BAD_FILE}, {2, 7, NLIST_COMPACT, NLIST_BAD_FILE},   /* feature 7 */
+        {2, 16, NLIST_DYNAMIC, NLIST_BAD_FILE}, {2, 1600000000, NLIST_COMPACT, NLIST_BAD_FILE}, /* triangle 200,000,000 */
+        {2, -8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {0, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
+        {-1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {1 << 28, INT32_MAX - 1, NLIST_DYNAMIC, NLIST_OK},
+        {1 << 28, INT32_MAX, NLIST_DYNAMIC, NLIST_BAD_FILE}, {(1 << 28) + 1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
+        {2, 8, NLIST_STATIC, NLIST_BAD_OPTION}, {2, 8, NLIST_HYBRID, NLIST_BAD_OPTION},
+    };
+    lbvh tree = {0};
+    nlist_mesh mesh;
+    int64_t size;
+    uint8_t *bytes = file_of_keys(&size, &tree, &mesh);
+    size_t const last = sizeof(nlist_i_head) + 3 * sizeof(int32_t); /* two counts and the first key before it */
+    int k;
+    (void)state;
+    for (k = 0; k < COUNT_OF(files); k++) {
+        nlist list = {0};
+        nlist_desc d = plain_desc();
+        nlist_i_head head;
+        memcpy(&head, bytes, sizeof head);
+        head.triangles = files[k].triangles;
+        memcpy(bytes, &head, sizeof head);
+        memcpy(bytes + last, &files[k].key, sizeof files[k].key);
+        seal(bytes, size);
+        d.layout = files[k].layout;
+        CHECK_RESULT(nlist_load(&list, &d, bytes, size), files[k].want);
+        if (files[k].want == NLIST_OK) {
+            CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+            CHECK(list.keys && list.desc.layout == NLIST_DYNAMIC && list.triangles == files[k].triangles);
+            CHECK(nlist_find(&list, 1, files[k].key) >= 0);
+        }
+        if (files[k].want == NLIST_OK && list.triangles <= mesh.triangles) {
+            static const real p[3] = {1, 2, 1};
+            real q[3];
+            CHECK(nlist_mesh_closest(&mesh, nlist_key_triangle(files[k].key), p, q) <= 6);
+            list.triangles = 1; /* nlist_validate knows it, too */
+            CHECK_RESULT(nlist_validate(&list), NLIST_INVALID);
+        }
+        nlist_free(&list);
+    }
+    free(bytes);
+    lbvh_free(&tree);
+}
+
+/* Files of another version are refused, and what is not of triangles has none. */
+static void test_versions_of_files(void **state)
+{
+    nlist into = {0};
+    nlist_desc d = plain_desc();
+    int64_t size;
+    uint8_t *bytes = (uint8_t *)small_file(&size);
+    nlist_i_head head;
+    uint32_t version;
+    (void)state;
+    memcpy(&head, bytes, sizeof head);
+    CHECK(head.version == 2 && head.triangles == 0 && head.zero == 0 && sizeof head == 136);
+    for (version = 0; version < 5; version++) {
+        head.version = version;
+        memcpy(bytes, &head, sizeof head);
+        seal(bytes, size);
+        CHECK_RESULT(nlist_load(&into, &d, bytes, size), version == 2 ? NLIST_OK : NLIST_BAD_FILE);
+    }
+    head.version = 2;
+    head.triangles = 1;
+    memcpy(bytes, &head, sizeof head);
+    seal(bytes, size);
+    CHECK_RESULT(nlist_load(&into, &d, bytes, size), NLIST_BAD_FILE);
+    head.triangles = 0;
+    head.zero = 1;
+    memcpy(bytes, &head, sizeof head);
+    seal(bytes, size);
+    CHECK_RESULT(nlist_load(&into, &d, bytes, size), NLIST_BAD_FILE);
+    free(bytes);
+    nlist_free(&into);
+}
+
+/* The box of a loaded list is the file's, on every axis, whatever desc says. */
+static void test_box_of_a_file(void **state)
+{
+    int periodic;
+    (void)state;
+    for (periodic = 0; periodic < 8; periodic++) {
+        nlist list = {0}, loaded = {0};
+        nlist_desc d = plain_desc();
+        int64_t size;
+        void *bytes;
+        int a;
+        for (a = 0; a < 3; a++) {
+            d.periodic[a] = periodic >> a & 1;
+            d.min[a] = (real)-a;
+            d.max[a] = (real)(8 + a);
+        }
+        CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
+        bytes = saved(&list, &size);
+        for (a = 0; a < 3; a++) {
+            d.periodic[a] = !d.periodic[a];
+            d.min[a] = -100;
+            d.max[a] = 100;
+        }
+        CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
+        CHECK(same(loaded.axis, list.axis, sizeof list.axis));
+        for (a = 0; a < 3; a++) {
+            CHECK(loaded.desc.periodic[a] == (periodic >> a & 1) && loaded.axis[a].periodic == (periodic >> a & 1));
+            CHECK(loaded.axis[a].length == (real)(periodic >> a & 1 ? 8 + 2 * a : 0));
+        }
+        free(bytes);
+        nlist_free(&list);
+        nlist_free(&loaded);
+    }
+}
+
+/* A list of nobody is saved and comes back, and goes on from there. */
+static void test_file_of_nobody(void **state)
+{
+    int options;
+    (void)state;
+    for (options = 0; options < 16; options++) {
+        nlist list = {0}, loaded = {0};
+        nlist_desc d = plain_desc();
+        int64_t size;
+        void *bytes;
+        d.layout = (nlist_layout)(options % 4);
+        d.half = options >> 2 & 1;
+        d.history = options & 8 ? 4 : 0;
+        d.skin = (real)0.125;
+        CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
+        bytes = saved(&list, &size);
+        (void)full_list(&loaded, NLIST_HYBRID, NULL);
+        CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
+        CHECK(loaded.n == 0 && loaded.total == 0 && loaded.built);
+        CHECK_RESULT(nlist_remap(&loaded, NULL, 4), NLIST_OK);
+        CHECK_RESULT(nlist_build_brute(&loaded, &d, four, 0, 4), NLIST_OK);
+        CHECK(loaded.total == (d.half ? 4 : 8));
+        free(bytes);
+        nlist_free(&list);
+        nlist_free(&loaded);
+    }
+}
+
+/* A domain that empties and fills again, by names and by builds, in a loop: as a list that is built of those who are there. */
+static void test_domain_empties(void **state)
+{
+    static const int32_t all_gone[4] = {-1, -1, -1, -1};
+    int options, step;
+    (void)state;
+    for (options = 0; options < 32; options++) {
+        nlist list = {0};
+        nlist_desc d = plain_desc();
+        d.layout = (nlist_layout)(options % 4);
+        d.half = options >> 2 & 1;
+        d.history = options & 8 ? 4 : 0;
+        d.events = options >> 4;
+        d.skin = (real)0.125;
+        CHECK_RESULT(nlist_remap(&list, NULL, 4), NLIST_NOT_BUILT);
+        CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
+        for (step = 0; step < 6; step++) {
+            int32_t moved = -1;
+            CHECK_RESULT(nlist_remap(&list, step % 2 ? all_gone : NULL, 4), NLIST_OK); /* four come (names of nobody: any) */
+            CHECK(list.n == 4 && list.total == 0);
+            CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+            CHECK_RESULT(nlist_moved(&list, four, 0, &moved), NLIST_OK);
+            CHECK(moved == 1);
+            CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
+            CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+            CHECK(list.total == (d.half ? 4 : 8) && (!d.events || list.event_count[NLIST_BEGUN] == 4));
+            CHECK(!d.history || oracle_holds(nlist_history(&list, nlist_find(&list, 0, 1)), 4, 0));
+            write_history(&list);
+            if (step % 3 == 2) CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
+            else CHECK_RESULT(nlist_remap(&list, all_gone, 0), NLIST_OK); /* and go */
+            CHECK(list.n == 0 && list.total == 0 && list.built);
+            CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+        }
+        nlist_free(&list);
+    }
+}
+
+/* nlist_verify: what it refuses, and which rows it looks at. */
+static void test_verify(void **state)
+{
+    static const real row[15] = {0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0};
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    int32_t bad = 9;
+    (void)state;
+    CHECK_RESULT(nlist_verify(&list, &d, row, 0, 2, 0, &bad), NLIST_NOT_BUILT);
+    CHECK(bad == -1);
+    CHECK_RESULT(nlist_build_brute(&list, &d, row, 0, 5), NLIST_OK);
+    CHECK_RESULT(nlist_verify(NULL, &d, row, 0, 2, 0, &bad), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_verify(&list, NULL, row, 0, 2, 0, &bad), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_verify(&list, &d, NULL, 0, 2, 0, &bad), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_verify(&list, &d, row, 3, 2, 0, &bad), NLIST_BAD_ARGUMENT); /* a count of numbers */
+    CHECK_RESULT(nlist_verify(&list, &d, row, 0, -1, 0, &bad), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_verify(&list, &d, row, 0, 5, 0, NULL), NLIST_OK);
+    CHECK(list.rows[0].partner[list.rows[0].start[3]] == 2); /* seed 0 begins with particle 0: two samples are 0 and 2 */
+    list.rows[0].partner[list.rows[0].start[3]] = 0;
+    CHECK_RESULT(nlist_verify(&list, &d, row, 0, 2, 0, &bad), NLIST_OK);
+    CHECK_RESULT(nlist_verify(&list, &d, row, 0, 5, 0, &bad), NLIST_INVALID);
+    CHECK(bad == 3);
+    CHECK_RESULT(nlist_verify(&list, &d, row, 0, 5, 0, NULL), NLIST_INVALID);
+    nlist_free(&list);
+}
+
 /* Nothing to add up: no way is refused that a full list of this layout would need a unit or another width for. */
 static void test_sums_of_little(void **state)
 {
@@ -1257,7 +1653,7 @@ static void test_sums_of_little(void **state)
     for (k = 0; k < 8; k++) {
         how.mode = modes[k % 4];
         if (k == 4) CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
-        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, NULL), NLIST_OK);
+        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, NULL), k < 4 ? NLIST_NOT_BUILT : NLIST_OK);
     }
     CHECK(!called);
     nlist_free(&list);
@@ -1273,7 +1669,7 @@ static void test_reserved_is_empty(void **state)
     CHECK(list.total > 0);
     CHECK_RESULT(nlist_reserve(&list, &d, 9, 9), NLIST_OK);
     CHECK(list.n == 0 && list.total == 0 && list.event_count[0] == 0 && list.event_count[1] == 0 && list.event_count[2] == 0);
-    CHECK_RESULT(nlist_pairs(&list, NULL, 0, &needed, NULL, 0, NULL), NLIST_OK);
+    CHECK_RESULT(nlist_pairs(&list, NULL, 0, &needed, NULL, 0, NULL), NLIST_NOT_BUILT);
     CHECK(needed == 0);
     nlist_free(&list);
 }
@@ -1588,6 +1984,9 @@ int main(void)
         TEST(test_empty),
         TEST(test_half_a_period),
         TEST(test_reserve),
+        TEST(test_growth),
+        TEST(test_exact_memory),
+        TEST(test_tight_memory),
         TEST(test_out_of_memory),
         TEST(test_load_out_of_memory),
         TEST(test_change_of_allocator),
@@ -1597,6 +1996,12 @@ int main(void)
         TEST(test_damaged_files),
         TEST(test_forged_files),
         TEST(test_heads_of_keys),
+        TEST(test_keys_of_a_file),
+        TEST(test_versions_of_files),
+        TEST(test_box_of_a_file),
+        TEST(test_file_of_nobody),
+        TEST(test_domain_empties),
+        TEST(test_verify),
         TEST(test_sums_of_little),
         TEST(test_reserved_is_empty),
         TEST(test_validate_finds_damage),

@@ -661,6 +661,89 @@ static void test_another_wall(void **state)
     drop_surface(&s);
 }
 
+/* A mesh that has lost triangles since the last build: a key of one that is gone wanders nowhere, although its corners lie in memory
+   still, behind those of the mesh. */
+static void test_fewer_triangles(void **state)
+{
+    real corners[18] = {9, 0, 0, 12, 0, 0, 9, 3, 0, /* and, under the particle: */ 0, 0, 0, 3, 0, 0, 0, 3, 0};
+    static const real p[3] = {(real)0.5, (real)0.5, (real)0.25};
+    nlist list = {0};
+    nlist_desc d = wall_desc(0.5);
+    lbvh tree = {0};
+    lbvh_desc t;
+    nlist_mesh mesh;
+    nlist_each e;
+    (void)state;
+    memset(&t, 0, sizeof t);
+    memset(&mesh, 0, sizeof mesh);
+    t.kind = LBVH_TRIANGLES;
+    d.history = 4;
+    d.events = 1;
+    mesh.vertices = corners;
+    mesh.triangles = 2;
+    CHECK(lbvh_build(&tree, &t, corners, 0, 2) == LBVH_OK);
+    CHECK_RESULT(nlist_build_mesh(&list, &d, &tree, &mesh, p, 0, 1), NLIST_OK);
+    e = nlist_of(&list, 0);
+    CHECK(list.total == 1 && list.triangles == 2 && nlist_next(&e) && e.id == nlist_key(1, FACE));
+    oracle_write(e.history, 4, 6);
+    memcpy(corners, corners + 9, 9 * sizeof *corners); /* the first moves to where the second was, which goes */
+    mesh.triangles = 1;
+    CHECK(lbvh_build(&tree, &t, corners, 0, 1) == LBVH_OK);
+    CHECK_RESULT(nlist_build_mesh(&list, &d, &tree, &mesh, p, 0, 1), NLIST_OK);
+    e = nlist_of(&list, 0);
+    CHECK(list.total == 1 && list.triangles == 1 && nlist_next(&e) && e.id == nlist_key(0, FACE));
+    CHECK(oracle_holds(e.history, 4, 0) && list.event_count[NLIST_BEGUN] == 1 && list.event_count[NLIST_ENDED] == 1);
+    nlist_free(&list);
+    lbvh_free(&tree);
+}
+
+/* A sphere that touches all six walls of a cube, each of many triangles, and moves: now this contact goes on to another triangle, now
+   that, wherever it is in the row, and each takes along what it got at the beginning. */
+static void test_six_walls(void **state)
+{
+    enum { SQUARES = 8, OF_WALL = 2 * SQUARES * SQUARES };
+    surface s = {0};
+    nlist list = {0};
+    nlist_desc d = wall_desc(1.125);
+    int32_t was[6] = {-1, -1, -1, -1, -1, -1}, place, i;
+    int step, wall, wandered = 0, wandered_behind = 0;
+    (void)state;
+    for (wall = 0; wall < 6; wall++) {
+        int32_t const first = (int32_t)(arrlen(s.vertex) / 3);
+        add_floor(&s, SQUARES, SQUARES, 0.25, 0.1, flat);
+        for (i = first; i < (int32_t)(arrlen(s.vertex) / 3); i++) { /* stand it up, along axis wall / 2, on one side or the other */
+            real *const v = s.vertex + 3 * i, x = v[0], y = v[1];
+            v[wall / 2] = (real)(2 * (wall % 2));
+            v[(wall / 2 + 1) % 3] = x;
+            v[(wall / 2 + 2) % 3] = y;
+        }
+    }
+    hand_over(&s, LOOSE);
+    d.history = 4;
+    for (step = 0; step < 120; step++) {
+        int32_t order[6], now[6];
+        real p[3];
+        nlist_each e = nlist_of(&list, 0);
+        for (place = 0; nlist_next(&e); place++) order[e.id / 8 / OF_WALL] = place;
+        for (i = 0; i < 3; i++) p[i] = (real)(1 + 0.06 * sin(0.05 * (i + 2) * step + i));
+        CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 0, 1), NLIST_OK);
+        CHECK(list.total == 6);
+        e = nlist_of(&list, 0);
+        while (nlist_next(&e)) {
+            wall = e.id / 8 / OF_WALL;
+            CHECK(oracle_holds(e.history, 4, step ? (uint32_t)wall + 1 : 0));
+            if (step == 0) oracle_write(e.history, 4, (uint32_t)wall + 1);
+            now[wall] = e.id;
+            wandered += step && was[wall] != e.id;
+            wandered_behind += step && was[wall] != e.id && order[wall] >= 2;
+        }
+        memcpy(was, now, sizeof was);
+    }
+    CHECK(wandered > 10 && wandered_behind > 5);
+    nlist_free(&list);
+    drop_surface(&s);
+}
+
 /* Many spheres that move at random over hills. A key that was there keeps its bytes; a new one has zeros, or the bytes of an old
    contact of the same particle that is gone, and nobody else has those. */
 static void check_wandering(const nlist *list, const oracle_snapshot *was)
@@ -770,7 +853,7 @@ static void test_walls_keep_history(void **state)
         bytes = exactly((size_t)size);
         CHECK_RESULT(nlist_save(&list, bytes, size, &needed), NLIST_OK);
         CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
-        CHECK(loaded.keys && loaded.desc.layout == d.layout);
+        CHECK(loaded.keys && loaded.desc.layout == NLIST_DYNAMIC && loaded.triangles == s.mesh.triangles);
         CHECK_RESULT(nlist_validate(&loaded), NLIST_OK);
         CHECK_FINE(oracle_recall(&m, &loaded));
         for (i = 0; i < 3 * n; i++) after[i] = 9; /* those that are new are far away */
@@ -937,7 +1020,7 @@ static void test_walls_out_of_memory(void **state)
 {
     surface s = {0};
     real pos[90];
-    int64_t k, total = 1;
+    int64_t k, total = 1, all_failures = 0;
     int32_t i;
     (void)state;
     add_floor(&s, 4, 4, 0.25, 0.1, hilly);
@@ -965,12 +1048,13 @@ static void test_walls_out_of_memory(void **state)
             CHECK_RESULT(r, NLIST_OK);
             oracle_drop_snapshot(&before);
         }
-        CHECK(failures == (k > 0) && h.live_bytes == nlist_bytes(&list));
+        CHECK(failures <= (k > 0) && h.live_bytes == nlist_bytes(&list)); /* none where less memory did */
+        all_failures += failures;
         if (k == 0) total = h.calls;
         nlist_free(&list);
         CHECK(h.live_blocks == 0 && !h.wrong);
     }
-    CHECK(total > 10);
+    CHECK(total > 10 && all_failures > total / 3);
     drop_surface(&s);
 }
 
@@ -988,6 +1072,8 @@ int main(void)
         TEST(test_rolling_over_a_ridge),
         TEST(test_rolling_in_a_valley),
         TEST(test_another_wall),
+        TEST(test_fewer_triangles),
+        TEST(test_six_walls),
         TEST(test_random_moves),
         TEST(test_walls_keep_history),
         TEST(test_wall_sums_and_pairs),

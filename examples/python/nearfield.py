@@ -1156,7 +1156,8 @@ struct nlist_rows {
     unsigned char *history;
 };
 struct nlist {
-    nlist_desc desc; nlist_axis axis[3]; int32_t n; int32_t keys; int32_t remembers; int32_t current; const int32_t *d_current;
+    nlist_desc desc; nlist_axis axis[3]; int32_t n; int32_t keys; int32_t remembers; int32_t built; int32_t triangles; int32_t exact;
+    int32_t current; const int32_t *d_current;
     nlist_rows rows[2]; nlist_event *event[NLIST_EVENT_KINDS]; int64_t event_count[NLIST_EVENT_KINDS]; int64_t total;
     int64_t next_uid; int32_t bad_id; int32_t needed_width; int64_t needed_entries; int32_t cuda_error;
     nlist_block block[NLIST_BLOCKS];
@@ -1194,7 +1195,7 @@ struct lbvh_cuda {
 struct nlist_cuda_facts {
     int32_t current; int32_t filled; int32_t needed_width; int32_t first_bad; int32_t moved; int32_t reach_bits; int32_t sticks_bits;
     int32_t touched[2]; uint64_t entries[2]; uint64_t total; uint64_t events[NLIST_EVENT_KINDS]; int64_t next_uid; double skin;
-    int32_t overflow; int32_t full;
+    int32_t triangles; int32_t overflow; int32_t full;
 };
 struct nlist_cuda {
     nlist device; nlist_cuda_facts *d_facts; struct CUstream_st *stream; int64_t wanted_entries; int32_t wanted_width;
