@@ -11,6 +11,14 @@ set -u
 # cmocka's own sums, of all groups in the program.
 sum() { sed -n "s/^\[  $1 *\] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'; }
 
+# The names that cmocka gave; of a program that ended early, the test in which it did.
+failed_tests() {
+    awk '/^\[ RUN / { now = $NF }
+         /^\[ +OK \]/ { now = "" }
+         /^\[  FAILED  \] [A-Za-z0-9_]+$/ { if (!said[$NF]++) printf "%s, ", $NF; now = "" }
+         END { if (now) printf "it ended in %s, ", now }' "$log"
+}
+
 # run NAME COMMAND...
 run() {
     local name=$1 start=$SECONDS status p f k; shift
@@ -22,8 +30,9 @@ run() {
     if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi                    # it crashed, leaked or hung
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
     if [ "$f" -eq 0 ]; then echo "ok       $name: $p tests, $((SECONDS - start)) s"; return; fi
-    echo "FAILED   $name: $f of $((p + f)) (exit status $status; log: $log)"
+    echo "FAILED   $name: $f of $((p + f)) ($(failed_tests)exit status $status; log: $log)"
     grep -v '^\[ RUN  \|^\[  *OK ' "$log" | tail -n 40 | cut -c 1-300 | sed 's/^/    | /'
+    keep "$log" "$name"
 }
 
 under_valgrind() {

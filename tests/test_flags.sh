@@ -30,7 +30,7 @@ includes="-I. $(pkg-config --cflags cmocka 2>/dev/null) $(pkg-config --cflags st
 libraries="$(pkg-config --libs cmocka 2>/dev/null || echo -lcmocka) -lm -lpthread"
 
 passes() { echo "ok       $1"; passed=$((passed + 1)); }
-fails() { echo "FAILED   $1"; sed -n '1,30s/^\(.\{1,200\}\).*/    | \1/p' "$log"; failed=$((failed + 1)); }
+fails() { echo "FAILED   $1"; sed -n '1,30s/^\(.\{1,200\}\).*/    | \1/p' "$log"; keep "$log" "$1"; failed=$((failed + 1)); }
 skips() { echo "skipped  $1"; skipped=$((skipped + 1)); }
 
 # try NAME SMALL COMPILER FLAGS...: builds tests/test_NAME.c and runs it; SMALL: less work, as under valgrind.

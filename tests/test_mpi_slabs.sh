@@ -21,7 +21,7 @@ program=${1:-}
 mpicc=${MPICC:-mpicc}
 
 report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
+    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   mpi_slabs: $2: ${3:-}"; fi
 }
 skip() { skipped=$((skipped + 1)); echo "skipped  $1"; }
 finish() {

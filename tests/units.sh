@@ -2,6 +2,7 @@
 #
 #   unit COMMAND...   starts one, as a process of its own. It counts in $passed, $failed and $skipped, as if it were alone.
 #   all_units         waits for all of them and adds up what they counted
+#   keep LOG NAME     of what failed: all of its log, beside the log of its group (tests/run_all.sh sets LOGS)
 #
 # $units is a folder for their files; it goes away when the script ends. SPDX-License-Identifier: MIT OR Unlicense
 
@@ -47,4 +48,11 @@ all_units() {
         fi
     done
     show_units
+}
+
+keep() {
+    local to
+    [ "${LOGS:-}" ] && [ -s "$1" ] || return 0
+    to=$(printf %s "$2" | tr -c 'A-Za-z0-9._-' _ | cut -c 1-100).log
+    cp "$1" "$LOGS/$to" && echo "    | all of it: $to, beside the log of this group"
 }

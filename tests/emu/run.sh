@@ -20,6 +20,7 @@ passes() { echo "ok       $1"; passed=$((passed + 1)); }
 fails() {
     echo "FAILED   $1"
     sed -n '1,40s/^\(.\{1,200\}\).*/    | \1/p' "$log"
+    keep "$log" "$1"
     failed=$((failed + 1))
 }
 skips() { echo "skipped  $1"; skipped=$((skipped + 1)); }
