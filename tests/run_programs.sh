@@ -23,7 +23,7 @@ failed_tests() {
 run() {
     local name=$1 start=$SECONDS status p f k; shift
     log=build/tests/$name.log
-    timeout 600 "$@" >"$log" 2>&1 </dev/null
+    timeout 3600 "$@" >"$log" 2>&1 </dev/null
     status=$?
     p=$(sum PASSED) f=$(sum FAILED) k=$(sum SKIPPED)
     if [ $((p + f + k)) -eq 0 ]; then echo "(no sum from cmocka)" >>"$log"; f=1; fi

@@ -11,7 +11,7 @@ set -u
 dir=$1
 shift
 . "$(dirname "$0")/../units.sh"
-limit=600
+limit=3600     # seconds, for what hangs: the longest takes minutes
 
 export TSAN_OPTIONS="halt_on_error=1 history_size=4 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="redzone=512 ${ASAN_OPTIONS:-}"

@@ -130,7 +130,7 @@ link_and_run() {
     # shellcheck disable=SC2086
     ( cd "$OUT" && say $linker "$@" ${libraries:-} -lm -o program ) || return 1
     [ -f "$OUT/program" ] || mv "$OUT/program.exe" "$OUT/program"
-    say timeout 60 "$OUT/program" | tee "$OUT/said"
+    say timeout 600 "$OUT/program" | tee "$OUT/said"
     grep -qx '2 of 2 right' "$OUT/said"
 }
 
