@@ -143,7 +143,7 @@ test-vendor: deps-test
 	@export NVCC='$(NVCC)'; status=0; \
 	$(if $(FULL),tests/vendor/run.sh --self-check || status=1;) tests/vendor/run.sh || status=1; exit $$status
 
-# Any bytes become descs, points and calls, and the answers are compared with brute force. A few seconds each, after the corpus.
+# Any bytes become descs, points and calls, and the answers are compared with brute force. Some thousand inputs each, after the corpus.
 test-fuzz: deps-test
 	@tests/fuzz/run.sh
 

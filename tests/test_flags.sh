@@ -40,7 +40,7 @@ try() {
     # shellcheck disable=SC2086
     if ! "$@" -std=c99 -g1 $includes tests/test_$name.c -o $program $libraries >$log 2>&1; then fails "test_$name does not build: $*"; return; fi
     if [ "$small" ]; then export TEST_SMALL=1; fi
-    if timeout 3600 $program >$log 2>&1 </dev/null; then passes "test_$name, $* ($((SECONDS - start)) s)"
+    if timeout 3600 $same_addresses $program >$log 2>&1 </dev/null; then passes "test_$name, $* ($((SECONDS - start)) s)"
     else grep -v '^\[ RUN\|^\[  *OK' $log >$log.short; mv $log.short $log; fails "test_$name, $*"; fi
     rm -f $program
 }

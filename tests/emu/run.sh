@@ -40,7 +40,7 @@ good() {
     [ -x "$program" ] || return 0
     log=$units/log.$BASHPID
     [ ! "${reported:-}" ] || export EMU_REPORT=$units/kernels.$BASHPID
-    if timeout $limit env "$@" "$program" $argument >"$log" 2>&1 </dev/null; then
+    if timeout $limit $same_addresses env "$@" "$program" $argument >"$log" 2>&1 </dev/null; then
         passes "$(basename "$program") $argument $* ($((SECONDS - start)) s)"
     else
         fails "$(basename "$program") $argument $*"
@@ -76,7 +76,7 @@ found() {
     log=$units/log.$BASHPID
     if [ ! -x "$program" ]; then
         skips "bug $name: no $(basename "$program")"
-    elif timeout $limit env "$@" "$program" "$name" >"$log" 2>&1 </dev/null; then
+    elif timeout $limit $same_addresses env "$@" "$program" "$name" >"$log" 2>&1 </dev/null; then
         fails "bug $name not found ($(basename "$program") $*)"
     elif tr '\n' ' ' <"$log" | grep -Eq -- "$report"; then
         passes "bug $name found ($(basename "$program") $*)"
