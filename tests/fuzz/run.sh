@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the headers: any bytes become descs, points and calls, and the answers are compared with brute force.
 #
-#   tests/fuzz/run.sh                     the corpus, then so many inputs for each fuzzer (FUZZ_RUNS, 5000), the same ones each time (FUZZ_SEED);
+#   tests/fuzz/run.sh                     the corpus, then so many inputs for each fuzzer (FUZZ_RUNS, 1500), the same ones each time (FUZZ_SEED);
 #                                         FUZZ_SECONDS: so many seconds instead
 #   tests/fuzz/run.sh --long MINUTES      minutes for each (10); what is new goes to build/fuzz/grown/NAME
 #   tests/fuzz/run.sh --only 'ugrid|load' those whose names match
@@ -19,7 +19,7 @@ root=$(cd "$here/../.." && pwd)
 work=${FUZZ_WORK:-$root/build/fuzz}
 headers=${FUZZ_HEADERS:-$root}
 made_inputs=${FUZZ_RUNS:-1500}
-amount=-runs=${FUZZ_RUNS:-5000}     # or a time; in a number of runs a busy machine tries what an idle one does
+amount=-runs=$made_inputs    # or a time; in a number of runs a busy machine tries what an idle one does
 [ ! "${FUZZ_SECONDS:-}" ] || amount=-max_total_time=$FUZZ_SECONDS
 seed=${FUZZ_SEED:-1}         # 0: another one each time, which long runs take
 fuzzers="ugrid lbvh nlist nbody load"
