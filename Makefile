@@ -44,7 +44,7 @@ help:
 	@echo '                  a folder to carry to a machine with a GPU: sh run.sh'
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
 	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
-	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures test-python test-packages consumers'
+	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures test-python test-packages test-run-all consumers'
 	@echo '                  the parts of make test'
 	@echo 'make soak         a drum and a dam, 30 minutes each (MINUTES=1: quickly), while their lists change at random; memory must stay flat'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
@@ -107,6 +107,11 @@ demo: build/dam_break
 test: deps-test
 	@MAKE='$(MAKE)' DEPS_DONE=1 tests/run_all.sh
 
+.PHONY: test-run-all
+# Does a run of all tests end with the names of what failed?
+test-run-all:
+	@tests/test_run_all.sh
+
 # Each tests/test_NAME.c plain, with the sanitizers, and, those of the numbers, with both the sanitizers and doubles; FULL=1: all of them so,
 # and with doubles alone.
 SERIAL := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
@@ -138,7 +143,7 @@ test-vendor: deps-test
 	@export NVCC='$(NVCC)'; status=0; \
 	$(if $(FULL),tests/vendor/run.sh --self-check || status=1;) tests/vendor/run.sh || status=1; exit $$status
 
-# Any bytes become descs, points and calls, and the answers are compared with brute force. A few seconds each, after the corpus.
+# Any bytes become descs, points and calls, and the answers are compared with brute force. Some thousand inputs each, after the corpus.
 test-fuzz: deps-test
 	@tests/fuzz/run.sh
 

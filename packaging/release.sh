@@ -37,7 +37,7 @@ check() {
 }
 
 write_versions() {
-    local header part number=0
+    local header part number=0 today; today=$(date -u +%F)
     for header in $headers; do
         sed -i "1s/ - v[0-9.]* - / - v$version - /" $header
         number=0
@@ -48,10 +48,10 @@ write_versions() {
     done
     sed -i "s/^\(project(nearfield VERSION\) [0-9.]*/\1 $version/" CMakeLists.txt
     sed -i "s/^version: .*/version: $version/; /^date-released:/d" CITATION.cff
-    sed -i "/^version:/a date-released: $(date -u +%F)" CITATION.cff
+    sed -i "/^version:/a date-released: $today" CITATION.cff
     sed -i "s/^\( *\"version\": \)\"[0-9.]*\"/\1\"$version\"/" clib.json packaging/vcpkg/nearfield/vcpkg.json
     sed -i "s/^\( *version = \)\"[0-9.]*\"/\1\"$version\"/" packaging/conan/conanfile.py
-    sed -i "s/^## \[Unreleased\]/&\n\n## [$version] - $(date -u +%F)/" CHANGELOG.md
+    sed -i "s/^## \[Unreleased\]/&\n\n## [$version] - $today/" CHANGELOG.md
 }
 
 # A new entry on top; the first of all is there from the beginning, UNRELEASED.

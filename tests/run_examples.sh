@@ -12,7 +12,8 @@ example() {
     case $name in
     cuda_*.asan) name=${name#cuda_} name=${name%.asan}; export TEST_SMALL=1 EMU_QUIET=1 EMU_LEAKS=0 ;;
     esac
-    "$here/test_$name.sh" "$1" || failed=1
+    $same_addresses "$here/test_$name.sh" "$1" 2>&1 | sed "s/^FAILED  */&${1##*/}: /"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 }
 
 for program; do unit example "$program"; done

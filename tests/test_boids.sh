@@ -199,18 +199,9 @@ pictures() {
 
 # ---- window ----------------------------------------------------------------------------------------------
 
-screen_colors() { od -An -v -tx4 -w4 "$work/screen/Xvfb_screen0" | sort -u | wc -l; }
-until_true() {  # until_true SECONDS COMMAND...: tries it again and again
-    local end=$((SECONDS + $1)); shift
-    until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.2; done
-}
-screen_shows_it() { [ "$(screen_colors)" -gt $((empty + 100)) ]; }
-screen_changes() { cp "$work/screen/Xvfb_screen0" "$work/shot"; sleep 0.3; ! cmp -s "$work/screen/Xvfb_screen0" "$work/shot"; }
-screen_rests() { ! screen_changes; }
-gone() { ! kill -0 "$1" 2>/dev/null; }
-
 window() {
     local display empty pid server
+    . tests/screen.sh
     (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" --boids 50 --steps 2 --window) >"$work/out.txt" 2>"$work/err.txt"
     status=$?
     if [ $status -eq 2 ]; then
@@ -220,37 +211,36 @@ window() {
     fi
     [ $status -eq 1 ] && grep -q '^boids: --window: .' "$work/err.txt"; report $? "--window without a screen" "$(seen)"
     command -v Xvfb >/dev/null || { skip "the window of boids: no Xvfb (xvfb)"; return; }
-    mkdir "$work/screen"
-    Xvfb -displayfd 3 -screen 0 1280x720x24 -fbdir "$work/screen" -nolisten tcp 3>"$work/display" >/dev/null 2>&1 &
-    server=$!
-    until_true 20 test -s "$work/display"; display=$(cat "$work/display") empty=$(screen_colors)
+    start_screen 1280x720 || { report 1 "Xvfb starts"; return; }
     (cd "$work" && DISPLAY=:$display SDL_VIDEODRIVER=x11 exec "$program" --boids 3000 --window) >"$work/out.txt" 2>"$work/err.txt" &
     pid=$!
-    until_true 20 screen_shows_it; report $? "the window shows them" "$(screen_colors) colors; $(cat "$work/err.txt")"
-    until_true 10 screen_changes; report $? "they fly"
+    eventually screen_shows_it; report $? "the window shows them" "$(screen_colors) colors; $(cat "$work/err.txt")"
+    eventually screen_changes; report $? "they fly"
     if command -v xdotool >/dev/null; then keys "$pid"; else skip "the keys of boids: no xdotool"; fi
     kill -TERM $pid 2>/dev/null # SDL takes it as a click on the window's cross
-    until_true 20 gone $pid || kill -KILL $pid
+    eventually gone $pid || kill -KILL $pid
     wait $pid; status=$?
     [ $status -eq 0 ] && grep -q '^3000 boids, [0-9]* steps' "$work/out.txt"; report $? "closed" "$(seen)"
-    kill $server; wait $server 2>/dev/null
+    stop_screen
 }
 
 press() { DISPLAY=:$display xdotool "$@"; sleep 0.3; }
+# (it is there as soon as it is begun)
+decodes() { "$work/png" "$work/$1" >/dev/null 2>&1; }
 
 keys() {
     press mousemove 400 300; press key s
-    until_true 10 test -s "$work/boids_00.png"; report $? "s saves a picture"
+    eventually decodes boids_00.png; report $? "s saves a picture"
     is_picture "$work/boids_00.png" 1280 720
     press mousemove 900 500; press key 5; press key w; press key s
-    until_true 10 test -s "$work/boids_01.png"; report $? "s saves another"
+    eventually decodes boids_01.png; report $? "s saves another"
     is_picture "$work/boids_01.png" 1280 720
     press key space
-    until_true 10 screen_rests; report $? "space: they wait"
+    eventually screen_rests; report $? "space: they wait"
     press key space
-    until_true 10 screen_changes; report $? "space again: they fly on"
+    eventually screen_changes; report $? "space again: they fly on"
     press key q
-    until_true 10 gone "$1"; report $? "q quits"
+    eventually gone "$1"; report $? "q quits"
 }
 
 against_all_pairs; same_flock; they_flock; command_line; pictures; window

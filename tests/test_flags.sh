@@ -30,7 +30,7 @@ includes="-I. $(pkg-config --cflags cmocka 2>/dev/null) $(pkg-config --cflags st
 libraries="$(pkg-config --libs cmocka 2>/dev/null || echo -lcmocka) -lm -lpthread"
 
 passes() { echo "ok       $1"; passed=$((passed + 1)); }
-fails() { echo "FAILED   $1"; sed -n '1,30s/^\(.\{1,200\}\).*/    | \1/p' "$log"; failed=$((failed + 1)); }
+fails() { echo "FAILED   $1"; sed -n '1,30s/^\(.\{1,200\}\).*/    | \1/p' "$log"; keep "$log" "$1"; failed=$((failed + 1)); }
 skips() { echo "skipped  $1"; skipped=$((skipped + 1)); }
 
 # try NAME SMALL COMPILER FLAGS...: builds tests/test_NAME.c and runs it; SMALL: less work, as under valgrind.
@@ -40,7 +40,7 @@ try() {
     # shellcheck disable=SC2086
     if ! "$@" -std=c99 -g1 $includes tests/test_$name.c -o $program $libraries >$log 2>&1; then fails "test_$name does not build: $*"; return; fi
     if [ "$small" ]; then export TEST_SMALL=1; fi
-    if timeout 900 $program >$log 2>&1 </dev/null; then passes "test_$name, $* ($((SECONDS - start)) s)"
+    if timeout 3600 $same_addresses $program >$log 2>&1 </dev/null; then passes "test_$name, $* ($((SECONDS - start)) s)"
     else grep -v '^\[ RUN\|^\[  *OK' $log >$log.short; mv $log.short $log; fails "test_$name, $*"; fi
     rm -f $program
 }

@@ -383,31 +383,19 @@ pictures() {
 
 # ---- window ----------------------------------------------------------------------------------------------
 
-# The screen of Xvfb is a file: how many different words it has, almost all of them pixels. `empty`: without a window.
-screen_colors() { od -An -v -tx4 -w4 "$work/screen/Xvfb_screen0" | sort -u | wc -l; }
-
-# until SECONDS COMMAND...: tries it again and again
-until_true() {
-    local end=$((SECONDS + $1)); shift
-    until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.1; done
-}
-
-screen_shows_it() { [ "$(screen_colors)" -gt $((empty + 100)) ]; }
-screen_changes() { cp "$work/screen/Xvfb_screen0" "$work/shot"; sleep 0.3; ! cmp -s "$work/screen/Xvfb_screen0" "$work/shot"; }
-gone() { ! kill -0 "$1" 2>/dev/null; }
-
 # shown NAME STEPS CHECK: runs with a window until SIGTERM, which SDL takes as a click on the window's cross. CHECK: while it is
 # shown
 shown() {
     local pid name=$1
+    eventually screen_is_empty; report $? "$name: no window yet"
     (cd "$work" && DISPLAY=:$display SDL_VIDEODRIVER=x11 exec "$program" -n 1000 --steps "$2" --window --check) \
         >"$work/out.txt" 2>"$work/err.txt" &
     pid=$!
-    until_true 20 screen_shows_it; report $? "$name: the window shows the bodies" "$(screen_colors) colors; $(cat "$work/err.txt")"
-    until_true 10 "$3"; report $? "$name: $3"
+    eventually screen_shows_it; report $? "$name: the window shows the bodies" "$(screen_colors) colors; $(cat "$work/err.txt")"
+    eventually "$3"; report $? "$name: $3"
     ! gone $pid; report $? "$name: the window stays"
     kill -TERM $pid 2>/dev/null
-    until_true 20 gone $pid || kill -KILL $pid
+    eventually gone $pid || kill -KILL $pid
     wait $pid; status=$?
     report $status "$name: closed" "$(seen)"
 }
@@ -415,7 +403,8 @@ shown() {
 still_there() { sleep 0.5; screen_shows_it; }
 
 window() {
-    local display empty
+    local display empty server
+    . tests/screen.sh
     # (without a screen SDL's program says so, with status 1; the other one has none, with status 2)
     (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" -n 2 --steps 0 --window) >"$work/out.txt" 2>"$work/err.txt"
     status=$?
@@ -426,15 +415,12 @@ window() {
     fi
     [ $status -eq 1 ] && grep -q '^galaxy: --window: .' "$work/err.txt"; report $? "--window without a screen" "$(seen)"
     command -v Xvfb >/dev/null || { skip "the window of galaxy: no Xvfb (xvfb)"; return; }
-    mkdir "$work/screen"
-    Xvfb -displayfd 3 -screen 0 1100x900x24 -fbdir "$work/screen" -nolisten tcp 3>"$work/display" >/dev/null 2>&1 &
-    local server=$!
-    until_true 20 test -s "$work/display"; display=$(cat "$work/display") empty=$(screen_colors)
+    start_screen 1100x900 || { report 1 "Xvfb starts"; return; }
     shown "a long run" 100000000 screen_changes
     awk -v k="$(value steps)" 'BEGIN { exit !(k > 10 && k < 100000000) }'; report $? "a long run: ended by its window" "$(seen)"
     shown "a short run" 20 still_there
     is "a short run" steps 20
-    kill $server; wait $server 2>/dev/null
+    stop_screen
 }
 
 against_awk; methods; parabola; circle; discs_hold; steps_in_time; gpu_against_serial

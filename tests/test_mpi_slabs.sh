@@ -21,7 +21,7 @@ program=${1:-}
 mpicc=${MPICC:-mpicc}
 
 report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
+    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   mpi_slabs: $2: ${3:-}"; fi
 }
 skip() { skipped=$((skipped + 1)); echo "skipped  $1"; }
 finish() {
@@ -35,6 +35,9 @@ command -v mpirun >/dev/null && { [ "$program" ] || command -v "$mpicc" >/dev/nu
 
 # More ranks than cores, also as root, as in a container; and without asking the kernel to copy between processes, which containers forbid.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl=self,vader
+# In folders of this test alone: two mpirun of one user at once share theirs, and the one that ends first may remove what the other uses.
+mkdir "$work/s" "$work/v"
+export OMPI_MCA_orte_tmpdir_base=$work/s OMPI_MCA_btl_vader_backing_directory=$work/v
 over=; mpirun --version 2>/dev/null | grep -q 'Open MPI' && over=--oversubscribe
 export EMU_QUIET=1 ASAN_OPTIONS="detect_leaks=0 ${ASAN_OPTIONS:-}" # MPI keeps what it has until the process ends
 
@@ -45,7 +48,7 @@ build() { local out=$1 source=$2; shift 2; "$mpicc" -std=c99 -Wall -Wextra -Werr
 run() {
     local ranks=$1; shift
     # shellcheck disable=SC2086
-    (cd "$work" && timeout 120 mpirun $over -n "$ranks" "$program" --every 0 "$@") >"$work/out.txt" 2>"$work/err.txt" </dev/null
+    (cd "$work" && timeout 1200 mpirun $over -n "$ranks" "$program" --every 0 "$@") >"$work/out.txt" 2>"$work/err.txt" </dev/null
     status=$?
 }
 seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 600 "$work/err.txt")"; }

@@ -87,7 +87,7 @@ refused() { ! packaging/release.sh "$@" || wrong "not refused: $*"; }
 untouched() { [ -z "$(git status --porcelain)" ] && [ "$(git rev-list --count HEAD)" = 1 ] && [ -z "$(git tag)" ] || wrong "not as it was"; }
 
 releases() {
-    local today; today=$(date -u +%F)
+    local today day; day=$(date -u +%F)
     have git || skip "no git"
     make_repository 7.8.9 || return
     refused && refused 7.8 && refused v7.8.9 && refused 07.8.9 && refused 0.0.9 && refused 7.8.10 || return
@@ -95,6 +95,8 @@ releases() {
     mkdir ../dry && TMPDIR=$PWD/../dry packaging/release.sh --dry-run 7.8.9 >../shown 2>&1 && untouched && [ -z "$(ls ../dry)" ] &&
         grep -q 'tag: v7.8.9' ../shown && ! grep 'line [0-9]' ../shown || wrong "the dry run: $(cat ../shown)" || return
     packaging/release.sh 7.8.9 && refused 7.8.9 || return
+    today=$(sed -n 's/^## \[7.8.9\] - //p' CHANGELOG.md)
+    [ "$today" = "$day" ] || [ "$today" = "$(date -u +%F)" ] || wrong "the date: $today" || return # (it may be midnight)
     [ "$(packaging/versions.sh | cut -d' ' -f1 | uniq -c | tr -s ' ')" = " 15 7.8.9" ] || wrong "versions" || return
     [ "$(git cat-file -t v7.8.9)" = tag ] && [ "$(git rev-parse 'v7.8.9^{commit}')" = "$(git rev-parse HEAD)" ] || wrong "the tag" || return
     [ -z "$(git status --porcelain)" ] || wrong "something is not committed" || return

@@ -198,7 +198,7 @@ emulate() {
     "$EMU_CXX" -std=c++17 -Wall -Wextra -Werror -O0 -g -ffp-contract=off $EMU_SANITIZE -fno-sanitize-recover=all -I. \
         -I"$root/tests/emu/include" -I"$root/tests/emu" -D__CUDACC__ -include cuda_runtime.h -include launch.h \
         -x c++ on_cpu.cu -x none "$EMU_OBJECT" "$@" -o on_cpu &&
-    EMU_ORDER=random EMU_QUIET=1 ./on_cpu >"$work/printed" && same_output
+    EMU_ORDER=random EMU_QUIET=1 $same_addresses ./on_cpu >"$work/printed" && same_output
 }
 
 nvcc_compiles() {

@@ -3,9 +3,11 @@
 # the mouse work, and is the console silent? Skipped where emcc or chromium is missing (make deps installs both).
 #
 #   tests/test_web.sh [FOLDER]      FOLDER: keep the screenshots there
+#   SLOW=8 tests/test_web.sh        the page on a processor that is 8 times as slow: must pass, too
 #
 # Chromium is led through a pipe (its DevTools protocol), by the script below. Says "FAILED" for each check that fails, the times of
-# a step with 10 thousand particles, and "N passed, M failed".
+# a step with 10 thousand particles, and "N passed, M failed". No check is about time: what moves is given pictures, not seconds, so that
+# a slow or busy machine takes longer, and no more.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -18,7 +20,7 @@ command -v "${EMCC:-emcc}" >/dev/null || skip "no emcc (emscripten)"
 command -v node >/dev/null || skip "no node (nodejs)"
 if ! ${MAKE:-make} -s web >"$work/log" 2>&1 </dev/null; then
     grep -q 'Cannot find module' "$work/log" && skip "emcc lacks a module of node ($(grep -m 1 'Cannot find module' "$work/log"))"
-    cat "$work/log"; echo "FAILED   make web"; echo "0 passed, 1 failed"; exit 1
+    cat "$work/log"; echo "FAILED   web: make web"; echo "0 passed, 1 failed"; exit 1
 fi
 
 cat >"$work/drive.js" <<'SOURCE'
@@ -55,16 +57,19 @@ browser.stdio[4].on('data', data => {
     rest = Buffer.concat([rest, data]);
     for (let end; (end = rest.indexOf(0)) >= 0; rest = rest.subarray(end + 1)) heard(JSON.parse(rest.subarray(0, end)));
 });
-setTimeout(() => { report(false, 'in time', 'no end after 180 seconds'); finish(); }, 180000).unref();
+const LIMIT = 1800;     // seconds, for what hangs
+setTimeout(() => { report(false, 'in time', `no end after ${LIMIT} seconds`); finish(); }, 1000 * LIMIT).unref();
+browser.on('exit', (code, signal) => { report(false, 'chromium goes on', `it ended: ${signal || code}`); finish(); });
 
 // ---- checks
 let passed = 0, failed = 0;
 function report(good, name, seen = '') {
     if (good) passed++;
-    else { failed++; console.log(`FAILED   ${name}: ${seen}`); }
+    else { failed++; console.log(`FAILED   web: ${name}: ${seen}`); }
 }
 function finish() {
     console.log(`${passed} passed, ${failed} failed`);
+    browser.removeAllListeners('exit');
     browser.kill('SIGKILL');
     process.exit(failed ? 1 : 0);
 }
@@ -76,11 +81,18 @@ async function value(expression) {
     return answer.result.value;
 }
 
-// Tries until it holds, for 10 seconds.
+// Tries until it holds: for 600 pictures of the page, which is ten seconds of a fast machine.
 async function holds(name, expression) {
+    const end = await value('pictures') + 600;
     let seen;
-    for (let k = 0; k < 100 && (seen = await value(expression)) !== true; k++) await sleep(100);
+    while ((seen = await value(expression)) !== true && await value('pictures') < end) await sleep(50);
     report(seen === true, name, expression + ' is ' + seen);
+}
+
+// Waits until the page has drawn so many more.
+async function pictures(count) {
+    const end = await value('pictures') + count;
+    while (await value('pictures') < end) await sleep(20);
 }
 
 async function mouse(type, x, y, buttons = 0) {
@@ -157,10 +169,10 @@ async function scene(k) {
     await holds(name + ': 10 thousand', `n === 10000 && byId('n').textContent === '10000'`);
     await moves(name);
     report(await value('lit()') > 0.03, name + ': it draws', await value('lit()'));
-    await sleep(800);
+    await pictures(20);
     console.log(`${name}: 10000 particles, ` + await value('`${mean.ms.toFixed(2)} ms a step, ${mean.draw.toFixed(1)} to draw, ${mean.rate.toFixed(0)} pictures a second`'));
-    report(await value('mean.ms > 0 && mean.ms < 100'), name + ': milliseconds', await value('mean.ms'));
-    await holds(name + ': figures are shown', `byId('ms').textContent > 0 && byId('rate').textContent > 0 && byId('figure').textContent >= 0`);
+    report(await value('mean.ms > 0'), name + ': milliseconds', await value('mean.ms'));
+    await holds(name + ': figures are shown', `byId('ms').textContent > 0 && byId('rate').textContent >= 0 && byId('figure').textContent >= 0`);
     await shot(name);
     await click('pause'); await rests(name + ', pause');
     await click('pause'); await moves(name + ', go on');
@@ -178,16 +190,18 @@ async function mice() {
     await click('scene_0');
     at = await place('canvas', 0.4, 0.5);
     await mouse('mouseMoved', ...at);
-    await sleep(1000);
+    await pictures(30);
     let flight = 0;
-    for (let k = 0; k < 10; k++) { flight += await value('flight()') / 10; await sleep(100); }
+    for (let k = 0; k < 10; k++) { flight += await value('flight()') / 10; await pictures(2); }
     report(flight > 0.6, 'boids flee from the mouse', flight);
     await shot('boids_mouse');
     await click('scene_1');
     await key('speed', 'End');
     await holds('the dam breaks', 'right() > 9');
+    await click('pause');       // or it breaks again while we look
     await click('again');
     report(await value('right() < 7.5'), 'start again', await value('right()'));
+    await click('pause');
     at = await place('canvas', 0.2, 0.8);
     await mouse('mousePressed', ...at, 1);
     await holds('discs are pushed', 'mouse.down === 1 && lit(256, 576, 50) < 0.3');
@@ -217,8 +231,9 @@ async function mice() {
     const { targetId } = await call('Target.createTarget', { url: 'about:blank' });
     session = (await call('Target.attachToTarget', { targetId, flatten: true })).sessionId;
     for (const what of ['Page', 'Runtime', 'Log']) await call(what + '.enable');
+    if (process.env.SLOW) await call('Emulation.setCPUThrottlingRate', { rate: Number(process.env.SLOW) });
     await call('Page.navigate', { url: 'file://' + page });
-    for (let k = 0; k < 100 && !await value('typeof ready === "boolean" && ready').catch(() => false); k++) await sleep(100);
+    while (!await value('typeof ready === "boolean" && ready && pictures > 0').catch(() => false)) await sleep(100);
     await value(helpers);
     for (let k = 0; k < scenes.length; k++) await scene(k);
     await mice();

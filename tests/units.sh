@@ -2,12 +2,16 @@
 #
 #   unit COMMAND...   starts one, as a process of its own. It counts in $passed, $failed and $skipped, as if it were alone.
 #   all_units         waits for all of them and adds up what they counted
+#   $same_addresses   before a command: no random addresses, where the system allows that. With many random bits (vm.mmap_rnd_bits = 32)
+#                     a program of an older sanitizer now and then does not start
+#   keep LOG NAME     of what failed: all of its log, beside the log of its group (tests/run_all.sh sets LOGS)
 #
 # $units is a folder for their files; it goes away when the script ends. SPDX-License-Identifier: MIT OR Unlicense
 
 units=$(mktemp -d) || exit 1
 trap 'rm -rf "$units"' EXIT
 units_started=0 units_shown=0
+same_addresses=$(setarch -R true 2>/dev/null && echo setarch -R)
 passed=0 failed=0 skipped=0
 
 unit() {
@@ -47,4 +51,11 @@ all_units() {
         fi
     done
     show_units
+}
+
+keep() {
+    local to
+    [ "${LOGS:-}" ] && [ -s "$1" ] || return 0
+    to=$(printf %s "$2" | tr -c 'A-Za-z0-9._-' _ | cut -c 1-100).log
+    cp "$1" "$LOGS/$to" && echo "    | all of it: $to, beside the log of this group"
 }

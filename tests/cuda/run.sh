@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs what `make cuda` built, on a machine with a GPU. This file lies beside the programs.
 #
-#   sh run.sh             the tests
+#   sh run.sh             the tests, each within a minute (sh run.sh tests --share 1: all cases of each, many minutes;
+#                         --only NAME: tests whose names hold this). The logs have the milliseconds of each test.
 #   sh run.sh sanitize    the tests under compute-sanitizer: memcheck, racecheck, initcheck, synccheck
 #   sh run.sh bench       the benchmarks (further words go to each of them; with --only, those that have such groups; with
 #                         --csv x.csv, each writes a file of its own: x.bench_ugrid.csv ...)
@@ -19,14 +20,14 @@ sum() { sed -n "s/^\[  $1 *\] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{ n += $1
 # run NAME COMMAND...: the sums are cmocka's; a crash is a failure; 77 means "cannot be tested here".
 run() {
     name=$1; shift
-    log=$name.log
+    log=$name.log start=$(date +%s)
     "$@" >"$log" 2>&1 </dev/null
     status=$?
     p=$(sum PASSED) f=$(sum FAILED) k=$(sum SKIPPED)
     if [ $status -eq 77 ]; then k=1; elif [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
     if [ $((p + f + k)) -eq 0 ]; then p=1; fi        # a program without cmocka that ended well
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
-    if [ "$f" -eq 0 ]; then echo "ok       $name: $p passed, $k skipped"; return; fi
+    if [ "$f" -eq 0 ]; then echo "ok       $name: $p passed, $k skipped, $(($(date +%s) - start)) s"; return; fi
     echo "FAILED   $name: $f of $((p + f)) (exit status $status; log: $(pwd)/$log)"
     grep -v '^\[ RUN  \|^\[  *OK ' "$log" | tail -n 60 | sed 's/^/    | /'
 }
@@ -39,7 +40,7 @@ find_sanitizer() {
 
 tests() { for t in ./test_*; do [ -f "$t" ] && [ -x "$t" ] && echo "${t#./}"; done; }
 
-run_tests() { for t in $(tests); do run "$t" "./$t"; done; }
+run_tests() { for t in $(tests); do run "$t" "./$t" "$@"; done; }
 
 run_sanitized() {
     sanitizer=$(find_sanitizer)
@@ -123,7 +124,7 @@ run_benches() {
 have nvidia-smi && nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 mode=${1:-tests}; [ $# -gt 0 ] && shift
 case $mode in
-tests)    run_tests ;;
+tests)    run_tests "$@" ;;
 sanitize) run_sanitized ;;
 bench)    run_benches "$@"; exit 0 ;;
 figures)  exec sh ./figures.sh "$@" ;;
@@ -133,7 +134,7 @@ demo)
         if [ -f "$e" ] && [ -x "$e" ]; then echo "$e --demo"; "$e" --demo "$@" || exit; fi
     done
     exit 0 ;;
-*) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

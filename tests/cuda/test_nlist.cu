@@ -3046,7 +3046,7 @@ static void test_large()
 #ifdef CUDA_EMU
     int const n = share > 100 ? 200 : share > 16 ? 600 : 3000, rounds = 2;
 #else
-    int const n = n_max >= 1000 ? 200003 : 20011, rounds = 4;
+    int const n = n_max < 1000 || share > 8 ? 20011 : 200003, rounds = 4;
 #endif
     for (int k = 0; k < 16; k += share > 100 ? 5 : 1) {
         Case c = {};
@@ -3105,7 +3105,7 @@ int main(int argc, char **argv)
     share = emu_options()->blocks > 1 ? 240 : small ? 40 : 10;
 #else
     n_max = small ? 300 : 1000;
-    share = small ? 20 : 8; /* --share 1 runs every case: some ten minutes */
+    share = small ? 20 : 32; /* within a minute; --share 1 runs every case: many minutes */
 #endif
     read_options(argc, argv, {{"--n", &n_max, 8}, {"--share", &share, 1}});
     return run_tests(tests);

@@ -17,6 +17,7 @@
 #define CUDA_TESTING_H
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -200,10 +201,17 @@ inline void read_options(int argc, char **argv, std::initializer_list<Option> op
     }
 }
 
+/* Milliseconds of the clock on the wall. */
+inline double now_ms()
+{
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 /* All tests, without those of `slow` unless --only asks for them. What main returns. */
 template <size_t count> int run_tests(const Test (&tests)[count], std::initializer_list<std::string> slow = {})
 {
     int devices = 0, passed = 0, bad = 0;
+    double const begun = now_ms();
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         printf("no GPU here\n");
         return 77;
@@ -212,14 +220,17 @@ template <size_t count> int run_tests(const Test (&tests)[count], std::initializ
     for (const Test &test : tests) {
         if (!strstr(test.name, only) || (!only[0] && std::count(slow.begin(), slow.end(), test.name))) continue;
         int const before = failures;
+        double const start = now_ms();
         context = test.name;
         test.run();
         MUST(cudaDeviceSynchronize());
         (failures == before ? passed : bad)++;
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", test.name);
+        printf("%s %s, %.0f ms\n", failures == before ? "ok    " : "FAILED", test.name, now_ms() - start);
         fflush(stdout);
     }
     MUST(cudaStreamDestroy(stream));
+    if (share) printf("--share %d, --n %d\n", share, n_max);
+    printf("%.0f ms\n", now_ms() - begun);
     printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);
     if (bad) printf("[  FAILED  ] %d test(s), %d checks\n", bad, failures);
     return bad ? 1 : 0;

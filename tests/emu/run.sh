@@ -11,7 +11,7 @@ set -u
 dir=$1
 shift
 . "$(dirname "$0")/../units.sh"
-limit=600
+limit=3600     # seconds, for what hangs: the longest takes minutes
 
 export TSAN_OPTIONS="halt_on_error=1 history_size=4 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="redzone=512 ${ASAN_OPTIONS:-}"
@@ -20,6 +20,7 @@ passes() { echo "ok       $1"; passed=$((passed + 1)); }
 fails() {
     echo "FAILED   $1"
     sed -n '1,40s/^\(.\{1,200\}\).*/    | \1/p' "$log"
+    keep "$log" "$1"
     failed=$((failed + 1))
 }
 skips() { echo "skipped  $1"; skipped=$((skipped + 1)); }
@@ -39,7 +40,7 @@ good() {
     [ -x "$program" ] || return 0
     log=$units/log.$BASHPID
     [ ! "${reported:-}" ] || export EMU_REPORT=$units/kernels.$BASHPID
-    if timeout $limit env "$@" "$program" $argument >"$log" 2>&1 </dev/null; then
+    if timeout $limit $same_addresses env "$@" "$program" $argument >"$log" 2>&1 </dev/null; then
         passes "$(basename "$program") $argument $* ($((SECONDS - start)) s)"
     else
         fails "$(basename "$program") $argument $*"
@@ -75,7 +76,7 @@ found() {
     log=$units/log.$BASHPID
     if [ ! -x "$program" ]; then
         skips "bug $name: no $(basename "$program")"
-    elif timeout $limit env "$@" "$program" "$name" >"$log" 2>&1 </dev/null; then
+    elif timeout $limit $same_addresses env "$@" "$program" "$name" >"$log" 2>&1 </dev/null; then
         fails "bug $name not found ($(basename "$program") $*)"
     elif tr '\n' ' ' <"$log" | grep -Eq -- "$report"; then
         passes "bug $name found ($(basename "$program") $*)"

@@ -36,6 +36,7 @@ skip()    { echo "skipped  portability: $*"; skipped=$((skipped + 1)); }
 failure() {     # failure WHAT LOG
     echo "FAILED   portability: $1"; failed=$((failed + 1))
     [ ! -f "$2" ] || head -n 20 "$2" | cut -c 1-300 | sed 's/^/    | /'
+    [ ! -f "$2" ] || keep "$2" "portability $1"
 }
 
 # ------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ emcc_works() {
 }
 wine_works() {
     echo 'int main(void) { return 42; }' | x86_64-w64-mingw32-gcc -x c - -o "$work/hello.exe" 2>/dev/null
-    ( cd "$work" && timeout 120 wine hello.exe ) >/dev/null 2>&1 </dev/null
+    ( cd "$work" && timeout 1200 wine hello.exe ) >/dev/null 2>&1 </dev/null
     [ $? -eq 42 ]
 }
 

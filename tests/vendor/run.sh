@@ -18,6 +18,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 headers_dir=$root
 work=${VENDOR_WORK:-$root/build/vendor}
+export WINEPREFIX=$work/wine WINEDEBUG=-all     # not the user's
 jobs=${JOBS:-2}
 headers="ugrid lbvh nlist nbody"
 only='.'
@@ -54,7 +55,8 @@ run_row() {
     case $status in
     0)  result=ok;      text="ok       $name" ;;
     77) result=skipped; text="skipped  $name: $(tail -n 1 "$OUT/log")" ;;
-    *)  result=FAILED;  text="FAILED   $name"$'\n'$(explain) ;;
+    *)  result=FAILED;  text="FAILED   $name"$'\n'$(explain)
+        [ ! "${LOGS:-}" ] || cp "$OUT/log" "$LOGS/vendor-$(basename "$OUT").log" ;;    # beside the log of this group (tests/run_all.sh)
     esac
     echo "$name" >"$OUT/name"
     echo $result >"$OUT/result"
@@ -131,7 +133,7 @@ link_and_run() {
     # shellcheck disable=SC2086
     ( cd "$OUT" && say $linker "$@" ${libraries:-} -lm -o program ) || return 1
     [ -f "$OUT/program" ] || mv "$OUT/program.exe" "$OUT/program"
-    say timeout 60 "$OUT/program" | tee "$OUT/said"
+    say timeout 600 "$OUT/program" | tee "$OUT/said"
     grep -qx '2 of 2 right' "$OUT/said"
 }
 
@@ -491,7 +493,7 @@ windows_program() {
         # shellcheck disable=SC2086
         ( cd "$OUT" && say $linker "$@" -o program.exe ) || return 1
         have wine || return 0
-        say timeout 120 wine "$OUT/program.exe" | tr -d '\r' | tee "$OUT/said"
+        say timeout 1200 wine "$OUT/program.exe" | tr -d '\r' | tee "$OUT/said"
         grep -qx '2 of 2 right' "$OUT/said"
     }
     $how "$command" x86_64-w64-mingw32-gcc "$@"
