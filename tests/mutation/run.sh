@@ -2,7 +2,7 @@
 # Do the tests notice when a header is wrong? Changes one operator, constant or statement at a time and runs the tests.
 #
 #   tests/mutation/run.sh                       60 mutants of each header, sampled with a fixed seed: hours
-#   tests/mutation/run.sh --cuda                of each .cu file, judged on the emulator of tests/emu
+#   tests/mutation/run.sh --cuda                of each .cu file instead, judged on the emulator of tests/emu
 #   tests/mutation/run.sh --header lbvh         of one of them
 #   tests/mutation/run.sh --mutants 20          so many of each
 #   tests/mutation/run.sh --seed 2              another sample
@@ -67,6 +67,7 @@ quick() {
     nbody) echo "test_nbody_calls -O1 TEST_SMALL=1"; echo "test_nbody -O1 TEST_SMALL=1" ;;
     cuda/*) echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"; echo "cuda/test_${1#cuda/} ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
     esac
+    case $1 in cuda/*) ;; *) echo "test_verify -O0 TEST_SMALL=1" ;; esac
 }
 thorough() { case $1 in cuda/*) thorough_cuda "${1#cuda/}" ;; *) thorough_serial "$1" ;; esac; }
 thorough_cuda() {
@@ -100,7 +101,7 @@ thorough_serial() {
         case $test in test_ugrid|test_nbody_calls) ;; *) echo "$test VALGRIND TEST_SMALL=1" ;; esac   # these take minutes
     done
 }
-tests_of() { quick "$1" | cut -d' ' -f1 | sort -u; }
+tests_of() { quick "$1" | cut -d' ' -f1 | grep -v '^test_verify$' | sort -u; }      # its own
 fuzzers() {
     case $1 in
     cuda/*) ;;
@@ -127,6 +128,7 @@ now() { date +%s; }
 stop_at=
 left() { echo $((stop_at - $(now))); }
 late() { [ "$(left)" -le 0 ]; }
+in_time() { local seconds; seconds=$(left); timeout -k 5 $((seconds > 0 ? seconds : 1)) "$@"; }
 
 # ---- the copy -------------------------------------------------------------------------------------------------------------------
 
@@ -147,14 +149,19 @@ packages() {
 
 # What packages() finds in --libraries FOLDER.
 pack() {
-    local name include
-    include=$(pkg-config --variable=includedir stb)
+    local name headers
+    # shellcheck disable=SC2046
+    headers=$(printf '#include <%s>\n' stdarg.h stddef.h setjmp.h cmocka.h stb/stb_ds.h | $cc $(pkg-config --cflags cmocka stb) -x c -M - |
+        tr -s ' \\' '\n\n' | grep -E '/(cmocka|stb_ds)[^/]*\.h$')
     mkdir -p "$1/stb" || return
-    cp "$(pkg-config --variable=includedir cmocka)"/cmocka*.h "$1/" && cp "${include%/stb}/stb/stb_ds.h" "$1/stb/" || return
+    for name in $headers; do
+        case $name in */stb_ds.h) cp "$name" "$1/stb/" ;; *) cp "$name" "$1/" ;; esac || return
+    done
     for name in cmocka stb; do
         cp -L "$($cc -print-file-name=lib$name.so.0)" "$1/lib$name.so.0" && cp "$1/lib$name.so.0" "$1/lib$name.so" || return
     done
-    echo "$1 has what the tests link: cmocka and stb"
+    [ -f "$1/cmocka.h" ] && [ -f "$1/stb/stb_ds.h" ] || { echo "FAILED   the headers of cmocka and stb are not to be found"; return 1; }
+    echo "$1 has what the tests need: $(cd "$1" && find . -type f | sort | tr '\n' ' ')"
 }
 
 # compile TEST HOW: into $own/program.
@@ -170,14 +177,14 @@ compile() {
 }
 compile_serial() {
     # shellcheck disable=SC2046
-    $cc -std=c99 -w $(flags "$2") -I"$tree" $(packages --cflags) "$tree/tests/$1.c" -o "$own/program" \
+    in_time $cc -std=c99 -w $(flags "$2") -I"$tree" $(packages --cflags) "$tree/tests/$1.c" -o "$own/program" \
         -Wl,--as-needed $(packages --libs) -lm
 }
 compile_emulated() {
     local object=emu.o
     [ "$2" = MEMORY ] && object=emu.msan.o
     # shellcheck disable=SC2046
-    $cxx $(emulator) $(flags "$2") "$tree/tests/$1.cu" -x none "$work/$object" -o "$own/program" \
+    in_time $cxx $(emulator) $(flags "$2") "$tree/tests/$1.cu" -x none "$work/$object" -o "$own/program" \
         -Wl,--as-needed $(packages --libs)
 }
 
@@ -298,8 +305,8 @@ restore() { built=; cp "$work/whole/$(file_of "$1")" "$tree/$(file_of "$1")"; }
 meet() {
     local part=$1 test how environment limit status
     while read -r test how environment; do
-        late && { verdict=unfinished; return; }
         if ! compile "$test" "$how"; then
+            late && { verdict=unfinished; return; }
             verdict=uncompilable by=$test
             [ "$2" = quick ] || { verdict=caught; by="$test $how: does not compile"; }
             return
