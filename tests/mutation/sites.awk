@@ -87,7 +87,9 @@ FILENAME == ARGV[1] { live[$1] = 1; next }
     if (!in_comment && (goes_on || $0 ~ /^[ \t]*#/)) directive = 1
     goes_on = directive && $0 ~ /\\$/
     code = masked($0)
-    if (directive) next
+    if (directive || code ~ /^ *static_assert\(/) next
+    if (match(code, /__launch_bounds__\([^()]*\)/))
+        code = substr(code, 1, RSTART - 1) sprintf("%" RLENGTH "s", "") substr(code, RSTART + RLENGTH)
     if (!(FNR in live)) { if (code ~ /[^ ]/) { last = code; sub(/ +$/, "", last) } next }
     if (code ~ /^ *$/) next
     statement(code)
