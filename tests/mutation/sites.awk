@@ -1,4 +1,4 @@
-# Lists the places of a C file where one thing can be changed, and, for each, what it becomes.
+# Lists the places of a C or CUDA file where one thing can be changed, and, for each, what it becomes.
 #
 #   awk -f sites.awk LINES FILE       LINES: numbers of the lines that the compiler sees, one a line
 #
@@ -77,7 +77,7 @@ function statement(code,    text, col) {
     if (text ~ /^(return|else|do|while|case|default|break|continue|goto|typedef|struct|enum|static|const|extern)/) return
     if (declares(code) && text !~ /^[A-Za-z_0-9]+ [-+*\/|&^<>]*= /) return
     if (text ~ /^[A-Za-z_0-9]+ \**[A-Za-z_0-9]+[;,\[]/ || text ~ /^[A-Za-z_0-9]+( const)? +\**(const )?[A-Za-z_0-9]+ = /) return
-    if (text !~ /^(if|for) \(|^\(void\)|[^=!<>]=[^=]|^\**[A-Za-z_0-9>.\[\]-]+\(|\+\+|--/) return
+    if (text !~ /^(if|for) \(|^\(void\)|[^=!<>]=[^=]|^\**[A-Za-z_0-9<>:.\[\]-]+\(|\+\+|--/) return
     row(col, "statement", text, ";")
 }
 
@@ -87,7 +87,9 @@ FILENAME == ARGV[1] { live[$1] = 1; next }
     if (!in_comment && (goes_on || $0 ~ /^[ \t]*#/)) directive = 1
     goes_on = directive && $0 ~ /\\$/
     code = masked($0)
-    if (directive) next
+    if (directive || code ~ /^ *static_assert\(/) next
+    if (match(code, /__launch_bounds__\([^()]*\)/))
+        code = substr(code, 1, RSTART - 1) sprintf("%" RLENGTH "s", "") substr(code, RSTART + RLENGTH)
     if (!(FNR in live)) { if (code ~ /[^ ]/) { last = code; sub(/ +$/, "", last) } next }
     if (code ~ /^ *$/) next
     statement(code)
