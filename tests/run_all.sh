@@ -46,6 +46,8 @@ run_group() {
     printf '\n== %s\n%s\n' "$group" "$(cat "$log")"
 }
 
+if [ "${FULL:-}" ] || [ "${CI:-}" = true ]; then groups="$groups test-compilers"; fi
+
 # What several groups need, before two of them make it at once.
 ${MAKE:-make} --no-print-directory -j"$jobs" test-prepared || exit 1
 
