@@ -174,7 +174,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define LBVH_API __attribute__((unused)) static
 #else
-#define LBVH_API static
+#define LBVH_API static inline
 #endif
 #else
 #define LBVH_API extern

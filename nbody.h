@@ -188,7 +188,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define NBODY_API __attribute__((unused)) static
 #else
-#define NBODY_API static
+#define NBODY_API static inline
 #endif
 #else
 #define NBODY_API extern

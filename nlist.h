@@ -189,7 +189,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define NLIST_API __attribute__((unused)) static
 #else
-#define NLIST_API static
+#define NLIST_API static inline
 #endif
 #endif
 #undef NLIST_STATIC

@@ -185,7 +185,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define UGRID_API __attribute__((unused)) static
 #else
-#define UGRID_API static
+#define UGRID_API static inline
 #endif
 #else
 #define UGRID_API extern

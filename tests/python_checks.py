@@ -6,10 +6,12 @@ Prints "ok" or "FAILED" and a name per check, and "N passed, M failed" at the en
 scipy's distances is within a rounding of the radius but those of the lattice, which are exact in both. In float32 pairs may differ that
 are within a float's rounding of the radius.
 """
+import contextlib
 import ctypes
 import gc
 import os
 import resource
+import signal
 import sys
 import threading
 import traceback
@@ -69,6 +71,25 @@ def refused(kind, text, function, *arguments, **keywords):
         assert text in str(error), "%r does not say %r" % (str(error), text)
         return error
     raise AssertionError("not refused: %s %s %s" % (function, arguments, keywords))
+
+
+@contextlib.contextmanager
+def bounded(seconds=60, gigabytes=2):
+    """What is inside fails where it needs more time or memory, instead of taking the machine down."""
+    def late(*_):
+        raise AssertionError("not done after %d seconds" % seconds)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    handler = signal.signal(signal.SIGALRM, late)
+    resource.setrlimit(resource.RLIMIT_AS, (used + gigabytes * 2**30, limits[1]))
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 # ---- Grid -------------------------------------------------------------------------------------------------------------------------------
@@ -422,13 +443,80 @@ def check_neighbor_list_itself():
     assert as_set(i, j) == {(0, 1), (1, 0)} and np.allclose(d, 0.1)
     assert nf.neighbor_list("i", (np.zeros((0, 3)), [1, 1, 1], True), 1.0).shape == (0,)
     assert nf.neighbor_list("S", (np.zeros((1, 3)), [1, 1, 1], True), 1.01).shape == (6, 3)
-    assert nf.neighbor_list("D", (np.zeros((1, 3)), [1, 1, 1], True), 0.0).shape == (0, 3)
+    assert nf.neighbor_list("i", ([], [1, 1, 1], True), 1.0).shape == (0,)
+    assert nf.neighbor_list("i", (np.zeros((0, 3)), [1, 1, 1], True), []).shape == (0,)
     one = np.zeros((1, 3)), np.eye(3), True
     refused(ValueError, "quantities", nf.neighbor_list, "ix", one, 1.0)
     refused(ValueError, "finite", nf.neighbor_list, "i", (np.array([[np.nan, 0, 0]]), np.eye(3), True), 1.0)
     refused(ValueError, "independent", nf.neighbor_list, "i", (np.zeros((1, 3)), np.zeros((3, 3)), True), 1.0)
     refused(ValueError, "each of the 1 atoms", nf.neighbor_list, "i", one, [1.0, 2.0])
     refused(TypeError, "cutoff", nf.neighbor_list, "i", one, {("H", "H"): 1.0})
+
+
+def check_neighbor_list_shapes():
+    """Numbers are never taken as other atoms than they were."""
+    six = np.arange(18.0).reshape(6, 3)
+    for bad in (six[:, :2], six.reshape(9, 2), six.ravel(), six[0], six.reshape(2, 3, 3), six.T, np.zeros((0, 2)), np.zeros((4, 0)), 1.0):
+        text = "shape (n, 3), not %s" % (np.shape(bad),)
+        refused(ValueError, text, nf.neighbor_list, "i", (bad, [9, 9, 9], False), 1.0)
+    for bad in (np.eye(3).ravel(), np.eye(2), np.ones(6), np.ones((1, 3)), 5.0):
+        refused(ValueError, "(3, 3), not %s" % (np.shape(bad),), nf.neighbor_list, "i", (six, bad, True), 0.5)
+    for bad in (np.ones((6, 1)), np.ones((2, 3)), np.ones(5)):
+        refused(ValueError, "each of the 6 atoms, not an array of shape %s" % (bad.shape,), nf.neighbor_list, "i", (six, [9, 9, 9], True), bad)
+
+
+def check_neighbor_list_cutoffs():
+    two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
+    for bad in (0, 0.0, -1, -1e-300, np.nan, np.inf, -np.inf, np.float32(0), [0, 0], np.zeros(2)):
+        refused(ValueError, "cutoff must be positive and finite", nf.neighbor_list, "ij", two, bad)
+    for bad in (-1e-9, np.nan, np.inf, -np.inf):
+        refused(ValueError, "cutoff: row 1 is not a radius", nf.neighbor_list, "ij", two, [0.3, bad])
+    refused(ValueError, "cutoff must be positive", nf.neighbor_list, "i", (np.zeros((0, 3)), [1, 1, 1], True), -1.0)
+    assert as_set(*nf.neighbor_list("ij", two, [0.2, 0])) == {(0, 1), (1, 0)}, "no radius of its own, but near"
+
+
+def check_neighbor_list_far_atoms():
+    """One atom that flew away is found or refused by its index, and costs neither time nor memory."""
+    r = rng(5)
+    inside = r.random((500, 3)) * 10
+    want = as_set(*nf.neighbor_list("ij", (inside[:499], [10, 10, 10], False), 1.0))
+    with bounded():
+        for far in (2e13, 1e16, -1e16, 1e18, 1e25, 1e100, 1.7e308, np.inf, -np.inf, np.nan):
+            for pbc in (False, True, [0, 1, 0]):
+                for axis in range(3):
+                    p = inside.copy()
+                    p[321, axis] = far
+                    refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), 1.0)
+                    refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), np.full(500, 0.5))
+        for far in (1e4, 1e9, 1e12):
+            p = inside.copy()
+            p[499, 1] = far
+            assert as_set(*nf.neighbor_list("ij", (p, [10, 10, 10], False), 1.0)) == want
+            near = p.copy()
+            near[499, 1] -= 10 * np.round(far / 10)
+            periodic = [as_set(*nf.neighbor_list("ij", (q, [10, 10, 10], True), 1.0)) for q in (p, near)]
+            assert periodic[0] == periodic[1] > want, "an atom %g away" % far
+        many = r.random((100000, 3)) * 50
+        many[7] = 1e9                                                   # all others must not be in one cell now
+        assert len(nf.neighbor_list("i", (many, [50, 50, 50], False), 1.0)) > 300000
+
+
+def check_neighbor_list_needs():
+    """What needs more memory than there is is refused before it is asked for."""
+    here = np.zeros((1, 3))
+    with bounded():
+        for cell, cutoff in ((5, 1e5), (5, 1e16), (5, 1e300), (1e-5, 1.0), (1e-200, 1.0)):
+            refused(ValueError, "images of atoms", nf.neighbor_list, "i", (here, [cell] * 3, True), cutoff)
+        refused(ValueError, "images of atoms", nf.neighbor_list, "i", (here, [1, 1e-12, 1], [0, 1, 0]), 1.0)
+        refused(nf.Error, "radius", nf.neighbor_list, "i", (np.eye(3) * 1e200, [1, 1, 1], False), 1e200)
+        saved, nf._machine_bytes = nf._machine_bytes, lambda: 1e6
+        try:
+            refused(ValueError, "pairs are within the cutoff", nf.neighbor_list, "i", (rng().random((2000, 3)), [1, 1, 1], False), 0.9)
+            assert len(nf.neighbor_list("i", (rng().random((200, 3)), [1, 1, 1], False), 0.1)) > 0
+        finally:
+            nf._machine_bytes = saved
+        assert nf._machine_bytes() > 2**28
+        assert len(nf.neighbor_list("i", (here, [1e-3, 1, 1], [1, 0, 0]), 1.0)) == 1998      # (1000 are at the cutoff or beyond)
 
 
 # ---- what is refused, layouts, memory ---------------------------------------------------------------------------------------------------
@@ -481,7 +569,64 @@ def check_refusals():
     refused(ValueError, "as many elements", nf.Tree(good, "points").refit, good[:5])
     refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
     refused(nf.Error, "history", lambda: nf.List(good, 0.1).history)
+    for radius in (0, -1, np.nan, np.inf):
+        refused(nf.Error, "desc.radius must be positive", nf.List, good, radius)
+    for radius in (-1, np.nan, np.inf):
+        refused(nf.Error, "nlist.h", nf.List, good, 0.1, radii=[0.1] * 8 + [radius])
+        refused(nf.Error, "nlist.h", nf.List, good, 0.1, skin=radius)
     assert grid.count_pairs(0.5) == len(brute_pairs(good, 0.5)), "usable after a refusal"
+
+
+def check_refused_queries():
+    """Searches that could find nothing are not answered with an empty list."""
+    good = rng().random((9, 3))
+    grid, tree, sim = nf.Grid(good, cell=0.1), nf.Tree(good, "points"), nf.NBody()
+    triangles = nf.Tree(rng().random((4, 3, 3)), "triangles")
+    contacts = nf.List(good, 0.9, box=(0, 2), periodic=1)
+    sim.build(good[:, :2])
+    for number in (np.nan, np.inf, -np.inf):
+        bad = good.copy()
+        bad[4, 1] = bad[6, 0] = number
+        for function, arguments in ((grid.query, (bad, 0.1)), (tree.query, (bad, 0.1)), (tree.nearest, (bad,)), (triangles.rays, (bad, good)),
+                                    (triangles.rays, (good, bad)), (sim.fields_at, (bad[:, :2],)), (contacts.shifts, (bad,))):
+            refused(ValueError, "row 4 is NaN or infinite", function, *arguments)
+    for radius in (-1, np.nan):
+        spheres = np.c_[good, np.full(9, 0.1)]
+        spheres[5, 3] = radius
+        refused(ValueError, "queries: row 5 ", tree.overlaps, spheres, "spheres")
+        refused(nf.Error, "radius", tree.query, good, radius)
+        refused(nf.Error, "reach", tree.nearest, good, 1, radius)
+        refused(ValueError, "t_max", triangles.rays, good, good, radius)
+    boxes = np.c_[good, good + 1]
+    boxes[3, 2] = -np.inf
+    assert len(tree.overlaps(boxes)[1]) > 9
+    boxes[3, 2] = np.nan
+    refused(ValueError, "queries: row 3 is NaN", tree.overlaps, boxes)
+
+
+def check_refused_shapes():
+    """As many numbers, but not in the shape that says whose they are."""
+    good = rng().random((6, 3))
+    for shape in ((2, 3), (3, 2), (1, 6), (6, 2), (5,), ()):
+        refused(ValueError, "radii: expected 6", nf.List, good, 0.1, radii=np.ones(shape))
+        refused(ValueError, "masks: expected 6", nf.List, good, 0.1, masks=np.ones(shape, np.uint32))
+        refused(ValueError, "mass: expected 6", nf.NBody().fields, good[:, :2], np.ones(shape))
+        refused(ValueError, "new_id: expected 6", nf.List(good, 0.1).remap, np.zeros(shape, int))
+    assert nf.List(good, 0.1, radii=np.ones((6, 1))).n == 6
+    for pairs in ([[0, 1, 2], [3, 4, 5]], [0, 1, 2, 3], np.zeros((2, 5), int), 1, np.zeros((0, 3), int)):
+        refused(ValueError, "exclude: expected an array of shape (m, 2), not", nf.List, good, 0.1, exclude=pairs)
+    assert nf.List(good, 0.1, exclude=[]).n == 6
+    for kind, shape in (("triangles", (6, 2, 3)), ("triangles", (6, 9, 1)), ("boxes", (6, 3, 2)), ("boxes", (6, 6, 1)), ("points", (6, 1, 3)),
+                        ("spheres", (6, 2, 2)), ("spheres", (6, 1, 3))):
+        refused(ValueError, "shape", nf.Tree, np.ones(shape), kind)
+    refused(ValueError, "shape", nf.Tree, np.ones((3, 1, 3)), "triangles", indices=[[0, 1, 2]])
+    for shape in ((9, 1), (1, 9), (3, 2)):
+        refused(ValueError, "indices", nf.Tree, good, "triangles", indices=np.zeros(shape, int))
+    assert nf.Tree(np.stack([good, good + 1], 1)).count_pairs() == nf.Tree(np.c_[good, good + 1]).count_pairs()
+    for empty in (np.zeros((0, 2)), np.zeros((5, 0)), np.zeros((0, 3, 1))):
+        for function in (nf.Grid(good).query, nf.Tree(good, "points").query):
+            refused(ValueError, "shape (n, 3), not %s" % (empty.shape,), function, empty, 0.1)
+    assert len(nf.Grid(good).query([], 0.1)[0]) == 1
 
 
 def nf_with_path(path):

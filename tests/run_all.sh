@@ -58,6 +58,8 @@ run_group() {
     printf '\n== %s\n%s\n' "$group" "$(cat "$log")"
 }
 
+if [ "${FULL:-}" ] || [ "${CI:-}" = true ]; then groups="$groups test-compilers"; fi
+
 # What failed in a group, one line each: what its log calls FAILED; where that is nothing, how it ended.
 name_failures() {
     local group=$1 status=$2 log=build/log/$1.log

@@ -178,7 +178,14 @@ self_check() {
     has scipy && found grid_against_scipy nearest_against_scipy
     found rays
     cp $out/libnearfield.so "$work/planted.so"
-    has ase && finds neighbor_list_against_ase 's/range(-int(margin) - 1, int(margin) + 2)/range(-1, 2)/'
+    has ase && finds neighbor_list_against_ase 's/np.ceil(-margin - fraction)/np.ceil(-1 - fraction)/'
+    finds neighbor_list_shapes 's/positions = np.asarray(positions, float)/&.reshape(-1, 3)/'
+    finds neighbor_list_cutoffs 's/if not 0 < reach < np.inf and/if reach < 0 and/'
+    finds neighbor_list_far_atoms 's/if not rounding\[worst\] <= reach:/if not rounding[worst] <= 300 * reach:/'
+    finds neighbor_list_far_atoms 's/unbounded=int(.*))$/unbounded=0, max_cells=2**30)/'
+    finds neighbor_list_needs 's/_refuse_too_many(total,/(lambda *_: 0)(total,/'
+    finds refused_shapes 's/if array.shape\[0\] != count or np.prod(array.shape\[1:\]) != width:/if array.size != count * width:/'
+    finds refused_queries 's/~np.isfinite(values).all(axis=1), "is NaN or/np.isnan(values).all(axis=1), "is NaN or/'
     has ase && finds neighbor_list_against_ase 's/shifts\[found\] + wrapped\[i\] - wrapped\[j\]/shifts[found]/'
     finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/'
     finds history 's/"ended").index(kind)/"ended").index("begun")/'

@@ -22,6 +22,7 @@ set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 . "$root/tests/units.sh"
+. "$root/tests/manual.sh"
 readme=${README:-$root/README.md}
 strict='-std=c99 -Wall -Wextra -Wpedantic -Werror -O0'    # the headers meet the optimizer's warnings in tests/vendor
 compilers=${CC:-cc}
@@ -75,12 +76,8 @@ copy_included() {
     done
 }
 
-# The example between two banners of the comment at the top of a header.
-manual_example() {
-    text=$root/$1.h
-    [ "${MANUAL_OF:-}" != "$1" ] || text=$MANUAL
-    sed -n '/^   >>example/,/^   >>options/p' "$text" | sed '1d;$d;s/^       //'
-}
+# The header whose example is tested.
+manual_of() { if [ "${MANUAL_OF:-}" = "$1" ]; then echo "$MANUAL"; else echo "$root/$1.h"; fi; }
 
 links() {
     bad=0
@@ -143,20 +140,9 @@ c_program() {
     check "README $program: its commands, and it prints what README says" build_and_run
 }
 
-# What the example of a header prints.
-manual_prints() {
-    case $1 in
-    ugrid) printf '1 is near 0\n0 is near 1\n' ;;
-    lbvh)  printf 'box 0 is in the window\nbox 1 is in the window\nbox 2 is ahead, at 8\n' ;;
-    nlist) printf '0 and 1 have been together for %d steps\n' 1 2 3 ;;
-    nbody) echo 0.28 -0.96 ;;   # cos 5, sin 5
-    *)     echo "test_readme.sh does not say yet what the example of $1.h prints" ;;
-    esac
-}
-
 manual_program() {
     empty_folder
-    manual_example "$1" >"$work/here/program.c"
+    manual_example "$(manual_of "$1")" >"$work/here/program.c"
     copy_included program.c
     manual_prints "$1" >"$work/expected"
     check "$1.h, example: compiles without a warning as C99" warning_free program.c -o program -lm

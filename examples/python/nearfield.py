@@ -19,7 +19,8 @@ Keywords    are the fields of the C structs: the comments in the headers say wha
 Precision   follows the first array that an object gets: float32 stays float32, everything else is computed in float64.
 Memory      Arrays of that type with any distance between their rows (x[:, :3]) are read where they are. Results are new arrays, but for
             those said to be views: these keep their memory alive, and show the state as of the last build.
-Errors      nearfield.Error, with the header's own text. NaN is refused, with the index of the first.
+Errors      nearfield.Error, with the header's own text. NaN is refused, with the index of the first (GPU: see check).
+            ValueError: arrays of another shape, and searches that could not find anything.
 Threads     Calls release Python's lock. Different objects may be used at once, also one object by many who only search.
 GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with where they are, by build/cuda/libnearfield_cuda.so
             (make shared-cuda). Results are DeviceArrays: cupy.asarray(a), torch.as_tensor(a, device="cuda"), a.numpy(). Work is queued on
@@ -118,7 +119,7 @@ class _Object:
         if device:
             return _device_rows(self, values, width)
         array = np.asarray(values, self._lib.dtype)
-        if array.size == 0:
+        if array.shape == (0,):
             array = array.reshape(0, width)
         if array.ndim != 2 or array.shape[1] != width:
             raise ValueError("expected an array of shape (n, %d), not %s" % (width, array.shape))
@@ -127,14 +128,16 @@ class _Object:
             array = np.ascontiguousarray(array)
         return array, _count(len(array)), array.strides[0] if len(array) > 1 else 0
 
-    def _vector(self, values, count, dtype, name):
-        """One number for each of `count` elements, tightly packed."""
+    def _vector(self, values, count, dtype, name, width=1):
+        """`width` numbers for each of `count` elements, tightly packed."""
         if self._device:
-            array = _device_rows(self, values, None, dtype)[0]
+            array = _device_rows(self, values, None if width == 1 else width, dtype)[0]
         else:
-            array = np.ascontiguousarray(values, dtype).reshape(-1)
-        if len(array) != count:
-            raise ValueError("%s: expected %d numbers, not %d" % (name, count, len(array)))
+            array = np.ascontiguousarray(values, dtype)
+        if array.shape[0] != count or np.prod(array.shape[1:]) != width:
+            shape = (count, width) if width > 1 else (count,)
+            raise ValueError("%s: expected %d numbers, of shape %s, not %s"
+                             % (name, count * width, shape, array.shape))
         return array
 
     def _new_desc(self, dim):
@@ -152,11 +155,11 @@ class _Object:
             desc.cuda_allocator.alloc, desc.cuda_allocator.free = self._memory.hooks()
         return desc
 
-    def _set_array(self, desc, name, count):
-        """A field that points to one number for each of `count` elements; borrowed, so it is kept."""
+    def _set_array(self, desc, name, count, width=1):
+        """A field that points to `width` numbers for each of `count` elements; borrowed, so it is kept."""
         if self._fields.get(name) is not None:
             dtype = _ARRAYS[name] or self._lib.dtype
-            self._kept[name] = self._vector(self._fields[name], count, dtype, name)
+            self._kept[name] = self._vector(self._fields[name], count, dtype, name, width)
             setattr(desc, name, _address(self._kept[name]))
 
     def _function(self, name):
@@ -271,6 +274,7 @@ class Grid(_Object):
         if self._lib is None:
             raise Error("Grid: nothing was built yet")
         at, m, stride = self._rows(points, self.desc.dim)
+        _refuse_not_finite("points", at)
         return self._list("neighbors_at", m, _address(at), stride, m, radius)
 
     @property
@@ -283,8 +287,8 @@ class Grid(_Object):
 
 
 class Tree(_Object):
-    """Elements of any sizes: kind="boxes" (n, 2 * dim): lower, upper corner; "points" (n, dim); "spheres" (n, dim + 1): centre, radius;
-    "triangles" (n, 3 * dim) or (n, 3, dim), or with indices=(n, 3) the vertices (v, dim).
+    """Elements of any sizes: kind="boxes" (n, 2 * dim) or (n, 2, dim): lower, upper corner; "points" (n, dim); "spheres" (n, dim + 1): centre,
+    radius; "triangles" (n, 3 * dim) or (n, 3, dim), or with indices=(n, 3) the vertices (v, dim).
 
         tree = Tree(boxes);                     pairs = tree.pairs()
         tree = Tree(points, "points");          ids, distances2 = tree.nearest(places, k=8)
@@ -304,8 +308,7 @@ class Tree(_Object):
         if kind not in _OPTIONS["lbvh.kind"].split():
             raise ValueError("kind must be one of %s" % _OPTIONS["lbvh.kind"])
         if np.ndim(elements) == 3 and not hasattr(elements, "__cuda_array_interface__"):
-            elements = np.asarray(elements)
-            elements = elements.reshape(len(elements), elements.shape[1] * elements.shape[2])
+            elements = _flat_corners(np.asarray(elements), 0 if indexed else {"boxes": 2, "triangles": 3}.get(kind, 0))
         widths = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4), "triangles": (2, 3) if indexed else (6, 9)}[kind]
         width = _width(elements, widths)
         return self._rows(elements, width) + (2 + widths.index(width),)
@@ -316,7 +319,7 @@ class Tree(_Object):
         desc = self._new_desc(dim)
         if self._fields.get("indices") is not None:
             desc.vertices, n = n, len(self._fields["indices"])
-            self._set_array(desc, "indices", 3 * n)
+            self._set_array(desc, "indices", n, 3)
         self._set_array(desc, "masks", n)
         self._kept["data"] = data, stride
         self._call("build", ctypes.byref(desc), _address(data), stride, n)
@@ -355,6 +358,7 @@ class Tree(_Object):
         ask.radius, ask.flags = radius, int(half)
         if queries is not None:
             data, rows, stride = self._rows(queries, {"boxes": 2, "points": 1, "spheres": 1}[kind] * self.desc.dim + (kind == "spheres"))
+            _refuse_bad_queries(data, kind)
             ask.data, ask.stride, ask.n = _address(data), stride, rows
             if rows == 0:
                 return self._empty(0, np.int64), self._empty(0, np.int32)
@@ -370,6 +374,7 @@ class Tree(_Object):
         if self._lib is None:
             raise Error("Tree: nothing was built yet")
         at, m, stride = self._rows(points, self.desc.dim)
+        _refuse_not_finite("points", at)
         ids, distances2 = self._empty((m, k), np.int32), self._empty((m, k), self._lib.dtype)
         found = self._empty(m, np.int32)
         if self._device:
@@ -388,6 +393,10 @@ class Tree(_Object):
         along, m2, _ = self._rows(np.ascontiguousarray(directions, self._lib.dtype), 3)
         if m != m2:
             raise ValueError("%d origins, but %d directions" % (m, m2))
+        _refuse_not_finite("origins", from_)
+        _refuse_not_finite("directions", along)
+        if not t_max >= 0:
+            raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
         ids, t, (data, stride) = np.empty(m, np.int32), np.empty(m, self._lib.dtype), self._kept["data"]
         stride = stride or data.shape[1] * data.itemsize
         _raise(self._lib, "lbvh", self._lib.nearfield_rays(ctypes.byref(self._struct), _address(data), stride, _address(from_),
@@ -417,7 +426,7 @@ class List(_Object):
         super().__init__(radius=radius, **fields)
         self._grid = None
         self._record = np.dtype(history) if history is not None else None
-        self._excluded = None if exclude is None else np.asarray(exclude, np.int32).reshape(-1, 2)
+        self._excluded = None if exclude is None else _index_pairs(exclude)
         if self._record is not None:
             self._fields["history"] = self._record.itemsize
         if points is not None:
@@ -446,7 +455,8 @@ class List(_Object):
             raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
         largest = float(radii.max()) if radii is not None and len(radii) else 0.0
         fields = {name: self._fields[name] for name in ("min", "max", "periodic") if name in self._fields}
-        fields["cell"] = desc.radius + desc.skin + 2 * largest or None
+        reach = desc.radius + desc.skin + 2 * largest
+        fields["cell"] = reach if 0 < reach < np.inf else None      # the list says what is wrong
         if self._grid is None:
             self._grid = Grid(stream=self._stream_object)
         self._grid._fields = fields
@@ -494,6 +504,7 @@ class List(_Object):
         pos, n, stride = self._rows(points, self.desc.dim)
         if n != self.n:
             raise ValueError("the list has %d particles, not %d" % (self.n, n))
+        _refuse_not_finite("points", pos)
         pairs, shifts = np.empty((self._state.total, 2), np.int32), np.zeros((self._state.total, 3), np.int32)
         self._call("pairs", _address(pairs), len(pairs), ctypes.byref(ctypes.c_int64()), _address(pos), stride, _address(shifts))
         return shifts[:, :self.desc.dim]
@@ -590,6 +601,7 @@ class NBody(_Object):
         if self._lib is None:
             raise Error("NBody: nothing was built yet")
         at, m, stride = self._rows(points, 2)
+        _refuse_not_finite("points", at)
         acc, potential = self._empty((m, 2), self._lib.dtype), self._empty(m, self._lib.dtype)
         told = () if self._device else (None,)
         self._call("fields_at", _address(at), stride, m, _address(acc), _address(potential), *told)
@@ -649,18 +661,9 @@ def neighbor_list(quantities, atoms, cutoff, self_interaction=False):
     if set(quantities) - set("ijdDS"):
         raise ValueError("quantities may be i, j, d, D and S, not %r" % quantities)
     positions, cell, pbc = atoms if isinstance(atoms, tuple) else (atoms.positions, atoms.cell, atoms.pbc)
-    positions = np.asarray(positions, float).reshape(-1, 3)
-    cell = np.asarray(cell, float)
-    cell = np.diag(cell) if cell.shape == (3,) else cell.reshape(3, 3)
+    positions, cell = _atom_rows(positions), _cell_vectors(cell)
     periodic = np.flatnonzero(np.broadcast_to(pbc, 3))
-    if isinstance(cutoff, dict):
-        raise TypeError("cutoff must be a number or a radius for each atom; take the largest, and select pairs from the result")
-    radii = None if np.ndim(cutoff) == 0 else np.asarray(cutoff, float)
-    if radii is not None and radii.shape != (len(positions),):
-        raise ValueError("cutoff: one number, or one for each of the %d atoms" % len(positions))
-    reach = float(cutoff) if radii is None else 2 * float(radii.max(initial=0))
-    if not np.isfinite(positions).all() or not np.isfinite(cell).all() or not np.isfinite(reach):
-        raise ValueError("positions, cell and cutoff must be finite")
+    reach, radii = _cutoffs(cutoff, len(positions))
 
     i, j, S = _near_images(positions, cell, periodic, reach)
     D = positions[j] - positions[i] + S.dot(cell)
@@ -673,11 +676,48 @@ def neighbor_list(quantities, atoms, cutoff, self_interaction=False):
     return result if len(result) > 1 else result[0]
 
 
+def _atom_rows(positions):
+    positions = np.asarray(positions, float)
+    if positions.shape == (0,):
+        positions = positions.reshape(0, 3)
+    if positions.ndim != 2 or positions.shape[1] != 3:
+        raise ValueError("positions: expected an array of shape (n, 3), not %s" % (positions.shape,))
+    _refuse("positions", ~np.isfinite(positions).all(axis=1), "is not finite")
+    return positions
+
+
+def _cell_vectors(cell):
+    cell = np.asarray(cell, float)
+    if cell.shape not in ((3,), (3, 3)):
+        raise ValueError("cell: expected 3 lengths, or 3 vectors of shape (3, 3), not %s" % (cell.shape,))
+    if not np.isfinite(cell).all():
+        raise ValueError("the cell is not finite")
+    return np.diag(cell) if cell.shape == (3,) else cell
+
+
+def _cutoffs(cutoff, n):
+    """The reach of all, and the radius of each atom, or None."""
+    if isinstance(cutoff, dict):
+        raise TypeError("cutoff must be a number or a radius for each atom; take the largest, and select pairs from the result")
+    if np.ndim(cutoff) == 0:
+        reach, radii = float(cutoff), None
+    else:
+        radii = np.asarray(cutoff, float)
+        if radii.shape != (n,):
+            raise ValueError("cutoff: expected one number, or one for each of the %d atoms, not an array of shape %s" % (n, radii.shape))
+        _refuse("cutoff", ~((radii >= 0) & (radii < np.inf)), "is not a radius: it must be finite, and not negative")
+        reach = 2 * float(radii.max(initial=0))
+    if not 0 < reach < np.inf and (radii is None or n > 0):
+        raise ValueError("cutoff must be positive and finite: nothing is nearer than %s" % reach)
+    return reach, radii
+
+
+@np.errstate(over="ignore", invalid="ignore")      # what overflows is refused
 def _near_images(positions, cell, periodic, reach):
     """i, j, S of all that may be within reach: atoms are moved into the cell, images that can reach into it are added, and a grid without
     periodic axes does the rest."""
     n = len(positions)
-    if n == 0 or reach <= 0:
+    if n == 0:
         return np.zeros(0, int), np.zeros(0, int), np.zeros((0, 3), int)
     vectors = cell[periodic]
     if len(periodic) and np.linalg.matrix_rank(vectors) < len(periodic):
@@ -686,37 +726,75 @@ def _near_images(positions, cell, periodic, reach):
     inverse = np.linalg.pinv(vectors) if len(periodic) else np.zeros((3, 0))
     wrapped = np.floor(positions @ inverse)
     inside = positions - wrapped @ vectors
-    slack = 1e-13 * (np.abs(positions).max() + np.abs(cell).max() + reach)
-    reach = reach + slack
+    reach = reach + _slack(positions, wrapped, vectors, reach)
+    images, ids, shifts = _images(inside, vectors, inverse, reach)
 
-    images, ids, shifts = inside, np.arange(n), np.zeros((n, len(periodic)))
-    for axis in range(len(periodic)):
-        fraction = images @ inverse[:, axis]
-        margin = reach * np.linalg.norm(inverse[:, axis]) + 1e-9
-        parts = []
-        for s in range(-int(margin) - 1, int(margin) + 2):
-            moved = fraction + s
-            kept = np.flatnonzero((moved >= -margin) & (moved <= 1 + margin))
-            shift = shifts[kept]
-            shift[:, axis] += s
-            parts.append((images[kept] + s * vectors[axis], ids[kept], shift))
-        images, ids, shifts = (np.concatenate(part) for part in zip(*parts))
-
-    offsets, found = Grid(images, cell=_cell_width(images, reach)).query(inside, reach)
-    i = np.repeat(np.arange(n), np.diff(offsets))
+    counts, found = _near_points(_image_grid(images, reach), inside, reach)
+    i = np.repeat(np.arange(n), counts)
     j = ids[found]
     S = np.zeros((len(i), 3), int)
     S[:, periodic] = shifts[found] + wrapped[i] - wrapped[j]
     return i, j, S
 
 
-def _cell_width(points, reach):
-    """The radius, or more where that would make far more cells than points."""
-    extent = np.ptp(points, axis=0)
-    width = reach
-    while np.prod(extent / width + 1) > 8.0 * len(points) + 1000:
-        width *= 1.5
-    return width
+def _slack(positions, wrapped, vectors, reach):
+    """How far roundings may move an atom. Where that is more than the reach, nobody can say who is near; and the images within both
+    would be far more than those within the cutoff."""
+    rounding = 1e-13 * (np.abs(positions) + np.abs(wrapped) @ np.abs(vectors)).max(axis=1)
+    rounding[(np.abs(wrapped) >= 2**53).any(axis=1)] = np.inf       # S would not be exact
+    worst = int(rounding.argmax())
+    if not rounding[worst] <= reach:
+        raise ValueError("positions: row %d is %s, too far away to tell in double precision who is nearer than the cutoff, %g"
+                         % (worst, positions[worst].tolist(), reach))
+    return rounding[worst] + 1e-13 * (np.abs(vectors).max(initial=0) + reach)
+
+
+def _images(inside, vectors, inverse, reach):
+    """The atoms and their images that can reach into the cell: places, whose they are, and the periods added."""
+    margins = reach * np.linalg.norm(inverse, axis=0) + 1e-9
+    _refuse_too_many(len(inside) * np.prod(1 + 2 * margins), "images of atoms are within the cutoff of the cell")
+    images, ids, shifts = inside, np.arange(len(inside)), np.zeros((len(inside), len(margins)))
+    for axis, margin in enumerate(margins):
+        fraction = images @ inverse[:, axis]
+        first = np.ceil(-margin - fraction)
+        count = (np.floor(1 + margin - fraction) - first).astype(int) + 1
+        which = np.repeat(np.arange(len(images)), count)
+        periods = first[which] + np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+        images, ids, shifts = images[which] + periods[:, None] * vectors[axis], ids[which], shifts[which]
+        shifts[:, axis] = periods
+    return images, ids, shifts
+
+
+def _near_points(grid, points, reach):
+    """How many are near each point, and who: in parts, so that too many are noticed early."""
+    counts, ids, total = [], [], 0
+    step = len(points) // 64 + 1
+    for first in range(0, len(points), step):
+        offsets, found = grid.query(points[first:first + step], reach)
+        total += len(found)
+        _refuse_too_many(total, "pairs are within the cutoff")
+        counts.append(np.diff(offsets))
+        ids.append(found)
+    return np.concatenate(counts), np.concatenate(ids)
+
+
+def _refuse_too_many(count, what):
+    """About 200 bytes are needed for each."""
+    if not 200.0 * count <= _machine_bytes():
+        raise ValueError("cutoff: %.3g or more %s, too many for the memory of this machine" % (count, what))
+
+
+def _machine_bytes():
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):       # not known here: what a Grid can number
+        return 200.0 * (2**31 - 1024)
+
+
+def _image_grid(points, reach):
+    """Cells as wide as the radius; hashed where a box of them would have far more cells than points, as around an atom that flew away."""
+    cells = np.prod(np.ptp(points, axis=0) / reach + 1)
+    return Grid(points, cell=reach, unbounded=int(not cells <= 8.0 * len(points) + 1000))
 
 
 # ---- arrays on the GPU --------------------------------------------------------------------------------------------------------------
@@ -797,8 +875,8 @@ def _device_rows(user, values, width, dtype=None):
     shape, size = tuple(about["shape"]), dtype.itemsize
     if np.dtype(about["typestr"]) != dtype:
         raise ValueError("expected an array of %s, not %s" % (dtype, about["typestr"]))
-    if 0 in shape:
-        shape = (0,) if width is None else (0, width)
+    if shape == (0,) and width is not None:
+        shape = (0, width)
     strides = about.get("strides") or (size,) if width is None else about.get("strides") or (size * width, size)
     if len(shape) != (1 if width is None else 2) or (width and shape[1] != width):
         raise ValueError("expected an array of shape %s, not %s" % ("(n,)" if width is None else "(n, %d)" % width, shape))
@@ -961,6 +1039,47 @@ def _width(values, allowed):
     if len(shape) == 1 and shape[0] == 0:
         return allowed[-1]
     raise ValueError("expected an array of shape %s, not %s" % (" or ".join("(n, %d)" % w for w in allowed), tuple(shape)))
+
+
+def _flat_corners(values, corners):
+    """(n, corners, dim) as (n, corners * dim); 0: such elements have no corners."""
+    n, given, dim = values.shape
+    if not corners:
+        raise ValueError("expected an array of two dimensions, not of shape %s" % (values.shape,))
+    if given != corners or dim not in (2, 3):
+        raise ValueError("expected an array of shape (n, %d, 2) or (n, %d, 3), not %s" % (corners, corners, values.shape))
+    return values.reshape(n, corners * dim)
+
+
+def _refuse(name, bad, why):
+    """A ValueError that names the first bad row."""
+    if bad.any():
+        raise ValueError("%s: row %d %s" % (name, np.flatnonzero(bad)[0], why))
+
+
+def _refuse_not_finite(name, values):
+    """On a GPU the headers' own rule holds: nothing is near such a point."""
+    if isinstance(values, np.ndarray):
+        _refuse(name, ~np.isfinite(values).all(axis=1), "is NaN or infinite")
+
+
+def _refuse_bad_queries(values, kind):
+    """Boxes may be infinite, and spheres as large."""
+    if not isinstance(values, np.ndarray):
+        return
+    if kind == "points":
+        _refuse_not_finite("points", values)
+        return
+    _refuse("queries", np.isnan(values).any(axis=1), "is NaN")
+    if kind == "spheres":
+        _refuse("queries", values[:, -1] < 0, "has a negative radius")
+
+
+def _index_pairs(values):
+    pairs = np.asarray(values, np.int32)
+    if pairs.shape != (0,) and (pairs.ndim != 2 or pairs.shape[1] != 2):
+        raise ValueError("exclude: expected an array of shape (m, 2), not %s" % (pairs.shape,))
+    return pairs.reshape(-1, 2)
 
 
 def _pairs(offsets, ids):
