@@ -149,14 +149,22 @@
 #pragma fp_contract(off)
 #elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
 #define LBVH_I_STRICT_GCC
-#if __GNUC__ >= 12 && !defined(__CUDA_ARCH__)
+#if __GNUC__ >= 12 && !defined(__NVCC__)
 #define LBVH_I_KEEP_BY_BARRIER
 #elif !defined(__CUDA_ARCH__)
 #define LBVH_I_KEEP_BY_ASM
 #endif
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only", "no-associative-math")
-#pragma GCC optimize("no-reciprocal-math", "signed-zeros", "trapping-math", "fp-contract=off")
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
 #elif defined(LBVH_IMPLEMENTATION)
 #error "lbvh.h: this compiler cannot be told to keep the order of roundings: compile the file with LBVH_IMPLEMENTATION without -ffast-math"
 #endif
@@ -1006,7 +1014,7 @@ LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first,
     return low;
 }
 
-LBVH_FN int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
+LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
 
 /* Where a walk begins: node 0, -1 in an empty tree. */
 LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }

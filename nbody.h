@@ -161,9 +161,17 @@
 #pragma fp_contract(off)
 #elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
 #define NBODY_I_STRICT_GCC
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only", "no-associative-math")
-#pragma GCC optimize("no-reciprocal-math", "signed-zeros", "trapping-math", "fp-contract=off")
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
 #elif defined(NBODY_IMPLEMENTATION)
 #error "nbody.h: this compiler cannot be told to keep the order of roundings: compile the file with NBODY_IMPLEMENTATION without -ffast-math"
 #endif

@@ -211,14 +211,22 @@
 #pragma fp_contract(off)
 #elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
 #define NLIST_I_STRICT_GCC
-#if __GNUC__ >= 12 && !defined(__CUDA_ARCH__)
+#if __GNUC__ >= 12 && !defined(__NVCC__)
 #define NLIST_I_KEEP_BY_BARRIER
 #elif !defined(__CUDA_ARCH__)
 #define NLIST_I_KEEP_BY_ASM
 #endif
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only", "no-associative-math")
-#pragma GCC optimize("no-reciprocal-math", "signed-zeros", "trapping-math", "fp-contract=off")
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
 #elif defined(NLIST_IMPLEMENTATION)
 #error "nlist.h: this compiler cannot be told to keep the order of roundings: compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #endif
@@ -892,12 +900,12 @@ typedef struct nlist_each {
 } nlist_each;
 
 /* The rows that are the list: on a GPU the device knows which. */
-NLIST_FN const nlist_rows *nlist_i_rows(const nlist *list)
+NLIST_FN_WALK const nlist_rows *nlist_i_rows(const nlist *list)
 {
     return &list->rows[list->d_current ? *list->d_current : list->current];
 }
 
-NLIST_FN nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
+NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
 {
     nlist_each e;
     e.id = -1;
@@ -927,10 +935,10 @@ NLIST_FN nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i
 }
 
 /* The partners of particle i; none for an i that is not in the list. */
-NLIST_FN nlist_each nlist_of(const nlist *list, int32_t i) { return nlist_i_row(nlist_i_rows(list), list->desc.history, i); }
+NLIST_FN_WALK nlist_each nlist_of(const nlist *list, int32_t i) { return nlist_i_row(nlist_i_rows(list), list->desc.history, i); }
 
 /* The next partner; 0 when there are no more. */
-NLIST_FN int nlist_next(nlist_each *e)
+NLIST_FN_WALK int nlist_next(nlist_each *e)
 {
     if (e->at < e->end) {
         e->id = e->ids[e->at];

@@ -165,14 +165,22 @@
 #pragma fp_contract(off)
 #elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
 #define UGRID_I_STRICT_GCC
-#if __GNUC__ >= 12 && !defined(__CUDA_ARCH__)
+#if __GNUC__ >= 12 && !defined(__NVCC__)
 #define UGRID_I_KEEP_BY_BARRIER
 #elif !defined(__CUDA_ARCH__)
 #define UGRID_I_KEEP_BY_ASM
 #endif
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only", "no-associative-math")
-#pragma GCC optimize("no-reciprocal-math", "signed-zeros", "trapping-math", "fp-contract=off")
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
 #elif defined(UGRID_IMPLEMENTATION)
 #error "ugrid.h: this compiler cannot be told to keep the order of roundings: compile the file with UGRID_IMPLEMENTATION without -ffast-math"
 #endif
@@ -825,13 +833,13 @@ UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, i
     p[2] = dim == 3 ? at[2] : 0;
 }
 
-UGRID_FN int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
+UGRID_FN_WALK int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
 
 /* SORT and COUNT with LOOSE: the particles themselves are in cell order. Everything else keeps the caller's order. */
-UGRID_FN int ugrid_i_sorted(const ugrid *grid) { return grid->start && !ugrid_i_tight(grid); }
+UGRID_FN_WALK int ugrid_i_sorted(const ugrid *grid) { return grid->start && !ugrid_i_tight(grid); }
 
 /* The particle at a place. */
-UGRID_FN int32_t ugrid_id(const ugrid *grid, int32_t place)
+UGRID_FN_WALK int32_t ugrid_id(const ugrid *grid, int32_t place)
 {
     return ugrid_i_sorted(grid) ? grid->order[place] : place;
 }
