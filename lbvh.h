@@ -136,11 +136,53 @@
    0.1.0  first version
 */
 
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
+   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+#define LBVH_I_FAST_MATH
+#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
+                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#define LBVH_I_STRICT_CLANG
+#if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
+#define LBVH_I_KEEP_BY_ASM
+#endif
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#pragma clang fp contract(off)
+#elif defined(_MSC_VER) && !defined(__clang__)
+#define LBVH_I_STRICT_MSVC
+#pragma float_control(precise, on, push)
+#pragma fp_contract(off)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#define LBVH_I_STRICT_GCC
+#if __GNUC__ >= 12 && !defined(__NVCC__)
+#define LBVH_I_KEEP_BY_BARRIER
+#elif !defined(__CUDA_ARCH__)
+#define LBVH_I_KEEP_BY_ASM
+#endif
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
+#elif defined(LBVH_IMPLEMENTATION)
+#error "lbvh.h: this compiler cannot be told to keep the order of roundings: compile the file with LBVH_IMPLEMENTATION without -ffast-math"
+#endif
+#endif
+
 #ifndef LBVH_H
 #define LBVH_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define LBVH_VERSION_MAJOR 0
 #define LBVH_VERSION_MINOR 1
@@ -181,19 +223,26 @@
 #endif
 #endif
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
-#error "lbvh.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
-#endif
-
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. LBVH_FN_WALK: those of
+   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
+   compiled as the caller's file is, and hold the order by lbvh_i_kept. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
+#if defined(LBVH_I_FAST_MATH) && !defined(__CUDA_ARCH__)
+#define LBVH_FN static __host__ __device__ inline
+#else
 #define LBVH_FN static __host__ __device__ __forceinline__
+#endif
+#define LBVH_FN_WALK static __host__ __device__ __forceinline__
 #define LBVH_FN_HOT LBVH_FN
 #define LBVH_ALIGN_NODE __align__(16)
 #else
 #define LBVH_FN static inline
+#ifdef LBVH_I_STRICT_GCC
+#define LBVH_FN_WALK static inline __attribute__((always_inline))
+#else
+#define LBVH_FN_WALK static inline
+#endif
 #if defined(__GNUC__) || defined(__clang__)
 #define LBVH_FN_HOT static inline __attribute__((always_inline)) /* clang 14: 74 ms instead of 118 for a build of 1M boxes */
 #else
@@ -594,20 +643,46 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
    >>numbers: what both sides must round alike
    ------------------------------------------------------------------------------------------------ */
 
+/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: LBVH_FN_WALK, and products that clang
+   fuses with sums, whatever a pragma says, where the processor can. */
+LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
+{
+#if defined(LBVH_I_KEEP_BY_BARRIER)
+    x = __builtin_assoc_barrier(x);
+#elif defined(LBVH_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+    __asm__("" : "+x"(x));
+#elif defined(LBVH_I_KEEP_BY_ASM) && defined(__aarch64__)
+    __asm__("" : "+w"(x));
+#elif defined(LBVH_I_KEEP_BY_ASM)
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+}
+
 /* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
-LBVH_FN lbvh_real lbvh_i_times(lbvh_real a, lbvh_real b)
+LBVH_FN_WALK lbvh_real lbvh_i_times(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
     return __fmul_rn(a, b);
 #elif defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
 #else
-    return a * b;
+    return lbvh_i_kept(a * b);
+#endif
+}
+
+/* a / b, rounded, whatever nvcc's -prec-div says. */
+LBVH_FN lbvh_real lbvh_i_over(lbvh_real a, lbvh_real b)
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    return __fdiv_rn(a, b);
+#else
+    return a / b;
 #endif
 }
 
 /* The smaller and the larger of two numbers, neither NaN, not 0 and -0: then the GPU's one instruction and the comparison agree. */
-LBVH_FN lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
+LBVH_FN_WALK lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__)
     return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b) : (lbvh_real)fmin((double)a, (double)b);
@@ -616,7 +691,7 @@ LBVH_FN lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 #endif
 }
 
-LBVH_FN lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
+LBVH_FN_WALK lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__)
     return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b) : (lbvh_real)fmax((double)a, (double)b);
@@ -625,7 +700,19 @@ LBVH_FN lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 #endif
 }
 
-LBVH_FN int lbvh_i_finite(lbvh_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+LBVH_FN int lbvh_i_finite(lbvh_real x)
+{
+#if LBVH_I_REAL_KIND == 1
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7F800000u) != 0x7F800000u;
+#else
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
+#endif
+}
 
 /* The largest finite number, and infinity. */
 LBVH_FN lbvh_real lbvh_i_largest(void)
@@ -642,9 +729,9 @@ LBVH_FN lbvh_real lbvh_i_infinity(void)
 }
 
 /* x*x + y*y + z*z, rounded after every operation, so that both sides find the same leaves at the rim. */
-LBVH_FN lbvh_real lbvh_i_square(lbvh_real x, lbvh_real y, lbvh_real z)
+LBVH_FN_WALK lbvh_real lbvh_i_square(lbvh_real x, lbvh_real y, lbvh_real z)
 {
-    return lbvh_i_times(x, x) + lbvh_i_times(y, y) + lbvh_i_times(z, z);
+    return lbvh_i_kept(lbvh_i_kept(lbvh_i_times(x, x) + lbvh_i_times(y, y)) + lbvh_i_times(z, z));
 }
 
 /* Leading zeros of v > 0. */
@@ -752,9 +839,9 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
     lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
     int a;
     if (result == LBVH_OK) {
-        lbvh_real const sum = (min[0] - min[0]) + (min[1] - min[1]) + (min[2] - min[2]) +
-                              (max[0] - max[0]) + (max[1] - max[1]) + (max[2] - max[2]);
-        if (!(sum == 0)) result = LBVH_NOT_FINITE;
+        int finite = 1;
+        for (a = 0; a < 3; a++) finite &= lbvh_i_finite(min[a]) & lbvh_i_finite(max[a]);
+        if (!finite) result = LBVH_NOT_FINITE;
         else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2])) result = LBVH_INVERTED;
     }
     for (a = 0; a < 3; a++) {
@@ -765,7 +852,7 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
 }
 
 /* Was the element, or everything below the node, left out? */
-LBVH_FN int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
+LBVH_FN_WALK int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
    >>codes: Morton codes and what they have in common (Kureck sections 3.1.1, where 63 bits are 3 times 21, and 3.1.2)
@@ -837,7 +924,7 @@ LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[
         lattice.origin[a] = a < dim && least[a] <= most[a] ? least[a] : 0;
         if (a < dim && least[a] <= most[a]) longest = lbvh_i_max(longest, most[a] - least[a]);
     }
-    lattice.scale = longest > 0 ? cells / longest : 0;
+    lattice.scale = longest > 0 ? lbvh_i_over(cells, longest) : 0;
     lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1; /* the float before 2^31 */
     return lattice;
 }
@@ -941,7 +1028,7 @@ LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first,
     return low;
 }
 
-LBVH_FN int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
+LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
 
 /* Where a walk begins: node 0, -1 in an empty tree. */
 LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }
@@ -956,7 +1043,7 @@ LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
 }
 
 /* A node in one piece. The GPU's compiler would load it number by number, and walks are bound by the number of loads. */
-LBVH_FN lbvh_node lbvh_i_fetch(const lbvh_node *from)
+LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
     const float4 *const words = reinterpret_cast<const float4 *>(from);
@@ -1003,20 +1090,20 @@ LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t rig
 }
 
 /* The point closest to p in a box is p itself moved into the box; how far along one axis? */
-LBVH_FN lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
+LBVH_FN_WALK lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
 {
-    return p - lbvh_i_min(lbvh_i_max(p, min), max);
+    return lbvh_i_kept(p - lbvh_i_min(lbvh_i_max(p, min), max));
 }
 
 /* Square of the distance from p to the node's box, 0 inside. */
-LBVH_FN lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
+LBVH_FN_WALK lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
 {
     return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]), lbvh_i_outside(node->min[1], node->max[1], p[1]),
                          lbvh_i_outside(node->min[2], node->max[2], p[2]));
 }
 
 /* Do two closed boxes share a point? */
-LBVH_FN int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3], const lbvh_real max[3])
+LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3], const lbvh_real max[3])
 {
     return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
            (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
@@ -1119,14 +1206,14 @@ LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
 }
 
 /* Does the search meet this node's box? (Boxes: Kureck figure 3.3, an overlap along each axis.) */
-LBVH_FN int lbvh_i_meets(const lbvh_overlap *o, const lbvh_node *node)
+LBVH_FN_WALK int lbvh_i_meets(const lbvh_overlap *o, const lbvh_node *node)
 {
     if (o->reach2 >= 0) return lbvh_box_distance2(node, o->min) <= o->reach2;
     return lbvh_boxes_touch(node, o->min, o->max);
 }
 
 /* The next leaf; 0 when there are no more. Cost: per call, the nodes between two hits. */
-LBVH_FN int lbvh_next(lbvh_overlap *o)
+LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
 {
     const lbvh *tree = o->tree;
     int32_t at = o->at;
@@ -1312,7 +1399,7 @@ LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const 
     for (a = 0; a < 3; a++) {
         lbvh_real const along = a < tree->desc.dim ? direction[a] : 0;
         ray.origin[a] = a < tree->desc.dim ? origin[a] : 0;
-        ray.inverse[a] = along == 0 ? lbvh_i_infinity() : 1 / along;
+        ray.inverse[a] = along == 0 ? lbvh_i_infinity() : lbvh_i_over(1, along);
         ray.negative[a] = along < 0;
         usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray.origin[a]);
     }
@@ -1415,7 +1502,7 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real 
     length2 = lbvh_i_dot(d, d);
     if (!(along > 0)) return lbvh_i_vertex(at_a, a, q);
     if (along >= length2) return lbvh_i_vertex(at_b, b, q);
-    lbvh_i_along(a, d, along / length2, q);
+    lbvh_i_along(a, d, lbvh_i_over(along, length2), q);
     return between;
 }
 
@@ -1461,8 +1548,8 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
     if (!(from_a > 0 && from_b > 0 && from_c > 0)) return lbvh_i_closest_on_edges(p, a, b, c, q);
     total = from_a + from_b + from_c;
     if (!lbvh_i_finite(total)) return lbvh_i_closest_on_edges(p, a, b, c, q);
-    lbvh_i_along(a, ab, from_b / total, q);
-    lbvh_i_along(q, ac, from_c / total, q);
+    lbvh_i_along(a, ab, lbvh_i_over(from_b, total), q);
+    lbvh_i_along(q, ac, lbvh_i_over(from_c, total), q);
     return LBVH_FACE;
 }
 
@@ -1506,10 +1593,10 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
     if (total == 0) return 0;
     depth =
         lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
-    *t = depth / total / lbvh_i_pick(direction, k);
+    *t = lbvh_i_over(lbvh_i_over(depth, total), lbvh_i_pick(direction, k));
     if (!lbvh_i_finite(*t)) return 0;
-    *u = of_b / total;
-    *v = of_c / total;
+    *u = lbvh_i_over(of_b, total);
+    *v = lbvh_i_over(of_c, total);
     return 1;
 }
 
@@ -1696,7 +1783,6 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #define LBVH_IMPLEMENTATION_DONE
 
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -3024,6 +3110,18 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 #endif
 
 #endif /* LBVH_IMPLEMENTATION */
+
+#if defined(LBVH_I_STRICT_CLANG)
+#pragma float_control(pop)
+#undef LBVH_I_STRICT_CLANG
+#elif defined(LBVH_I_STRICT_MSVC)
+#pragma float_control(pop)
+#pragma fp_contract(on)
+#undef LBVH_I_STRICT_MSVC
+#elif defined(LBVH_I_STRICT_GCC)
+#pragma GCC pop_options
+#undef LBVH_I_STRICT_GCC
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    >>licence

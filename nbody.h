@@ -149,12 +149,46 @@
    0.1.0  first version
 */
 
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
+   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+#define NBODY_I_FAST_MATH
+#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
+                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#define NBODY_I_STRICT_CLANG
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#pragma clang fp contract(off)
+#elif defined(_MSC_VER) && !defined(__clang__)
+#define NBODY_I_STRICT_MSVC
+#pragma float_control(precise, on, push)
+#pragma fp_contract(off)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#define NBODY_I_STRICT_GCC
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
+#elif defined(NBODY_IMPLEMENTATION)
+#error "nbody.h: this compiler cannot be told to keep the order of roundings: compile the file with NBODY_IMPLEMENTATION without -ffast-math"
+#endif
+#endif
+
 #ifndef NBODY_H
 #define NBODY_H
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define NBODY_VERSION_MAJOR 0
 #define NBODY_VERSION_MINOR 1
@@ -195,15 +229,14 @@
 #endif
 #endif
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
-#error "nbody.h: -ffast-math (-Ofast) hides NaN and Inf and undoes exact sums; compile without it"
-#endif
-
 /* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
+#if defined(NBODY_I_FAST_MATH) && !defined(__CUDA_ARCH__)
+#define NBODY_FN static __host__ __device__ inline
+#else
 #define NBODY_FN static __host__ __device__ __forceinline__
+#endif
 #define NBODY_ALIGN_CELL __align__(16)
 #else
 #define NBODY_FN static inline
@@ -649,11 +682,32 @@ NBODY_FN double nbody_i_product(double a, double b)
 #endif
 }
 
-NBODY_FN int nbody_i_finite(double x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+NBODY_FN int nbody_i_finite(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
+}
+
+/* clang before 15 takes a call as fast as the file is, whatever the pragmas say, and then estimates
+   the root of a float. */
+#if defined(NBODY_I_STRICT_CLANG) && __clang_major__ < 15 && defined(__SSE2__) && defined(__GNUC__)
+#ifdef __AVX__
+#define NBODY_I_ROOT_BY_ASM "vsqrtps %0, %0"
+#else
+#define NBODY_I_ROOT_BY_ASM "sqrtps %0, %0"
+#endif
+#endif
 
 NBODY_FN nbody_real nbody_i_inverse_root(nbody_real u)
 {
-#if NBODY_I_REAL_KIND == 1
+#if NBODY_I_REAL_KIND == 1 && defined(NBODY_I_ROOT_BY_ASM)
+    __asm__(NBODY_I_ROOT_BY_ASM : "+x"(u));
+    return 1 / u;
+#elif NBODY_I_REAL_KIND == 1 && defined(__CUDA_ARCH__)
+    return __fdiv_rn(1, __fsqrt_rn(u)); /* also under -use_fast_math */
+#elif NBODY_I_REAL_KIND == 1
     return 1 / sqrtf(u);
 #else
     return 1 / sqrt(u);
@@ -1921,7 +1975,6 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 #define NBODY_IMPLEMENTATION_DONE
 
 #include <stdlib.h>
-#include <string.h>
 
 #if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) && !defined(__CUDA_ARCH__)
 #include <immintrin.h>
@@ -2575,7 +2628,13 @@ typedef struct nbody_i_lanes {
 NBODY_I_INLINE void nbody_i_inverse_roots(nbody_real *root, const nbody_real *u)
 {
     int k;
-#if defined(NBODY_I_X86) && defined(__AVX512F__) && NBODY_I_REAL_KIND == 1
+#if defined(NBODY_I_ROOT_BY_ASM) && NBODY_I_REAL_KIND == 1
+    for (k = 0; k < NBODY_I_LANES; k += 4) {
+        __m128 four = _mm_loadu_ps(u + k);
+        __asm__(NBODY_I_ROOT_BY_ASM : "+x"(four));
+        _mm_storeu_ps(root + k, _mm_div_ps(_mm_set1_ps(1), four));
+    }
+#elif defined(NBODY_I_X86) && defined(__AVX512F__) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 16)
         _mm512_storeu_ps(root + k, _mm512_div_ps(_mm512_set1_ps(1), _mm512_sqrt_ps(_mm512_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX__) && NBODY_I_REAL_KIND == 1
@@ -3469,6 +3528,18 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
 #endif
 
 #endif /* NBODY_IMPLEMENTATION */
+
+#if defined(NBODY_I_STRICT_CLANG)
+#pragma float_control(pop)
+#undef NBODY_I_STRICT_CLANG
+#elif defined(NBODY_I_STRICT_MSVC)
+#pragma float_control(pop)
+#pragma fp_contract(on)
+#undef NBODY_I_STRICT_MSVC
+#elif defined(NBODY_I_STRICT_GCC)
+#pragma GCC pop_options
+#undef NBODY_I_STRICT_GCC
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    >>licence

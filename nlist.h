@@ -195,11 +195,53 @@
 #undef NLIST_STATIC
 #endif
 
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
+   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+#define NLIST_I_FAST_MATH
+#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
+                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#define NLIST_I_STRICT_CLANG
+#if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
+#define NLIST_I_KEEP_BY_ASM
+#endif
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#pragma clang fp contract(off)
+#elif defined(_MSC_VER) && !defined(__clang__)
+#define NLIST_I_STRICT_MSVC
+#pragma float_control(precise, on, push)
+#pragma fp_contract(off)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#define NLIST_I_STRICT_GCC
+#if __GNUC__ >= 12 && !defined(__NVCC__)
+#define NLIST_I_KEEP_BY_BARRIER
+#elif !defined(__CUDA_ARCH__)
+#define NLIST_I_KEEP_BY_ASM
+#endif
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
+#elif defined(NLIST_IMPLEMENTATION)
+#error "nlist.h: this compiler cannot be told to keep the order of roundings: compile the file with NLIST_IMPLEMENTATION without -ffast-math"
+#endif
+#endif
+
 #ifndef NLIST_H
 #define NLIST_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define NLIST_VERSION_MAJOR 0
 #define NLIST_VERSION_MINOR 1
@@ -254,17 +296,24 @@
 #define NLIST_API extern
 #endif
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
-#error "nlist.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
-#endif
-
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. NLIST_FN_WALK: those of
+   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
+   compiled as the caller's file is, and hold the order by nlist_i_kept. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
+#if defined(NLIST_I_FAST_MATH) && !defined(__CUDA_ARCH__)
+#define NLIST_FN static __host__ __device__ inline
+#else
 #define NLIST_FN static __host__ __device__ __forceinline__
+#endif
+#define NLIST_FN_WALK static __host__ __device__ __forceinline__
 #else
 #define NLIST_FN static inline
+#ifdef NLIST_I_STRICT_GCC
+#define NLIST_FN_WALK static inline __attribute__((always_inline))
+#else
+#define NLIST_FN_WALK static inline
+#endif
 #endif
 
 /* In a double build every function gets a second name, so that a program which mixes
@@ -724,21 +773,59 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
    >>numbers: what both sides must round alike
    ------------------------------------------------------------------------------------------------ */
 
+/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: NLIST_FN_WALK, and products that clang
+   fuses with sums, whatever a pragma says, where the processor can. */
+NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
+{
+#if defined(NLIST_I_KEEP_BY_BARRIER)
+    x = __builtin_assoc_barrier(x);
+#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+    __asm__("" : "+x"(x));
+#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__aarch64__)
+    __asm__("" : "+w"(x));
+#elif defined(NLIST_I_KEEP_BY_ASM)
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+}
+
 /* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
-NLIST_FN nlist_real nlist_i_times(nlist_real a, nlist_real b)
+NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
     return __fmul_rn(a, b);
 #elif defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
 #else
-    return a * b;
+    return nlist_i_kept(a * b);
 #endif
 }
 
-NLIST_FN int nlist_i_finite(nlist_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
+/* a / b, rounded, whatever nvcc's -prec-div says. */
+NLIST_FN nlist_real nlist_i_over(nlist_real a, nlist_real b)
+{
+#if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
+    return __fdiv_rn(a, b);
+#else
+    return a / b;
+#endif
+}
 
-NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0; }
+/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+NLIST_FN int nlist_i_finite(nlist_real x)
+{
+#if NLIST_I_REAL_KIND == 1
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7F800000u) != 0x7F800000u;
+#else
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
+#endif
+}
+
+NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return nlist_i_finite(p[0]) & nlist_i_finite(p[1]) & nlist_i_finite(p[2]); }
 
 /* floor(t) as a real, for the count of periods. From 2^52 on every number is whole. */
 NLIST_FN nlist_real nlist_i_periods(nlist_real t)
@@ -760,12 +847,19 @@ NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_
     p[2] = dim == 3 ? last : 0;
 }
 
-/* x moved into the box of a periodic axis, as ugrid.h does it; elsewhere, inside the box, and when not finite, x itself. */
-NLIST_FN nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
+/* x, not in the box of a periodic axis, moved into it. */
+NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
 {
-    if (!axis->periodic || (x >= axis->min && x < axis->max) || !nlist_i_finite(x)) return x;
-    x -= nlist_i_times(axis->length, nlist_i_periods((x - axis->min) / axis->length));
+    if (!nlist_i_finite(x)) return x;
+    x -= nlist_i_times(axis->length, nlist_i_periods(nlist_i_over(x - axis->min, axis->length)));
     return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+}
+
+/* x moved into the box of a periodic axis, as ugrid.h does it; elsewhere, inside the box, and when not finite, x itself. */
+NLIST_FN_WALK nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
+{
+    if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
+    return nlist_i_wrap_outside(axis, x);
 }
 
 /* A particle's point, on periodic axes in the box: what distances are measured from. */
@@ -777,10 +871,10 @@ NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t str
 }
 
 /* A difference of two coordinates in the box, to the nearest image: |d| < length, so one period at most is to be taken away. */
-NLIST_FN nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
+NLIST_FN_WALK nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
 {
     nlist_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
-    return d - above + below;
+    return nlist_i_kept(nlist_i_kept(d - above) + below);
 }
 
 /* Square of the distance of two points in the box, rounded after every operation, so that both sides find the same pairs at the rim. */
@@ -792,11 +886,12 @@ NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3], 
 }
 
 /* d = q - p for two of the caller's points, to the nearest image on periodic axes: for your force law. dim numbers. */
-NLIST_FN void nlist_offset(const nlist *list, const nlist_real *p, const nlist_real *q, nlist_real *d)
+NLIST_FN_WALK void nlist_offset(const nlist *list, const nlist_real *p, const nlist_real *q, nlist_real *d)
 {
     int a;
     for (a = 0; a < list->desc.dim; a++)
-        d[a] = nlist_i_nearest(&list->axis[a], nlist_i_wrap(&list->axis[a], q[a]) - nlist_i_wrap(&list->axis[a], p[a]));
+        d[a] = nlist_i_nearest(&list->axis[a],
+                               nlist_i_kept(nlist_i_wrap(&list->axis[a], q[a]) - nlist_i_wrap(&list->axis[a], p[a])));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -823,12 +918,12 @@ typedef struct nlist_each {
 } nlist_each;
 
 /* The rows that are the list: on a GPU the device knows which. */
-NLIST_FN const nlist_rows *nlist_i_rows(const nlist *list)
+NLIST_FN_WALK const nlist_rows *nlist_i_rows(const nlist *list)
 {
     return &list->rows[list->d_current ? *list->d_current : list->current];
 }
 
-NLIST_FN nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
+NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
 {
     nlist_each e;
     e.id = -1;
@@ -858,10 +953,10 @@ NLIST_FN nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i
 }
 
 /* The partners of particle i; none for an i that is not in the list. */
-NLIST_FN nlist_each nlist_of(const nlist *list, int32_t i) { return nlist_i_row(nlist_i_rows(list), list->desc.history, i); }
+NLIST_FN_WALK nlist_each nlist_of(const nlist *list, int32_t i) { return nlist_i_row(nlist_i_rows(list), list->desc.history, i); }
 
 /* The next partner; 0 when there are no more. */
-NLIST_FN int nlist_next(nlist_each *e)
+NLIST_FN_WALK int nlist_next(nlist_each *e)
 {
     if (e->at < e->end) {
         e->id = e->ids[e->at];
@@ -1580,7 +1675,6 @@ template <class Contact> static nlist_result nlist_cuda_each(nlist_cuda *gpu, co
 #include <float.h>
 #include <math.h>   /* NAN only: nothing of libm is called */
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -3662,6 +3756,18 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, c
 #endif
 
 #endif /* NLIST_IMPLEMENTATION */
+
+#if defined(NLIST_I_STRICT_CLANG)
+#pragma float_control(pop)
+#undef NLIST_I_STRICT_CLANG
+#elif defined(NLIST_I_STRICT_MSVC)
+#pragma float_control(pop)
+#pragma fp_contract(on)
+#undef NLIST_I_STRICT_MSVC
+#elif defined(NLIST_I_STRICT_GCC)
+#pragma GCC pop_options
+#undef NLIST_I_STRICT_GCC
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    >>licence

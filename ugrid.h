@@ -147,11 +147,53 @@
    0.1.0  first version
 */
 
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
+   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+#define UGRID_I_FAST_MATH
+#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
+                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#define UGRID_I_STRICT_CLANG
+#if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
+#define UGRID_I_KEEP_BY_ASM
+#endif
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#pragma clang fp contract(off)
+#elif defined(_MSC_VER) && !defined(__clang__)
+#define UGRID_I_STRICT_MSVC
+#pragma float_control(precise, on, push)
+#pragma fp_contract(off)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#define UGRID_I_STRICT_GCC
+#if __GNUC__ >= 12 && !defined(__NVCC__)
+#define UGRID_I_KEEP_BY_BARRIER
+#elif !defined(__CUDA_ARCH__)
+#define UGRID_I_KEEP_BY_ASM
+#endif
+#ifdef __NVCC__
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#endif
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros")
+#pragma GCC optimize("trapping-math", "fp-contract=off")
+#ifdef __NVCC__
+#pragma nv_diag_pop
+#endif
+#elif defined(UGRID_IMPLEMENTATION)
+#error "ugrid.h: this compiler cannot be told to keep the order of roundings: compile the file with UGRID_IMPLEMENTATION without -ffast-math"
+#endif
+#endif
+
 #ifndef UGRID_H
 #define UGRID_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define UGRID_VERSION_MAJOR 0
 #define UGRID_VERSION_MINOR 1
@@ -192,18 +234,25 @@
 #endif
 #endif
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(_M_FP_FAST)
-#error "ugrid.h: -ffast-math (-Ofast) hides NaN and Inf and moves roundings; compile without it"
-#endif
-
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. UGRID_FN_WALK: those of
+   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
+   compiled as the caller's file is, and hold the order by ugrid_i_kept. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
+#if defined(UGRID_I_FAST_MATH) && !defined(__CUDA_ARCH__)
+#define UGRID_FN static __host__ __device__ inline
+#else
 #define UGRID_FN static __host__ __device__ __forceinline__
+#endif
+#define UGRID_FN_WALK static __host__ __device__ __forceinline__
 #define UGRID_ALIGN_RECORD __align__(16)
 #else
 #define UGRID_FN static inline
+#ifdef UGRID_I_STRICT_GCC
+#define UGRID_FN_WALK static inline __attribute__((always_inline))
+#else
+#define UGRID_FN_WALK static inline
+#endif
 #define UGRID_ALIGN_RECORD
 #endif
 
@@ -622,17 +671,59 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
    >>cells: from a position to a cell number. One text for the serial code and the kernels.
    ------------------------------------------------------------------------------------------------ */
 
+/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: UGRID_FN_WALK, and products that clang
+   fuses with sums, whatever a pragma says, where the processor can. */
+UGRID_FN_WALK ugrid_real ugrid_i_kept(ugrid_real x)
+{
+#if defined(UGRID_I_KEEP_BY_BARRIER)
+    x = __builtin_assoc_barrier(x);
+#elif defined(UGRID_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+    __asm__("" : "+x"(x));
+#elif defined(UGRID_I_KEEP_BY_ASM) && defined(__aarch64__)
+    __asm__("" : "+w"(x));
+#elif defined(UGRID_I_KEEP_BY_ASM)
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+}
+
 /* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
-UGRID_FN ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
+UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
     return __fmul_rn(a, b);
 #elif defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
 #else
-    return a * b;
+    return ugrid_i_kept(a * b);
 #endif
 }
+
+/* a / b, rounded, whatever nvcc's -prec-div says. */
+UGRID_FN ugrid_real ugrid_i_over(ugrid_real a, ugrid_real b)
+{
+#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
+    return __fdiv_rn(a, b);
+#else
+    return a / b;
+#endif
+}
+
+/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+UGRID_FN int ugrid_i_finite(ugrid_real x)
+{
+#if UGRID_I_REAL_KIND == 1
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7F800000u) != 0x7F800000u;
+#else
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
+#endif
+}
+
+UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]); }
 
 /* floor(t) as an integer, kept within +-2^29 (NaN: -2^29), so that the sum of two fits int32_t. No cast overflows, no libm is called. */
 UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
@@ -655,12 +746,19 @@ UGRID_FN ugrid_real ugrid_i_periods(ugrid_real t)
     return below > t ? below - 1 : below;
 }
 
-/* x moved into the box of a periodic axis; elsewhere, inside the box, and when not finite, x itself, bit for bit. */
-UGRID_FN ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
+/* x, not in the box of a periodic axis, moved into it. */
+UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
-    if (!axis->periodic || (x >= axis->min && x < axis->max) || !(x - x == 0)) return x;
-    x -= ugrid_i_times(axis->length, ugrid_i_periods((x - axis->min) / axis->length));
+    if (!ugrid_i_finite(x)) return x;
+    x -= ugrid_i_times(axis->length, ugrid_i_periods(ugrid_i_over(x - axis->min, axis->length)));
     return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+}
+
+/* x moved into the box of a periodic axis; elsewhere, inside the box, and when not finite, x itself, bit for bit. */
+UGRID_FN_WALK ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
+{
+    if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
+    return ugrid_i_wrap_outside(axis, x);
 }
 
 /* Cell coordinate of x along one axis of a box: floor((x - min) * cells / (max - min)), at least 0, at most cells - 1 (Kureck
@@ -732,16 +830,12 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
     return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
 }
 
-UGRID_FN int ugrid_i_finite(ugrid_real x) { return x - x == 0; } /* Inf - Inf and NaN - NaN are NaN */
-
-UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0; }
-
 /* ------------------------------------------------------------------------------------------------
    >>points: positions and distances
    ------------------------------------------------------------------------------------------------ */
 
 /* The caller's point i, as given; p[2] = 0 in 2D. */
-UGRID_FN void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
+UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
 {
     const ugrid_real *at = (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
     ugrid_real const last = at[dim - 1]; /* not `at[2]` behind the test: as for grid->third */
@@ -750,19 +844,19 @@ UGRID_FN void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_
     p[2] = dim == 3 ? last : 0;
 }
 
-UGRID_FN int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
+UGRID_FN_WALK int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
 
 /* SORT and COUNT with LOOSE: the particles themselves are in cell order. Everything else keeps the caller's order. */
-UGRID_FN int ugrid_i_sorted(const ugrid *grid) { return grid->start && !ugrid_i_tight(grid); }
+UGRID_FN_WALK int ugrid_i_sorted(const ugrid *grid) { return grid->start && !ugrid_i_tight(grid); }
 
 /* The particle at a place. */
-UGRID_FN int32_t ugrid_id(const ugrid *grid, int32_t place)
+UGRID_FN_WALK int32_t ugrid_id(const ugrid *grid, int32_t place)
 {
     return ugrid_i_sorted(grid) ? grid->order[place] : place;
 }
 
 /* A record in one piece. The GPU's compiler would load it number by number, and the searches are bound by the number of loads. */
-UGRID_FN ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
+UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
     float4 const words = *reinterpret_cast<const float4 *>(from);
@@ -778,7 +872,7 @@ UGRID_FN ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 }
 
 /* A point with its periodic coordinates moved into the box; at[2] = 0 in 2D. */
-UGRID_FN void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
+UGRID_FN_WALK void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
 {
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
@@ -786,7 +880,7 @@ UGRID_FN void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from the caller's array. */
-UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
+UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
         const ugrid_record record = ugrid_i_fetch_record(&grid->record[place]);
@@ -800,26 +894,26 @@ UGRID_FN void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 }
 
 /* A difference of two coordinates in the box, to the nearest image where the axis is periodic: at most one length too far. No branch. */
-UGRID_FN ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
+UGRID_FN_WALK ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
 {
     ugrid_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
-    return d - above + below;
+    return ugrid_i_kept(ugrid_i_kept(d - above) + below);
 }
 
 /* d = b - a, to the nearest image on periodic axes, where a and b are moved into the box first; d[2] = 0 in 2D. */
-UGRID_FN void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
+UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
 {
     ugrid_real from[3], to[3];
     int axis;
     ugrid_i_into_the_box(grid, a, from);
     ugrid_i_into_the_box(grid, b, to);
-    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(to[axis] - from[axis], &grid->axis[axis]);
+    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(ugrid_i_kept(to[axis] - from[axis]), &grid->axis[axis]);
 }
 
 /* x*x + y*y + z*z, rounded after every operation, so that both sides find the same pairs at the rim. */
-UGRID_FN ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
+UGRID_FN_WALK ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
 {
-    return ugrid_i_times(x, x) + ugrid_i_times(y, y) + ugrid_i_times(z, z);
+    return ugrid_i_kept(ugrid_i_kept(ugrid_i_times(x, x) + ugrid_i_times(y, y)) + ugrid_i_times(z, z));
 }
 
 /* The square of the radius decides every test, so it must be a normal number: neither vanish nor overflow. */
@@ -841,7 +935,7 @@ UGRID_FN ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius,
 
 /* Square of the distance between two points, to the nearest image, inside the box or not. This is the test of every search:
    d2 <= radius * radius. */
-UGRID_FN ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, const ugrid_real *b)
+UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, const ugrid_real *b)
 {
     ugrid_real d[3];
     ugrid_offset(grid, a, b, d);
@@ -1273,7 +1367,7 @@ UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
 }
 
 /* Takes one entry from the visited cell. 0 when it has no more. */
-UGRID_FN int ugrid_i_take(ugrid_near *walk, int32_t *entry)
+UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk, int32_t *entry)
 {
     const ugrid *grid = walk->grid;
     if (walk->left <= 0) return 0;
@@ -1317,7 +1411,7 @@ UGRID_FN int ugrid_i_meets_here(const ugrid_near *walk, int32_t entry)
 }
 
 /* Is the entry just taken one to report? Sets walk->id. */
-UGRID_FN int ugrid_i_accept(ugrid_near *walk, int32_t entry)
+UGRID_FN_WALK int ugrid_i_accept(ugrid_near *walk, int32_t entry)
 {
     const ugrid *grid = walk->grid;
     walk->id = entry;
@@ -1332,7 +1426,7 @@ UGRID_FN int ugrid_i_accept(ugrid_near *walk, int32_t entry)
 }
 
 /* The next near particle in walk->id and walk->place; 0 when there are no more. */
-UGRID_FN int ugrid_next(ugrid_near *walk)
+UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 {
     int32_t entry;
     do {
@@ -1660,7 +1754,6 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 
 #include <float.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -3173,6 +3266,18 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
 #endif
 
 #endif /* UGRID_IMPLEMENTATION */
+
+#if defined(UGRID_I_STRICT_CLANG)
+#pragma float_control(pop)
+#undef UGRID_I_STRICT_CLANG
+#elif defined(UGRID_I_STRICT_MSVC)
+#pragma float_control(pop)
+#pragma fp_contract(on)
+#undef UGRID_I_STRICT_MSVC
+#elif defined(UGRID_I_STRICT_GCC)
+#pragma GCC pop_options
+#undef UGRID_I_STRICT_GCC
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    >>licence
