@@ -340,10 +340,13 @@ typedef enum nbody_sources {
     NBODY_CHEBYSHEV             /* FORCE_NODES: masses at order x order Chebyshev points */
 } nbody_sources;
 
-/* How kernels are written (Kalms sections 6.3.2 to 6.3.4): the same sums, from the plainest to the fastest. Nothing to the serial code. */
+/* How the sums are computed (Kalms sections 6.3.2 to 6.3.4): the same terms, from the plainest
+   program to the fastest. The serial code has two: FAST, and ONE_THREAD, which is >>plain; the other
+   two are FAST there. */
 typedef enum nbody_stage {
-    NBODY_FAST = 0,             /* registers, warps, few launches */
-    NBODY_ONE_THREAD,           /* one block of one thread (but bounds, sort and table as always) */
+    NBODY_FAST = 0,             /* CUDA: registers, warps, few launches. Serial: 16 targets at a time, >>lanes */
+    NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread (but bounds, sort
+                                   and table as always). Serial: the same bits as FAST, several times slower */
     NBODY_MANY_THREADS,         /* a thread for each body, node or source; one kernel per level */
     NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources come through shared memory, 64 at a time; one kernel per level */
 } nbody_stage;
@@ -392,7 +395,7 @@ typedef struct nbody_desc {
     nbody_real min[2], size;    /* the square: lower corner and side. Bodies outside: the fitted one is taken (default: fitted) */
     size_t mass_stride;         /* bytes from one mass to the next (default: tightly packed) */
     size_t acc_stride;          /* bytes from one acceleration to the next (default: tightly packed) */
-    nbody_stage stage;          /* CUDA (default: NBODY_FAST) */
+    nbody_stage stage;          /* which of several programs for the same sums (default: NBODY_FAST) */
     int32_t max_cells;          /* CUDA: room for cells, before their number is known (default: enough for levels, or for any but the
                                    oddest of inputs). Too few: cells stay undivided, nbody_cuda_check tells */
     nbody_allocator allocator;  /* (default: malloc and free) */
@@ -2519,10 +2522,105 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
 }
 
 /* ------------------------------------------------------------------------------------------------
+   >>table-serial: M2L, made before it is used
+   ------------------------------------------------------------------------------------------------ */
+
+/* What `table` would hold for this law: 0 is nothing worth keeping. */
+static int nbody_i_kind_of_table(const nbody_i_law *law)
+{
+    return nbody_i_scale_free(law) ? 1 + 2 * (law->law == NBODY_INVERSE) : 0;
+}
+
+static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    int offset;
+    int32_t a, b;
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        if (!nbody_i_offset_is_far(offset)) continue;
+        for (b = 0; b < sim->per_cell; b++)
+            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_entry(sim, law, level, offset, b, a);
+    }
+}
+
+/* Makes `table` fit a level: one that is scale-free stays for the life of the nbody. */
+static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    int const kind = nbody_i_kind_of_table(law);
+    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
+    nbody_i_fill_table(sim, law, level);
+    sim->table_kind = kind;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>plain: NBODY_ONE_THREAD, the method one number at a time
+
+   Four loops over the functions of one element (>>up, >>down, >>bodies): the text to read and to step
+   through first, and the oracle of the fast form below. Each number has the same bits in both. It runs
+   with desc.stage = NBODY_ONE_THREAD, on the CPU and, one thread of it, on the GPU.
+   ------------------------------------------------------------------------------------------------ */
+
+static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }
+
+/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes the next virtual particle. */
+static void nbody_i_plain_centres(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    int subcell;
+    sim->made[at] = 0;
+    for (subcell = 0; subcell < sim->per_cell; subcell++) {
+        nbody_i_heap const heap = nbody_i_subcell_heap(sim, cell, subcell);
+        if (heap.m > 0) {
+            nbody_i_store_heap(sim, &heap, sieve.x, sieve.y, first + (size_t)sim->made[at]++);
+        }
+    }
+}
+
+/* P2M (a leaf) or M2M (its parents) with CHEBYSHEV. */
+static void nbody_i_plain_masses(nbody *sim, int32_t at)
+{
+    int const side = sim->rule.side;
+    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
+    int32_t k;
+    for (k = 0; k < sim->per_cell; k++) {
+        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
+    }
+}
+
+/* M2L and L2L: the nodes of each level, after those of the level above. */
+static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
+{
+    int level;
+    int32_t at, a;
+    for (level = 2; level < sim->frame->levels; level++) {
+        nbody_i_ready_table(sim, law, level);
+        for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
+            for (a = 0; a < sim->nodes; a++) {
+                nbody_i_target const t = nbody_i_feel(sim, law, at, a);
+                nbody_i_store_node(sim, law, at, a, &t);
+            }
+    }
+}
+
+/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by the direct sum. */
+static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, int32_t leaf)
+{
+    int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
+    int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
+    int32_t place;
+    for (place = first; place < end; place++) {
+        nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
+        nbody_i_store(sim, out, sim->id[place], t.whole, t.lost);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
    >>up: sources, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes those of level 1 too, where nothing is far)
    ------------------------------------------------------------------------------------------------ */
 
-/* As nbody_i_subcell_heap for all sub-cells at once. */
+/* As nbody_i_plain_centres, for all sub-cells at once. Runs unless desc.stage is NBODY_ONE_THREAD. */
 static void nbody_i_make_centres(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -2545,7 +2643,8 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
         if (heap[k].m > 0) nbody_i_store_heap(sim, &heap[k], sieve.x, sieve.y, first + (size_t)sim->made[at]++);
 }
 
-/* The Chebyshev masses of a leaf: as nbody_i_mass_of_bodies for all points at once. */
+/* The Chebyshev masses of a leaf: as nbody_i_mass_of_bodies for all points at once. This and what follows
+   runs unless desc.stage is NBODY_ONE_THREAD. */
 static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -2597,16 +2696,25 @@ static void nbody_i_make_masses(nbody *sim, int32_t at)
     for (c = 0; c < cell->children; c++) nbody_i_hand_up(sim, cell->child + c, to);
 }
 
+static void nbody_i_make_sources_of(nbody *sim, int32_t at)
+{
+    int const plain = nbody_i_is_plain(sim);
+    if (sim->desc.sources == NBODY_CHEBYSHEV) {
+        if (plain) nbody_i_plain_masses(sim, at);
+        else nbody_i_make_masses(sim, at);
+    } else if (sim->cell[at].child >= 0) {
+        if (plain) nbody_i_plain_centres(sim, at);
+        else nbody_i_make_centres(sim, at);
+    } else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+}
+
 static void nbody_i_make_sources(nbody *sim)
 {
     int level;
     int32_t c;
     for (level = sim->frame->levels - 1; level >= 2; level--)
-        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++) {
-            if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_make_masses(sim, c);
-            else if (sim->cell[c].child >= 0) nbody_i_make_centres(sim, c);
-            else if (level < sim->frame->levels - 1) sim->made[c] = 0;
-        }
+        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
+            nbody_i_make_sources_of(sim, c);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -2817,32 +2925,6 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real sca
    >>down: nodes, from level 2 to the last (Kalms section 5.6.6, step 3)
    ------------------------------------------------------------------------------------------------ */
 
-/* What `table` would hold for this law: 0 is nothing worth keeping. */
-static int nbody_i_kind_of_table(const nbody_i_law *law)
-{
-    return nbody_i_scale_free(law) ? 1 + 2 * (law->law == NBODY_INVERSE) : 0;
-}
-
-static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
-{
-    int offset;
-    int32_t a, b;
-    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
-        if (!nbody_i_offset_is_far(offset)) continue;
-        for (b = 0; b < sim->per_cell; b++)
-            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_entry(sim, law, level, offset, b, a);
-    }
-}
-
-/* Makes `table` fit a level: one that is scale-free stays for the life of the nbody. */
-static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
-{
-    int const kind = nbody_i_kind_of_table(law);
-    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
-    nbody_i_fill_table(sim, law, level);
-    sim->table_kind = kind;
-}
-
 /* Cells of a level whose nodes are made together, so that the table of one offset is read once for all of them: at order 8 one offset has
    32 KB, all have 1.3 MB. On the stack: 56 KB, 108 KB for double. */
 enum { NBODY_I_BATCH = 8, NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES };
@@ -3050,7 +3132,11 @@ static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, con
 static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
 {
     int32_t c;
-    for (c = 0; c < sim->frame->cells; c++) if (sim->cell[c].child < 0) nbody_i_make_forces_of(sim, law, out, c);
+    for (c = 0; c < sim->frame->cells; c++) {
+        if (sim->cell[c].child >= 0) continue;
+        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, c);
+        else nbody_i_make_forces_of(sim, law, out, c);
+    }
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1). */
@@ -3124,7 +3210,8 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
     out.acc_stride = sim->desc.acc_stride;
     law = nbody_i_law_of(sim, potential != NULL);
     if (!sim->cell) {
-        nbody_i_make_direct(sim, &law, &out);
+        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, &law, &out, -1);
+        else nbody_i_make_direct(sim, &law, &out);
         return NBODY_OK;
     }
     result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
@@ -3132,7 +3219,8 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
         nbody_i_make_empty(sim);
         return result;
     }
-    if (sim->nodes > 0) nbody_i_make_nodes(sim, &law);
+    if (sim->nodes > 0 && nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, &law);
+    else if (sim->nodes > 0) nbody_i_make_nodes(sim, &law);
     nbody_i_make_forces(sim, &law, &out);
     return NBODY_OK;
 }

@@ -1007,26 +1007,40 @@ static void test_several_in_turn(void **state)
     }
 }
 
-/* The serial code does not look at the stage, nor at what is for the GPU. */
+/* All stages, the plain one and the others, with potentials too: the same bits. */
+static void check_stages(const oracle_scene *s, nbody_desc d, real *acc, real *potential)
+{
+    size_t const bytes = (size_t)s->n * sizeof(real);
+    nbody sim = {0};
+    int stage;
+    CHECK_RESULT(nbody_fields(&sim, &d, s->pos, 0, s->mass, s->n, acc, potential), NBODY_OK);
+    for (stage = 0; stage <= NBODY_SHARED_MEMORY; stage++) {
+        real *again = calloc(3 * (size_t)s->n, sizeof *again);
+        d.stage = (nbody_stage)stage;
+        d.max_cells = stage;                    /* the GPU's, and nothing to the serial code */
+        CHECK_RESULT(nbody_fields(&sim, &d, s->pos, 0, s->mass, s->n, again, potential ? again + 2 * s->n : NULL), NBODY_OK);
+        CHECK(same(acc, again, 2 * bytes));
+        if (potential) CHECK(same(potential, again + 2 * s->n, bytes));
+        free(again);
+    }
+    nbody_free(&sim);
+}
+
 static void test_stages(void **state)
 {
-    int kind, stage;
+    int kind, law, softened, with_potential;
     (void)state;
-    for (kind = 0; kind < KINDS; kind++) {
-        oracle_scene s = scene_of(150);
-        real acc[300], again[300];
-        nbody sim = {0};
-        nbody_desc d = desc_of(kind);
-        CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, acc), NBODY_OK);
-        for (stage = 0; stage <= NBODY_SHARED_MEMORY; stage++) {
-            d.stage = (nbody_stage)stage;
-            d.max_cells = stage;
-            CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, again), NBODY_OK);
-            CHECK(same(acc, again, sizeof acc));
+    for (kind = 0; kind < KINDS; kind++) for (law = 0; law < 2; law++) for (softened = 0; softened < 2; softened++)
+        for (with_potential = 0; with_potential < 2; with_potential++) {
+            oracle_scene s = scene_of(150);
+            real acc[300], potential[150];
+            nbody_desc d = desc_of(kind);
+            d.law = (nbody_law)law;
+            d.softening = softened ? (real)0.02 : 0;
+            d.levels = with_potential ? 5 : 0;
+            check_stages(&s, d, acc, with_potential ? potential : NULL);
+            oracle_forget(&s);
         }
-        nbody_free(&sim);
-        oracle_forget(&s);
-    }
 }
 
 /* With and without potentials, and by nbody_build before: the same bits. */
