@@ -38,8 +38,8 @@ run() {
 # Is it short, of half a second without valgrind? FULL: of three. (By name: a busy machine must not leave out others than an idle one.)
 short() {
     case $1 in
-    test_faults.* | test_limits.* | test_nlist_walls.* | test_lbvh_calls.*) ;;
-    test_lbvh.* | test_nbody.* | test_nbody_calls.* | test_verify.* | test_floats.*) [ "${FULL:-}" ] ;;
+    test_faults.* | test_floats.* | test_limits.* | test_nlist_walls.* | test_lbvh_calls.*) ;;
+    test_lbvh.* | test_nbody.* | test_nbody_calls.* | test_verify.*) [ "${FULL:-}" ] ;;
     *) false ;;
     esac
 }
