@@ -87,6 +87,8 @@ static void test_damaged_grids(void **state)
     assert_int_equal(ugrid_verify(NULL, 1, 1, 0, &bad), UGRID_BAD_ARGUMENT);
     assert_int_equal(ugrid_verify(&grid, 1, -1, 0, &bad), UGRID_BAD_ARGUMENT);
     assert_int_equal(ugrid_verify(&grid, -1, 1, 0, NULL), UGRID_BAD_RADIUS);
+    assert_int_equal(ugrid_verify(&grid, 1, 9, 0, NULL), UGRID_NOT_BUILT);
+    assert_int_equal(ugrid_build(&grid, &d, pos, 0, 0), UGRID_OK);
     assert_int_equal(ugrid_verify(&grid, 1, 9, 0, NULL), UGRID_OK); /* empty */
     assert_int_equal(ugrid_build(&grid, &d, pos, 0, N), UGRID_OK);
     grid.axis[0].per_cell *= (real)0.7; /* walks look elsewhere than where particles were put */
