@@ -2129,6 +2129,35 @@ static void test_point_not_finite(void **state)
     ugrid_free(&g);
 }
 
+/* A distance that overflows is no neighbour: without a box, a point may be as far away as numbers reach. */
+static void test_distance_overflows(void **state)
+{
+    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_LIST, UGRID_LIST_PACKED};
+    real const far_off = -REAL_LARGEST / 1000000, pos[] = {0, 0, 0, 0, far_off, 0, 0, REAL_LARGEST, 0};
+    real const at[3] = {0, REAL_LARGEST, 0};
+    int64_t offsets[2], needed;
+    int32_t ids[4], found;
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof methods / sizeof methods[0]; k++) {
+        ugrid g = {0};
+        ugrid_desc d = {0};
+        d.cell = 6;
+        d.unbounded = 1;
+        d.buckets = 1 << k;                     /* few: all particles are candidates */
+        d.method = methods[k];
+        CHECK_RESULT(ugrid_build(&g, &d, pos, 0, 3), UGRID_OK);
+        CHECK_RESULT(ugrid_query(&g, at, 13, ids, 4, &found), UGRID_OK);
+        CHECK(found == 1 && ids[0] == 2);
+        CHECK_RESULT(ugrid_neighbors_at(&g, at, 0, 1, 13, offsets, ids, 4, &needed), UGRID_OK);
+        CHECK(needed == 1 && offsets[1] == 1 && ids[0] == 2);
+        CHECK_RESULT(ugrid_count_pairs(&g, 13, &needed), UGRID_OK);
+        CHECK(needed == 0);
+        CHECK(!(ugrid_distance2(&g, at, pos + 3) <= 169));
+        ugrid_free(&g);
+    }
+}
+
 /* Points that span more than the largest number are told so, with a box of their own and with one that is given. */
 static void test_box_too_wide(void **state)
 {
@@ -3197,6 +3226,7 @@ int main(void)
         TEST(test_bad_calls),
         TEST(test_not_built),
         TEST(test_point_not_finite),
+        TEST(test_distance_overflows),
         TEST(test_box_too_wide),
         TEST(test_walk_rules),
         TEST(test_not_finite),
