@@ -210,6 +210,55 @@ choice_table() {
         END { exit bad || rows < 3 }' "$(text_of README.md)"
 }
 
+# Tables are made of a CSV file: what is met, missed, left out, and taken where there is no file.
+performance_tables() {
+    mkdir -p csv
+    cat >csv/bench.gpu.csv <<'end'
+# machine: a GPU
+# command: bench
+# date: 2026-01-02
+program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit
+bench,build,even,"COUNT, fast",1000000,0.5,2000,0.25,0.5,2,,
+bench,build,even,SORT,1000000,12,83,0.25,9,0,,
+bench,search,even,SORT,1000000,3,83,0,0,0,,
+end
+    cat >csv/bench.cpu.csv <<'end'
+program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio
+bench,build,even,COUNT,2000,8,250,0,1,1,,,10,0.9
+bench,build,even,SORT,2000,10,200,0,11,1,,,10,0.9
+end
+    cat >template <<'end'
+@machine bench.gpu
+@end
+@table bench.gpu; group=^build$
+@end
+@table bench.cpu
+@end
+@matrix bench.cpu; across=n; show=rate
+@end
+@table none.cpu
+typed
+@end
+end
+    cat >expected <<'end'
+a GPU; 2026-01-02; `bench`
+| workload | method | n | ms | M/s | x floor | bar ms | peer ms | x peer |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| even | COUNT, fast | 1M | 0.500 | 2000 | 2.00 | 0.500: met | 2.00 | 0.25 |
+| even | SORT | 1M | 12.0 | 83.0 | 48.00 | 9.00: **missed** | – | – |
+| workload | method | n | ms | M/s | x base | bar ms |
+| --- | --- | --- | --- | --- | --- | --- |
+| even | COUNT | 2k | 8.00 | 250 | 0.80 | 0.90 times 10.0: met |
+| even | SORT | 2k | 10.0 | 200 | 1.00 | 0.90 times 10.0: **missed** |
+| million/s | 2k |
+|---|---|
+| COUNT | 250 |
+| SORT | 200 |
+typed
+end
+    CSV=csv TEMPLATE=template "$root/tests/bench/performance.sh" --check expected
+}
+
 # ---- building and running -------------------------------------------------------------------------
 
 # A folder for each unit of work, since two run at a time.
@@ -486,8 +535,9 @@ int x;\
     unit mistake docs/learn.md 'a function into nothing' '1a\
 `ugrid_i_build_county`'                                                           'pages: names'
     unit mistake docs/start-lbvh.md 'another parameter' 's/lbvh_real \*u, lbvh_real \*v/lbvh_real *u/' 'pages: prototypes'
-    unit mistake README.md 'a long README'             '1{h;:a;G;/\(\n[^\n]*\)\{240\}/!ba}' 'pages: lengths'
+    unit mistake README.md 'a long README'             p                          'pages: lengths'
     unit mistake README.md 'a wide cell'               '/^<!-- table: choice -->$/,/^$/s/ |$/ and so on, and so on, and so on, and so on, and so on, and so on, and so on |/' 'README.md: cells'
+    unit mistake docs/performance.md 'a figure typed by hand' 's/ 0.062 / 0.061 /' 'docs/performance.md is what'
     unit mistake docs/limits.md 'a program of the same name' '1a\
 <!-- program: near.c -->'                                                         'pages: a name belongs to one program'
     unit mistake near.c   'another output'            's/^0: 1 3$/0: 3/'          'README.md near.c: its commands'
@@ -518,6 +568,9 @@ text() {
     check "pages: prototypes are those of the headers" prototypes
     check "pages: lengths" lengths
     check "README.md: cells of the choice table" choice_table
+    check "docs/performance.md is what tests/bench/performance.sh makes" \
+        "$root/tests/bench/performance.sh" --check "$(text_of docs/performance.md)"
+    check "performance.sh: tables are made of CSV files" performance_tables
 }
 part_c()      { for p in $(names c); do unit c_program "$p"; done; }
 part_manual() { for h in $(headers); do unit manual_program "$h"; done; }
