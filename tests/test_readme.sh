@@ -534,7 +534,7 @@ int x;\
 `make everything`'                                                                'pages: make targets'
     unit mistake docs/learn.md 'a function into nothing' '1a\
 `ugrid_i_build_county`'                                                           'pages: names'
-    unit mistake docs/start-lbvh.md 'another parameter' 's/lbvh_real \*u, lbvh_real \*v/lbvh_real *u/' 'pages: prototypes'
+    unit mistake docs/start-lbvh.md 'another parameter' 's/lbvh_real \*t, lbvh_real \*u,$/lbvh_real *t,/' 'pages: prototypes'
     unit mistake README.md 'a long README'             p                          'pages: lengths'
     unit mistake README.md 'a wide cell'               '/^<!-- table: choice -->$/,/^$/s/ |$/ and so on, and so on, and so on, and so on, and so on, and so on, and so on |/' 'README.md: cells'
     unit mistake docs/performance.md 'a figure typed by hand' 's/ 0.062 / 0.061 /' 'docs/performance.md is what'
