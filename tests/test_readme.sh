@@ -1,29 +1,32 @@
 #!/bin/bash
-# Does README.md say the truth? Its programs are taken out of its text, built with the commands of its text in a
+# Are README.md and docs/*.md true? Their programs are taken out of the text, built with the commands of the text in a
 # folder that holds only what the text says to copy, and run; what they print must be what the text shows.
 #
 #   tests/test_readme.sh               called by `make test-readme`, which knows how to run kernels on the CPU
 #   tests/test_readme.sh --self-check  plants mistakes into copies of the texts: does it find them?
 #
-# In README.md a comment line above a ``` block says what the block is:
+# In a page a comment line above a ``` block says what the block is:
 #
-#   <!-- program: NAME -->    a whole program (.c or .cu) or CMakeLists.txt
-#   <!-- commands: NAME -->   how to get the files and build and run it: literally, in an empty folder
-#   <!-- prints: NAME -->     what the run prints
-#   <!-- not tested -->       a block of C, CUDA or CMake that is none of these
+#   <!-- program: NAME -->      a whole program (.c or .cu) or CMakeLists.txt
+#   <!-- commands: NAME -->     how to get the files and build and run it: literally, in an empty folder
+#   <!-- prints: NAME -->       what the run prints
+#   <!-- prototypes: HEADER --> declarations, copied from that header (its comments may be left out)
+#   <!-- not tested -->         a block of C, CUDA or CMake that is none of these
 #
-# Also: the example in the comment of each header, the sketch of its API (sketch_ugrid.c and so on), links, and names of make targets.
-# The last line is "N passed, M failed, K skipped".
+# Also: the example in the comment of each header, the sketch of its API (sketch_ugrid.c and so on); links and their
+# #anchors; names of make targets, of functions, types and constants; how long the pages are, and the cells of the table
+# below <!-- table: choice --> in README.md. The last line is "N passed, M failed, K skipped".
 #
-# Environment: CC, NVCC, GPU (not empty: there is one), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler, flags and object of the
-# emulator; see emu/emu.mk), JOBS (checks at a time, 2), PARTS (some of text c manual cuda cmake sketch) and ONLY (the one program
-# or header to look at), README and MANUAL (texts to take instead of README.md and of the header that MANUAL_OF names).
+# Environment: CC, NVCC, GPU (not empty: there is one), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler, flags and object of
+# the emulator; see emu/emu.mk), JOBS (checks at a time, 2), PARTS (some of text c manual cuda cmake sketch) and ONLY
+# (the one program or header to look at), CHANGED and CHANGED_OF (a text to take instead of the page or header that
+# CHANGED_OF names).
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 . "$root/tests/units.sh"
 . "$root/tests/manual.sh"
-readme=${README:-$root/README.md}
+pages=$(cd "$root" && echo README.md docs/*.md)
 strict='-std=c99 -Wall -Wextra -Wpedantic -Werror -O0'    # the headers meet the optimizer's warnings in tests/vendor
 compilers=${CC:-cc}
 [ "${PARTS:-}" ] || compilers="$compilers clang"     # one opinion is enough for a part
@@ -43,27 +46,42 @@ check() {
 
 # ---- the text -----------------------------------------------------------------------------------
 
-# block KIND NAME: the lines of the block below that comment.
+# The file that holds a page or a header.
+text_of() { if [ "${CHANGED_OF:-}" = "$1" ]; then echo "$CHANGED"; else echo "$root/$1"; fi; }
+
+# block KIND NAME: the lines of the block below that comment, in whatever page it stands.
 block() {
-    awk -v mark="<!-- $1: $2 -->" '
-        inside && /^```/ { exit }
-        inside { print; next }
-        armed && /^```/ { inside = 1; next }
-        armed && NF { exit }
-        $0 == mark { armed = 1 }' "$readme"
+    for page in $pages; do
+        awk -v mark="<!-- $1: $2 -->" '
+            inside && /^```/ { exit }
+            inside { print; next }
+            armed && /^```/ { inside = 1; next }
+            armed && NF { exit }
+            $0 == mark { armed = 1 }' "$(text_of "$page")"
+    done
 }
 
-names() { sed -n "s/^<!-- program: \(.*\.$1\) -->\$/\1/p" "$readme" | chosen; }
+all_names() { for page in $pages; do sed -n "s/^<!-- program: \(.*\) -->\$/\1/p" "$(text_of "$page")"; done; }
+names() { all_names | grep "\.$1\$" | chosen; }
 chosen() { if [ "${ONLY:-}" ]; then grep -x "$ONLY"; else cat; fi; }
+page_of() { for page in $pages; do grep -qx "<!-- program: $1 -->" "$root/$page" && echo "$page"; done; }
 
 # Every block of code is either tested or says that it is not.
 all_marked() {
-    awk '/^```/ && !inside { inside = 1
-                if (/^```(c|cpp|cuda|cmake)$/ && before !~ /^<!-- (program: .*|not tested) -->$/) { print NR ": " before " " $0; bad = 1 } next }
-        /^```/ { inside = 0 }
-        { before = $0 }
-        END { exit bad }' "$readme"
+    bad=0
+    for page in $pages; do
+        awk -v page="$page" '/^```/ && !inside { inside = 1
+                    if (/^```(c|cpp|cuda|cmake)$/ && before !~ /^<!-- (program: .*|prototypes: .*|not tested) -->$/) {
+                        print page ":" NR ": " before " " $0; bad = 1 } next }
+            /^```/ { inside = 0 }
+            { before = $0 }
+            END { exit bad }' "$(text_of "$page")" || bad=1
+    done
+    return $bad
 }
+
+# A name belongs to one program.
+named_once() { twice=$(all_names | sort | uniq -d); echo "$twice"; [ -z "$twice" ]; }
 
 # Headers that are there.
 headers() { for h in ugrid lbvh nlist nbody; do [ ! -f "$root/$h.h" ] || echo $h; done | chosen; }
@@ -76,24 +94,165 @@ copy_included() {
     done
 }
 
-# The header whose example is tested.
-manual_of() { if [ "${MANUAL_OF:-}" = "$1" ]; then echo "$MANUAL"; else echo "$root/$1.h"; fi; }
+# What the links of a page point to; code is left out.
+targets() {
+    awk '/^```/ { code = !code }
+        code { next }
+        { gsub(/`[^`]*`/, "")
+          while (match($0, /\]\([^)]*\)/)) { print substr($0, RSTART + 2, RLENGTH - 3); $0 = substr($0, RSTART + RLENGTH) } }' "$1"
+}
+
+# The anchors of a page: its headings in small letters, without punctuation, - for each space; the second of a name gets -1.
+anchors() {
+    awk '/^```/ { code = !code }
+        code || !/^#+ / { next }
+        { sub(/^#+ /, "")
+          while (match($0, /\]\([^)]*\)/)) $0 = substr($0, 1, RSTART - 1) substr($0, RSTART + RLENGTH)
+          $0 = tolower($0); gsub(/[^a-z0-9 _-]/, ""); gsub(/ /, "-")
+          print $0 (seen[$0]++ ? "-" seen[$0] - 1 : "") }' "$1"
+}
 
 links() {
     bad=0
-    for to in $(grep -o '](\([^)]*\))' "$readme" | sed 's/^](//; s/)$//; s/#.*//'; grep -o 'src="[^"]*"' "$readme" | sed 's/src="//; s/"//'); do
-        case $to in http://*|https://*) continue ;; esac
-        [ -e "$root/$to" ] || { echo "no such file: $to"; bad=1; }
+    for page in $pages examples/README.md; do
+        for to in $(targets "$(text_of "$page")"); do
+            case $to in http://*|https://*) continue ;; esac
+            file=${to%%#*} anchor=
+            case $to in *'#'*) anchor=${to#*#} ;; esac
+            if [ "$file" ]; then file=$(dirname "$page")/$file; else file=$page; fi
+            file=${file#./}
+            case $file in docs/../*) file=${file#docs/../} ;; examples/../*) file=${file#examples/../} ;; esac
+            if [ ! -e "$root/$file" ]; then echo "$page: no such file: $to"; bad=1
+            elif [ "$anchor" ] && ! anchors "$(text_of "$file")" | grep -qx -e "$anchor"; then
+                echo "$page: no such heading: $to"; bad=1
+            fi
+        done
     done
     return $bad
 }
 
 make_targets() {
     bad=0
-    for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*' "$readme" | sed 's/.*make //' | sort -u); do
-        grep -Eq "^(.* )?$target( .*)?:" "$root/Makefile" || { echo "no such target: $target"; bad=1; }
+    for page in $pages examples/README.md; do
+        for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*/*' "$(text_of "$page")" | sed '/\/$/d; s/.*make //' | sort -u); do
+            grep -Eq "^(.* )?$target( .*)?:" "$root/Makefile" || { echo "$page: no such target: $target"; bad=1; }
+        done
     done
     return $bad
+}
+
+# Words that look like names of the headers, or of examples: are they? (Words that end with _ begin several names.)
+words() { grep -Eho '\b(ugrid|lbvh|nlist|nbody|UGRID|LBVH|NLIST|NBODY)_[A-Za-z0-9_]*[A-Za-z0-9]\b' "$@" | sort -u; }
+names_exist() {
+    bad=0
+    { cd "$root" && words ./*.h cuda/*.cu; ls examples | sed 's/[.].*//'; } >"$work/known"
+    for page in $pages examples/README.md; do
+        # shellcheck disable=SC2046
+        unknown=$(words "$(text_of "$page")" | grep -vxFf "$work/known")
+        [ -z "$unknown" ] || { echo "$page: not in the headers:" $unknown; bad=1; }
+    done
+    return $bad
+}
+
+# C without comments, all white space one blank.
+squeezed() { awk 'BEGIN { RS = "[*]/" } { sub(/\/[*].*/, " "); printf "%s ", $0 }' | sed 's,//.*,,' | tr -s ' \n\t' ' '; }
+
+# The declarations of a block, one on a line.
+declarations() {
+    squeezed | awk '{ for (k = 1; k <= length($0); k++) {
+            c = substr($0, k, 1)
+            if (c == ";" && !depth) { sub(/^ /, "", one); print one; one = ""; continue }
+            depth += (c == "{") - (c == "}")
+            one = one c } }
+        END { if (one ~ /[^ ]/) print one }'
+}
+
+# Does the header say the same?
+prototypes() {
+    bad=0 seen=0
+    for header in ugrid.h lbvh.h nlist.h nbody.h; do
+        squeezed <"$root/$header" >"$work/squeezed"
+        for page in $pages; do
+            awk -v mark="<!-- prototypes: $header -->" '
+                inside && /^```/ { inside = 0 }
+                inside { print }
+                armed && /^```/ { inside = 1; armed = 0 }
+                $0 == mark { armed = 1 }' "$(text_of "$page")" | declarations >"$work/declared"
+            while IFS= read -r one; do
+                seen=$((seen + 1))
+                grep -qF -e "$one" "$work/squeezed" || { echo "$page: $header does not say: $one"; bad=1; }
+            done <"$work/declared"
+        done
+    done
+    [ $seen -gt 0 ] && return $bad
+}
+
+lengths() {
+    bad=0
+    for page in $pages; do
+        lines=$(wc -l <"$(text_of "$page")") most=300
+        [ "$page" != README.md ] || most=240
+        [ "$lines" -le $most ] || { echo "$page has $lines lines, more than $most"; bad=1; }
+    done
+    bytes=$(wc -c <"$(text_of README.md)")
+    [ "$bytes" -le 16384 ] || { echo "README.md has $bytes bytes, more than 16384"; bad=1; }
+    return $bad
+}
+
+choice_table() {
+    awk -F ' *[|] *' '/^<!-- table: choice -->$/ { here = 1; next }
+        here && !/^[|]/ { exit }
+        here { rows++; for (k = 2; k < NF; k++) if (length($k) > 80) { print length($k) " characters: " $k; bad = 1 } }
+        END { exit bad || rows < 3 }' "$(text_of README.md)"
+}
+
+# Tables are made of a CSV file: what is met, missed, left out, and taken where there is no file.
+performance_tables() {
+    mkdir -p csv
+    cat >csv/bench.gpu.csv <<'end'
+# machine: a GPU
+# command: bench
+# date: 2026-01-02
+program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit
+bench,build,even,"COUNT, fast",1000000,0.5,2000,0.25,0.5,2,,
+bench,build,even,SORT,1000000,12,83,0.25,9,0,,
+bench,search,even,SORT,1000000,3,83,0,0,0,,
+end
+    cat >csv/bench.cpu.csv <<'end'
+program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio
+bench,build,even,COUNT,2000,8,250,0,1,1,,,10,0.9
+bench,build,even,SORT,2000,10,200,0,11,1,,,10,0.9
+end
+    cat >template <<'end'
+@machine bench.gpu
+@end
+@table bench.gpu; group=^build$
+@end
+@table bench.cpu
+@end
+@matrix bench.cpu; across=n; show=rate
+@end
+@table none.cpu
+typed
+@end
+end
+    cat >expected <<'end'
+a GPU; 2026-01-02; `bench`
+| workload | method | n | ms | M/s | x floor | bar ms | peer ms | x peer |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| even | COUNT, fast | 1M | 0.500 | 2000 | 2.00 | 0.500: met | 2.00 | 0.25 |
+| even | SORT | 1M | 12.0 | 83.0 | 48.00 | 9.00: **missed** | – | – |
+| workload | method | n | ms | M/s | x base | bar ms |
+| --- | --- | --- | --- | --- | --- | --- |
+| even | COUNT | 2k | 8.00 | 250 | 0.80 | 0.90 times 10.0: met |
+| even | SORT | 2k | 10.0 | 200 | 1.00 | 0.90 times 10.0: **missed** |
+| million/s | 2k |
+|---|---|
+| COUNT | 250 |
+| SORT | 200 |
+typed
+end
+    CSV=csv TEMPLATE=template "$root/tests/bench/performance.sh" --check expected
 }
 
 # ---- building and running -------------------------------------------------------------------------
@@ -136,13 +295,13 @@ warning_free() {
 c_program() {
     program=$1
     folder_for "$program"
-    check "README $program: compiles without a warning as C99" warning_free "$program" -o strict -lm
-    check "README $program: its commands, and it prints what README says" build_and_run
+    check "$(page_of "$program") $program: compiles without a warning as C99" warning_free "$program" -o strict -lm
+    check "$(page_of "$program") $program: its commands, and it prints what the page says" build_and_run
 }
 
 manual_program() {
     empty_folder
-    manual_example "$(manual_of "$1")" >"$work/here/program.c"
+    manual_example "$(text_of "$1.h")" >"$work/here/program.c"
     copy_included program.c
     manual_prints "$1" >"$work/expected"
     check "$1.h, example: compiles without a warning as C99" warning_free program.c -o program -lm
@@ -199,19 +358,19 @@ nvcc_compiles() {
 with_nvcc() {
     program=$1
     folder_for "$program"
-    if [ ! "${NVCC:-}" ]; then skip "README $program with nvcc: no nvcc"
-    elif [ "${GPU:-}" ]; then check "README $program: its commands, and it prints what README says" nvcc_compiles
+    if [ ! "${NVCC:-}" ]; then skip "$(page_of "$program") $program with nvcc: no nvcc"
+    elif [ "${GPU:-}" ]; then check "$(page_of "$program") $program: its commands, and it prints what the page says" nvcc_compiles
     else
-        check "README $program: nvcc compiles it" nvcc_compiles
-        skip "README $program on a GPU: no GPU"
+        check "$(page_of "$program") $program: nvcc compiles it" nvcc_compiles
+        skip "$(page_of "$program") $program on a GPU: no GPU"
     fi
 }
 
 on_cpu() {
     program=$1
     folder_for "$program"
-    if [ ! "${EMU_OBJECT:-}" ]; then skip "README $program on the CPU: no emulator (a C++ compiler, and make test-readme)"
-    else check "README $program: on the CPU it prints what README says" emulate "$program"; fi
+    if [ ! "${EMU_OBJECT:-}" ]; then skip "$(page_of "$program") $program on the CPU: no emulator (a C++ compiler, and make test-readme)"
+    else check "$(page_of "$program") $program: on the CPU it prints what the page says" emulate "$program"; fi
 }
 
 # ---- the sketch: C that calls CUDA ----------------------------------------------------------------
@@ -314,23 +473,23 @@ api_sketch() {
 
 cmake_project() {
     program=CMakeLists.txt
-    if ! have cmake; then skip "README $program: no cmake"; return; fi
+    if ! have cmake; then skip "$(page_of "$program") $program: no cmake"; return; fi
     folder_for "$program"
     block program near.c >"$work/here/near.c"
-    check "README $program: its commands, and it prints what README says" build_and_run
+    check "$(page_of "$program") $program: its commands, and it prints what the page says" build_and_run
 }
 
 # ---- can it fail? -------------------------------------------------------------------------------
 
 # mistake WHERE NAME SED_SCRIPT REPORT: a text changed like this has to fail in that part of the test, with that report.
-# WHERE is one of PARTS, a program, or a header whose example is meant.
+# WHERE is a page (its text is meant), a program, or a header whose example is meant.
 mistake() {
     empty_folder
-    part=$1 only= what=$2 report=$4 text=$root/README.md variable=README
-    case $1 in *.c) part=c only=$1 ;; *.cu) part=cuda only=$1 ;; esac
-    [ ! -f "$root/$1.h" ] || part=manual only=$1 text=$root/$1.h variable=MANUAL
-    sed "$3" "$text" >"$work/changed"
-    if env NVCC= JOBS=1 PARTS="$part" ONLY="$only" MANUAL_OF="$1" "$variable=$work/changed" "$root/tests/test_readme.sh" >"$work/said" 2>&1
+    part=text only= what=$2 report=$4 of=$1
+    case $1 in *.c) part=c only=$1 of=$(page_of "$1") ;; *.cu) part=cuda only=$1 of=$(page_of "$1") ;; esac
+    [ ! -f "$root/$1.h" ] || part=manual only=$1 of=$1.h
+    sed "$3" "$root/$of" >"$work/changed"
+    if env NVCC= JOBS=1 PARTS="$part" ONLY="$only" CHANGED_OF="$of" CHANGED="$work/changed" "$root/tests/test_readme.sh" >"$work/said" 2>&1
     then found=no; else found=yes; fi
     if [ $found = yes ] && grep -q "^FAILED   $report" "$work/said"; then
         passed=$((passed + 1)); echo "ok       mistake found: $what"
@@ -340,28 +499,45 @@ mistake() {
 }
 
 self_check() {
-    unit mistake text     'code that nobody tests'    '1a\
+    unit mistake README.md 'code that nobody tests'    '1a\
 \
 ```c\
 int x;\
-```'                                                                              'README: every block of code is tested'
-    unit mistake text     'a link into nothing'       '1a\
-[x](no/such/file.md)'                                                             'README: links'
-    unit mistake text     'a target into nothing'     '1a\
-`make everything`'                                                                'README: make targets'
-    unit mistake near.c   'another output'            's/^0: 1 3$/0: 3/'          'README near.c: its commands'
-    unit mistake near.c   'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/' 'README near.c: its commands'
-    unit mistake near.c   'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README near.c: compiles'
-    unit mistake near.c   'a file not copied'         '/^cp nearfield\/ugrid.h/d' 'README near.c: compiles'
-    unit mistake near.c   'a wrong command'           's/^cc -O3 near.c/cc -O3 nearly.c/' 'README near.c: its commands'
-    unit mistake contacts.c 'contacts that forget'    's/^        ugrid_build(/        nlist_free(\&list);\n&/' 'README contacts.c: its commands'
-    unit mistake gravity.c 'bodies that repel'        's/desc.gravity = 1/desc.gravity = -1/' 'README gravity.c: its commands'
+```'                                                                              'pages: every block of code is tested'
+    unit mistake docs/limits.md 'the same in docs'     '1a\
+\
+```cuda\
+int x;\
+```'                                                                              'pages: every block of code is tested'
+    unit mistake README.md 'a link into nothing'       '1a\
+[x](no/such/file.md)'                                                             'pages: links'
+    unit mistake docs/learn.md 'a link out of docs into nothing' '1a\
+[x](../no/such/file.md)'                                                          'pages: links'
+    unit mistake docs/learn.md 'a heading that is not there' '1a\
+[x](limits.md#no-such-heading)'                                                   'pages: links'
+    unit mistake README.md 'a target into nothing'     '1a\
+`make everything`'                                                                'pages: make targets'
+    unit mistake docs/learn.md 'a function into nothing' '1a\
+`ugrid_i_build_county`'                                                           'pages: names'
+    unit mistake docs/start-lbvh.md 'another parameter' 's/lbvh_real \*t, lbvh_real \*u,$/lbvh_real *t,/' 'pages: prototypes'
+    unit mistake README.md 'a long README'             p                          'pages: lengths'
+    unit mistake README.md 'a wide cell'               '/^<!-- table: choice -->$/,/^$/s/ |$/ and so on, and so on, and so on, and so on, and so on, and so on, and so on |/' 'README.md: cells'
+    unit mistake docs/performance.md 'a figure typed by hand' 's/ 0.062 / 0.061 /' 'docs/performance.md is what'
+    unit mistake docs/limits.md 'a program of the same name' '1a\
+<!-- program: near.c -->'                                                         'pages: a name belongs to one program'
+    unit mistake near.c   'another output'            's/^0: 1 3$/0: 3/'          'README.md near.c: its commands'
+    unit mistake near.c   'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/' 'README.md near.c: its commands'
+    unit mistake near.c   'an unused variable'        's/^    int32_t i;$/    int32_t i, j;/' 'README.md near.c: compiles'
+    unit mistake near.c   'a file not copied'         '/^cp nearfield\/ugrid.h/d' 'README.md near.c: compiles'
+    unit mistake near.c   'a wrong command'           's/^cc -O3 near.c/cc -O3 nearly.c/' 'README.md near.c: its commands'
+    unit mistake contacts.c 'contacts that forget'    's/^        ugrid_build(/        nlist_free(\&list);\n&/' 'docs/start-nlist.md contacts.c: its commands'
+    unit mistake gravity.c 'bodies that repel'        's/desc.gravity = 1/desc.gravity = -1/' 'docs/start-nbody.md gravity.c: its commands'
     for header in $(headers); do
         unit mistake "$header" "an example of $header.h without a declaration" 's/^           [a-z]* [a-z]* = {0};$//' "$header.h, example: compiles"
     done
     if [ ! "${EMU_OBJECT:-}" ]; then unit skip 'planted mistakes in CUDA: no emulator'; return; fi
-    unit mistake near.cu  'another output of CUDA'    's/^1: 1 near/1: 2 near/'   'README near.cu: on the CPU'
-    unit mistake near.cu  'a kernel out of bounds'    's/(place >= device.grid.n)/(place > device.grid.n)/' 'README near.cu: on the CPU'
+    unit mistake near.cu  'another output of CUDA'    's/^1: 1 near/1: 2 near/'   'README.md near.cu: on the CPU'
+    unit mistake near.cu  'a kernel out of bounds'    's/(place >= device.grid.n)/(place > device.grid.n)/' 'README.md near.cu: on the CPU'
 }
 
 # ---- all of it ----------------------------------------------------------------------------------
@@ -369,9 +545,17 @@ int x;\
 part_text() { unit text; }
 text() {
     empty_folder
-    check "README: every block of code is tested, or says that it is not" all_marked
-    check "README: links lead somewhere" links
-    check "README: make targets exist" make_targets
+    check "pages: every block of code is tested, or says that it is not" all_marked
+    check "pages: a name belongs to one program" named_once
+    check "pages: links lead somewhere, and their anchors too" links
+    check "pages: make targets exist" make_targets
+    check "pages: names of functions, types and constants exist" names_exist
+    check "pages: prototypes are those of the headers" prototypes
+    check "pages: lengths" lengths
+    check "README.md: cells of the choice table" choice_table
+    check "docs/performance.md is what tests/bench/performance.sh makes" \
+        "$root/tests/bench/performance.sh" --check "$(text_of docs/performance.md)"
+    check "performance.sh: tables are made of CSV files" performance_tables
 }
 part_c()      { for p in $(names c); do unit c_program "$p"; done; }
 part_manual() { for h in $(headers); do unit manual_program "$h"; done; }
@@ -388,7 +572,7 @@ part_sketch() { for h in $(headers); do unit api_sketch "$h"; done; }
 case ${1:-} in
 '') for part in ${PARTS:-text c manual cuda cmake sketch}; do "part_$part"; done ;;
 --self-check) self_check ;;
-*) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,27s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 all_units
 echo "$passed passed, $failed failed, $skipped skipped"
