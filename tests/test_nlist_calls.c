@@ -1523,7 +1523,7 @@ static void test_box_of_a_file(void **state)
         int a;
         for (a = 0; a < 3; a++) {
             d.periodic[a] = periodic >> a & 1;
-            d.min[a] = (real)-a;
+            d.min[a] = (real)(-1 - a);
             d.max[a] = (real)(8 + a);
         }
         CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
@@ -1537,7 +1537,7 @@ static void test_box_of_a_file(void **state)
         CHECK(same(loaded.axis, list.axis, sizeof list.axis));
         for (a = 0; a < 3; a++) {
             CHECK(loaded.desc.periodic[a] == (periodic >> a & 1) && loaded.axis[a].periodic == (periodic >> a & 1));
-            CHECK(loaded.axis[a].length == (real)(periodic >> a & 1 ? 8 + 2 * a : 0));
+            CHECK(loaded.axis[a].length == (real)(periodic >> a & 1 ? 9 + 2 * a : 0));
         }
         free(bytes);
         nlist_free(&list);
@@ -1607,6 +1607,31 @@ static void test_domain_empties(void **state)
             CHECK_RESULT(nlist_validate(&list), NLIST_OK);
         }
         nlist_free(&list);
+    }
+}
+
+/* Of a list of nobody nothing can be lost: it stays one when a build runs out of memory. */
+static void test_nobody_out_of_memory(void **state)
+{
+    int layout, k;
+    (void)state;
+    for (layout = 0; layout < 4; layout++) for (k = 1; k < 9; k++) {
+        heap h = {0, 0, 0, 0, 0, 0};
+        nlist list = {0};
+        nlist_desc d = plain_desc();
+        nlist_result r;
+        d.layout = (nlist_layout)layout;
+        d.allocator = allocator_of(&h);
+        CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
+        h.fail_at = h.calls + k;
+        r = nlist_build_brute(&list, &d, four, 0, 4);
+        CHECK(r == NLIST_OK || (r == NLIST_OUT_OF_MEMORY && list.n == 0 && list.built));
+        CHECK(k > 2 || r == NLIST_OUT_OF_MEMORY);
+        if (r == NLIST_OUT_OF_MEMORY) CHECK_RESULT(nlist_remap(&list, NULL, 4), NLIST_OK);
+        CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
+        CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+        nlist_free(&list);
+        CHECK(h.live_blocks == 0 && !h.wrong);
     }
 }
 
@@ -2001,6 +2026,7 @@ int main(void)
         TEST(test_box_of_a_file),
         TEST(test_file_of_nobody),
         TEST(test_domain_empties),
+        TEST(test_nobody_out_of_memory),
         TEST(test_verify),
         TEST(test_sums_of_little),
         TEST(test_reserved_is_empty),

@@ -9,7 +9,7 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 
-enum { HEAP_MOST = 1 << 22, LBVH_HEAD = 64, NLIST_HEAD = 128 };
+enum { HEAP_MOST = 1 << 22, LBVH_HEAD = 64, NLIST_HEAD = 136 };
 
 typedef struct file { uint8_t *bytes; int64_t size; } file;
 
@@ -289,6 +289,31 @@ static int on_contact(void *user, int32_t i, int32_t j, void *history, real *own
     return 1;
 }
 
+/* Keys from a stranger name triangles below the count that came with them: in a mesh of as many, where these contacts act can be computed.
+   (Not in one of more than 4096.) */
+static void use_keys(const nlist *list)
+{
+    nlist_mesh mesh;
+    real *corners, q[3];
+    static const real p[3] = {1, 2, 3};
+    int32_t i;
+    memset(&mesh, 0, sizeof mesh);
+    FZ_CHECK(list->desc.layout == NLIST_DYNAMIC && list->triangles >= 0);
+    if (list->triangles > 4096) return;
+    corners = FZ_NEW(real, 9 * list->triangles);
+    for (i = 0; i < 9 * list->triangles; i++) corners[i] = (real)(i % 7);
+    mesh.vertices = corners;
+    mesh.triangles = list->triangles;
+    for (i = 0; i < list->n; i++) {
+        nlist_each e = nlist_of(list, i);
+        while (nlist_next(&e)) {
+            FZ_CHECK(nlist_key_feature(e.id) <= 6);
+            (void)nlist_mesh_closest(&mesh, nlist_key_triangle(e.id), p, q);
+        }
+    }
+    free(corners);
+}
+
 /* A list from a stranger: it can be read, summed, renamed, built upon, saved. */
 static void use_list(nlist *list, fz *f)
 {
@@ -299,6 +324,7 @@ static void use_list(nlist *list, fz *f)
     int64_t needed = -1, entries = 0;
     nlist_sums how;
     nlist_result r;
+    if (list->keys) use_keys(list);
     any_pos(f, pos, n, 3);
     memset(sums, 0, (size_t)n * sizeof *sums);
     memset(&how, 0, sizeof how);
@@ -329,7 +355,7 @@ static void use_list(nlist *list, fz *f)
         FZ_CHECK(nlist_validate(list) == NLIST_OK || r != NLIST_OK);
     }
     r = nlist_save(list, NULL, 0, &needed);
-    FZ_CHECK(r == NLIST_BUFFER_TOO_SMALL || r == NLIST_NOT_BUILT);
+    FZ_CHECK(r == (list->built ? NLIST_BUFFER_TOO_SMALL : NLIST_NOT_BUILT));
     free(name);
     free(shift);
     free(pair);
@@ -371,7 +397,7 @@ static void load_list(fz *f, file *x)
     r = nlist_load(&list, &d, x->bytes, x->size);
     FZ_TRACE("list of %lld bytes: %s, n %d half %d history %d keys %d", (long long)x->size, nlist_result_text(r), list.n, list.desc.half, list.desc.history, list.keys);
     FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_FILE || (r == NLIST_OUT_OF_MEMORY && heap.failed) || (r == NLIST_BAD_HISTORY && d.history) || (r == NLIST_BAD_DIM && d.dim) ||
-                  (r == NLIST_BAD_SKIN && d.skin > 0) || (r == NLIST_ROW_FULL && d.layout == NLIST_STATIC && !d.grow) || (r == NLIST_LIST_FULL && d.capacity && !d.grow), nlist_result_text(r));
+                  (r == NLIST_BAD_SKIN && d.skin > 0) || (r == NLIST_BAD_OPTION && (d.layout == NLIST_STATIC || d.layout == NLIST_HYBRID)) || (r == NLIST_ROW_FULL && d.layout == NLIST_STATIC && !d.grow) || (r == NLIST_LIST_FULL && d.capacity && !d.grow), nlist_result_text(r));
     heap.fail_at = 0;
     if (r != NLIST_OK && (c & 32) && !(r == NLIST_OUT_OF_MEMORY && list.n == 0)) {
         FZ_CHECK(list.n == 2 && list.total == 2 && nlist_validate(&list) == NLIST_OK); /* as it was */

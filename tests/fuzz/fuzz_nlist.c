@@ -16,7 +16,7 @@ enum { OPS = 14, HEAP_MOST = 1 << 22, MOST = 110 };
 /* What the list must hold. Row i has j where has[i * MOST + j]; token: what its history says. */
 typedef struct model {
     int32_t n;
-    int remembers, half, history, dim;
+    int remembers, half, history, dim, built;
     uint8_t has[MOST * MOST];
     uint32_t token[MOST * MOST];
     int64_t uid[MOST], next_uid;
@@ -184,8 +184,8 @@ static void check_list(state *s)
     int64_t total = 0;
     int32_t i, j;
     quiet(s);
-    FZ_CHECK(s->list.n == m->n);
-    { nlist_result v = nlist_validate(&s->list); FZ_CHECK_CODE(v == NLIST_OK, nlist_result_text(v)); }
+    FZ_CHECK(s->list.n == m->n && s->list.built == m->built);
+    { nlist_result v = nlist_validate(&s->list); FZ_CHECK_CODE(v == (m->built ? NLIST_OK : NLIST_NOT_BUILT), nlist_result_text(v)); }
     for (i = 0; i < m->n; i++) {
         nlist_each e = nlist_of(&s->list, i);
         int count = 0, want = 0;
@@ -207,7 +207,9 @@ static void check_list(state *s)
 static void check_refused(state *s, const nlist_desc *asked, nlist_result r)
 {
     if (r == NLIST_OUT_OF_MEMORY && asked->history == 0 && !asked->events && s->list.n == 0) {
+        if (s->now->n > 0) s->now->built = 0;
         s->now->n = 0;
+        FZ_CHECK(s->list.built == s->now->built);
         return;
     }
     check_list(s);
@@ -258,6 +260,7 @@ static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *
     s->old = o;
     memset(m, 0, sizeof *m);
     m->n = n;
+    m->built = 1;
     m->dim = d->dim == 2 ? 2 : 3;
     m->half = d->half != 0;
     m->history = d->history;
@@ -549,7 +552,7 @@ static void op_remap(state *s)
         length[i] = 0;
         while (nlist_next(&e)) before[i * MOST + length[i]++] = e.id;
     }
-    fz_must(&codes, o->n == 0, NLIST_NOT_BUILT);
+    fz_must(&codes, !o->built, NLIST_NOT_BUILT);
     fz_must(&codes, bad >= 0, NLIST_BAD_INDEX);
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     r = nlist_remap(&s->list, name, n);
@@ -563,6 +566,7 @@ static void op_remap(state *s)
         int32_t *old_of = FZ_NEW(int32_t, n);
         memset(m, 0, sizeof *m);
         m->n = n;
+        m->built = 1;
         m->dim = o->dim;
         m->half = o->half;
         m->history = o->history;
@@ -670,6 +674,7 @@ static void op_sum(state *s)
     u.skip = c >> 3 & 1;
     u.spoil = c >= 230 ? c - 229 : 0;
     for (i = 0; i < m->n * 16; i++) sums[i] = want[i] = (real)(i % 5);
+    fz_must(&codes, !m->built, NLIST_NOT_BUILT);
     if (m->n > 0) {
         int const reduce = how.mode == NLIST_REDUCE || (how.mode == NLIST_AUTO && s->list.desc.layout == NLIST_DYNAMIC);
         int const width = s->list.desc.width;
@@ -709,7 +714,8 @@ static void op_pairs(state *s)
     int32_t *pair, *shift = NULL, i, j;
     nlist_result r = nlist_pairs(&s->list, NULL, 0, &needed, NULL, 0, NULL);
     for (i = 0; i < m->n; i++) for (j = 0; j < m->n; j++) entries += m->has[i * MOST + j];
-    FZ_CHECK(needed == entries && r == (entries > 0 ? NLIST_BUFFER_TOO_SMALL : NLIST_OK));
+    FZ_CHECK(needed == entries && r == (!m->built ? NLIST_NOT_BUILT : entries > 0 ? NLIST_BUFFER_TOO_SMALL : NLIST_OK));
+    if (!m->built) return;
     pair = FZ_NEW(int32_t, 2 * needed);
     if (s->pos && needed > 0) shift = FZ_NEW(int32_t, 3 * needed);
     r = nlist_pairs(&s->list, pair, needed, &k, shift ? s->pos : NULL, 0, shift);
@@ -747,8 +753,8 @@ static void op_file(state *s)
     nlist_desc d;
     int32_t i;
     nlist_result r = nlist_save(&s->list, NULL, 0, &needed);
-    if (s->now->n == 0) { FZ_CHECK(r == NLIST_NOT_BUILT); return; }
-    FZ_CHECK(r == NLIST_BUFFER_TOO_SMALL && needed >= 128);
+    if (!s->now->built) { FZ_CHECK(r == NLIST_NOT_BUILT); return; }
+    FZ_CHECK(r == NLIST_BUFFER_TOO_SMALL && needed >= 136);
     bytes = (uint8_t *)fz_exactly((size_t)needed);
     FZ_CHECK(nlist_save(&s->list, bytes, needed, &again) == NLIST_OK && again == needed);
     memset(&copy, 0, sizeof copy);
@@ -824,8 +830,8 @@ static void op_reserve(state *s)
     if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NLIST_OUT_OF_MEMORY);
     fz_may(&codes, entries > (int64_t)1 << 50, NLIST_OUT_OF_MEMORY);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nlist_result_text(r));
-    if (r == NLIST_OK || s->list.n == 0) {
-        FZ_CHECK(s->list.n == 0 && nlist_validate(&s->list) == NLIST_OK);
+    if (r == NLIST_OK || !s->list.built) {
+        FZ_CHECK(s->list.n == 0 && nlist_validate(&s->list) == NLIST_NOT_BUILT);
         memset(s->now, 0, sizeof *s->now);
         free(s->pos);
         s->pos = NULL;
