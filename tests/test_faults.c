@@ -494,9 +494,9 @@ static int64_t run(int kind, faulty *f, record *noted, int note)
         current_step = k;
         for (o = 0; o < OBJECTS && (here || note); o++) before[o] = sum_of(w, o);
         r = do_step(w, k);
-        CHECK(r < 2 && (r == 1) == (f->failed > failed));
+        CHECK(r < 2 && (f->failed > failed) == here);
         CHECK(f->h.live_bytes == bytes_of(w) && !f->h.wrong);
-        CHECK((r == 1) == here);
+        CHECK(r == here || (r == 0 && !f->forever)); /* where growing ahead fails, the exact size may do */
         for (o = 0; o < OBJECTS && (here || note); o++) if (o != steps[k].object) CHECK(sum_of(w, o) == before[o]);
         if (r == 1) {
             int64_t const at = f->fail_at;
@@ -546,7 +546,7 @@ static void test_programs(void **state)
             f.fail_at = k;
             f.forever = forever;
             (void)run(kind, &f, noted, 0);
-            CHECK(f.failed == 1);
+            CHECK(f.failed == 1 || (forever && f.failed == 2)); /* the exact size was tried, too */
         }
     }
 }
