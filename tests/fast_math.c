@@ -149,7 +149,7 @@ static void attract(void)
 }
 
 /* Each header names the particle with a number that is none; a walk around such a point is empty. */
-static void refuse(uint32_t bits)
+static void refuse(uint32_t bits, int at)
 {
     ugrid grid = {0};
     lbvh tree = {0};
@@ -158,19 +158,19 @@ static void refuse(uint32_t bits)
     ugrid_desc cells = {0};
     nlist_desc reach = {0};
     nbody_desc law = {0};
-    float const kept = pos[3 * 77 + 1], box = boxes[6 * 55 + 4];
+    float const kept = pos[3 * 77 + at], box = boxes[6 * 55 + 3 + at];
     float acc[2 * N], none[3] = {0, 0, 0};
     ugrid_near walk;
     int first, second, met = 0;
-    none[1] = special(bits);
+    none[at] = special(bits);
     cells.cell = 0.1f;
     first = ugrid_build(&grid, &cells, pos, 0, N);
     walk = ugrid_near_within(&grid, none, 0.1f);
     while (ugrid_next(&walk)) met++;
-    walk = ugrid_near_within(&grid, pos, none[1]);
+    walk = ugrid_near_within(&grid, pos, none[at]);
     while (ugrid_next(&walk)) met++;
-    pos[3 * 77 + 1] = none[1];
-    boxes[6 * 55 + 4] = none[1];
+    pos[3 * 77 + at] = none[at];
+    boxes[6 * 55 + 3 + at] = none[at];
     second = ugrid_build(&grid, &cells, pos, 0, N);
     printf("grid %d %d %d, near %d;", first, second == UGRID_NOT_FINITE, grid.bad_id, met);
     second = lbvh_build(&tree, NULL, boxes, 0, N);
@@ -178,12 +178,12 @@ static void refuse(uint32_t bits)
     reach.radius = 0.1f;
     second = nlist_build_brute(&list, &reach, pos, 0, N);
     printf(" list %d %d;", second == NLIST_NOT_FINITE, list.bad_id);
-    second = nbody_accelerations(&sim, &law, pos, 3 * sizeof *pos, NULL, N, acc);
+    second = nbody_accelerations(&sim, &law, at == 2 ? pos + 1 : pos, 3 * sizeof *pos, NULL, N, acc);
     printf(" bodies %d %d;", second == NBODY_NOT_FINITE, sim.bad_id);
-    reach.radius = none[1];
+    reach.radius = none[at];
     printf(" radius %d\n", nlist_build_brute(&list, &reach, pos, 0, N) == NLIST_BAD_RADIUS);
-    pos[3 * 77 + 1] = kept;
-    boxes[6 * 55 + 4] = box;
+    pos[3 * 77 + at] = kept;
+    boxes[6 * 55 + 3 + at] = box;
     ugrid_free(&grid);
     lbvh_free(&tree);
     nlist_free(&list);
@@ -199,9 +199,10 @@ int main(void)
     search_tree();
     search_list();
     attract();
-    refuse(0x7FC00000u);
-    refuse(0x7F800000u);
-    refuse(0xFF800000u);
+    refuse(0x7FC00000u, 1);
+    refuse(0x7F800000u, 2);
+    refuse(0x7FC00000u, 2);
+    refuse(0xFF800000u, 0);
     return 0;
 }
 
