@@ -14,8 +14,11 @@
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused; nvcc's -use_fast_math,
-   -ftz=true and -prec-div=false cannot be seen from here, and spoil the promised bits.
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
+   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
+   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
+   add -ffp-contract=off behind it. nvcc's -use_fast_math flushes denormals on the GPU, and spoils
+   the promised bits.
 
    >>example: compiles as it stands
 
@@ -687,7 +690,8 @@ LBVH_FN_WALK lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 #if defined(__CUDA_ARCH__)
     return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b) : (lbvh_real)fmin((double)a, (double)b);
 #else
-    return a < b ? a : b;
+    if (a < b) return a; /* not by ?:, which clang takes for finite under -ffast-math */
+    return b;
 #endif
 }
 
@@ -696,7 +700,8 @@ LBVH_FN_WALK lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 #if defined(__CUDA_ARCH__)
     return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b) : (lbvh_real)fmax((double)a, (double)b);
 #else
-    return a > b ? a : b;
+    if (a > b) return a;
+    return b;
 #endif
 }
 
@@ -765,7 +770,12 @@ LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, 
 {
     int x;
     for (x = 0; x < 3; x++) {
-        lbvh_real const ax = x < dim ? a[x] : 0, bx = x < dim ? b[x] : 0, cx = x < dim ? c[x] : 0;
+        lbvh_real ax = 0, bx = 0, cx = 0;
+        if (x < dim) {
+            ax = a[x];
+            bx = b[x];
+            cx = c[x];
+        }
         min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
         max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
         if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx)) min[x] = max[x] = lbvh_i_infinity();
@@ -790,14 +800,18 @@ LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t s
 /* The box of a point or sphere of `dim` numbers, reaching `radius` to each side. */
 LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
 {
-    /* Three loads under way together. (Not `centre[2]` behind a test: a compiler that sees an array of two numbers would warn.) */
+    /* Three loads under way together. (Not `centre[2]` behind a test: a compiler that sees an array of
+       two numbers would warn. Not by ?:, which clang takes for finite under -ffast-math.) */
     lbvh_real const x = centre[0], y = centre[1], last = centre[dim - 1];
     min[0] = x - radius;
     max[0] = x + radius;
     min[1] = y - radius;
     max[1] = y + radius;
-    min[2] = dim == 3 ? last - radius : 0;
-    max[2] = dim == 3 ? last + radius : 0;
+    min[2] = max[2] = 0;
+    if (dim == 3) {
+        min[2] = last - radius;
+        max[2] = last + radius;
+    }
     if (radius < 0 && lbvh_i_finite(x)) { /* rounding must not hide it: inverted */
         min[0] = 1;
         max[0] = 0;
@@ -822,10 +836,11 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
         lbvh_real const last_min = x[desc->dim - 1], last_max = x[2 * desc->dim - 1]; /* (as in lbvh_i_box_around) */
         min[0] = x[0];
         min[1] = x[1];
-        min[2] = desc->dim == 3 ? last_min : 0;
+        min[2] = max[2] = 0;
+        if (desc->dim == 3) min[2] = last_min;
         max[0] = x[desc->dim];
         max[1] = x[desc->dim + 1];
-        max[2] = desc->dim == 3 ? last_max : 0;
+        if (desc->dim == 3) max[2] = last_max;
     }
     return LBVH_OK;
 }
@@ -845,8 +860,13 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
         else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2])) result = LBVH_INVERTED;
     }
     for (a = 0; a < 3; a++) {
-        min[a] = result == LBVH_OK ? min[a] + 0 : lbvh_i_infinity();
-        max[a] = result == LBVH_OK ? max[a] + 0 : -lbvh_i_infinity();
+        if (result == LBVH_OK) {
+            min[a] += 0;
+            max[a] += 0;
+        } else {
+            min[a] = lbvh_i_infinity();
+            max[a] = -lbvh_i_infinity();
+        }
     }
     return result;
 }
@@ -1154,8 +1174,11 @@ LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min
     int32_t at = lbvh_root(tree);
     int a;
     for (a = 0; a < 3; a++) {
-        low[a] = a < tree->desc.dim ? min[a] : 0;
-        high[a] = a < tree->desc.dim ? max[a] : 0;
+        low[a] = high[a] = 0;
+        if (a < tree->desc.dim) {
+            low[a] = min[a];
+            high[a] = max[a];
+        }
         if (!(low[a] <= high[a])) at = -1;
         if (low[a] < -lbvh_i_largest()) low[a] = -lbvh_i_largest(); /* an element left out is at infinity, and is not to be found */
         if (high[a] > lbvh_i_largest()) high[a] = lbvh_i_largest();
@@ -1180,7 +1203,8 @@ LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, l
     int32_t at = lbvh_root(tree);
     int a;
     for (a = 0; a < 3; a++) {
-        centre[a] = a < tree->desc.dim ? p[a] : 0;
+        centre[a] = 0;
+        if (a < tree->desc.dim) centre[a] = p[a];
         if (!lbvh_i_finite(centre[a])) at = -1;
     }
     if (!(radius >= 0)) at = -1;
@@ -1266,7 +1290,8 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
     walk.distance2 = 0;
     walk.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     for (a = 0; a < 3; a++) {
-        walk.p[a] = a < tree->desc.dim ? p[a] : 0;
+        walk.p[a] = 0;
+        if (a < tree->desc.dim) walk.p[a] = p[a];
         usable = usable && lbvh_i_finite(walk.p[a]);
     }
     walk.top = usable;
@@ -1369,9 +1394,14 @@ LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_r
     for (a = 0; a < 3; a++) {
         lbvh_real const down = (node->min[a] - ray->origin[a]) * ray->inverse[a],
                         up = (node->max[a] - ray->origin[a]) * ray->inverse[a];
-        lbvh_real const in = ray->negative[a] ? up : down, out = (ray->negative[a] ? down : up) * widen;
-        begin = in > begin ? in : begin;
-        end = out < end ? out : end;
+        lbvh_real in = down, out = up;
+        if (ray->negative[a]) {
+            in = up;
+            out = down;
+        }
+        out *= widen;
+        if (in > begin) begin = in;
+        if (out < end) end = out;
     }
     *t = begin;
     return begin <= end && begin <= lbvh_i_largest();
@@ -1395,11 +1425,16 @@ LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const 
     ray.filter = 0xFFFFFFFFu;
     ray.tree = tree;
     ray.t = 0;
-    ray.t_max = t_max <= lbvh_i_largest() ? t_max : lbvh_i_largest(); /* a plane that is never met lies at infinity */
+    ray.t_max = lbvh_i_min(t_max, lbvh_i_largest()); /* a plane that is never met lies at infinity */
     for (a = 0; a < 3; a++) {
-        lbvh_real const along = a < tree->desc.dim ? direction[a] : 0;
-        ray.origin[a] = a < tree->desc.dim ? origin[a] : 0;
-        ray.inverse[a] = along == 0 ? lbvh_i_infinity() : lbvh_i_over(1, along);
+        lbvh_real along = 0;
+        ray.origin[a] = 0;
+        if (a < tree->desc.dim) {
+            along = direction[a];
+            ray.origin[a] = origin[a];
+        }
+        ray.inverse[a] = lbvh_i_infinity();
+        if (along != 0) ray.inverse[a] = lbvh_i_over(1, along);
         ray.negative[a] = along < 0;
         usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray.origin[a]);
     }

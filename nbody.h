@@ -14,8 +14,11 @@
 
    Build: cc -O3 program.c -lm       GPU: nvcc -O3 -arch=native program.cu
    Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused; nvcc's -use_fast_math,
-   -ftz=true and -prec-div=false cannot be seen from here, and spoil the promised bits.
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
+   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
+   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
+   add -ffp-contract=off behind it. nvcc's -use_fast_math flushes denormals on the GPU, and spoils
+   the promised bits.
 
    >>example: compiles as it stands
 
@@ -978,7 +981,8 @@ typedef struct nbody_i_input {
 
 NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 {
-    return input->mass ? *nbody_i_at(input->mass, input->mass_stride, i) : (nbody_real)1;
+    if (input->mass) return *nbody_i_at(input->mass, input->mass_stride, i);
+    return 1; /* not by ?:, which clang takes for finite under -ffast-math */
 }
 
 /* A body in the units of the arrays: divisions by powers of two, exact. */

@@ -21,7 +21,10 @@
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. -ffast-math is refused.
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
+   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
+   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
+   add -ffp-contract=off behind it.
 
    >>example: compiles as it stands
 
@@ -844,7 +847,8 @@ NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_
     nlist_real const last = at[dim - 1]; /* not `at[2]` behind the test: a compiler that saw an array of two numbers would warn */
     p[0] = at[0];
     p[1] = at[1];
-    p[2] = dim == 3 ? last : 0;
+    p[2] = 0;
+    if (dim == 3) p[2] = last; /* not by ?:, which clang takes for finite under -ffast-math */
 }
 
 /* x, not in the box of a periodic axis, moved into it. */
@@ -1063,7 +1067,11 @@ NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_re
     return nlist_i_times(reach, reach);
 }
 
-NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i) { return desc->radii ? desc->radii[i] : 0; }
+NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
+{
+    if (desc->radii) return desc->radii[i];
+    return 0;
+}
 
 NLIST_FN nlist_i_seeker nlist_i_seek(const nlist_desc *desc, int32_t i, const nlist_real p[3])
 {

@@ -15,7 +15,9 @@
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
    -ffp-contract=off, or -msse2 -mfpmath=sse: else functions can disagree about pairs within a rounding of the radius.
-   -ffast-math is refused.
+   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
+   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
+   add -ffp-contract=off behind it.
 
    >>example: compiles as it stands
 
@@ -841,7 +843,8 @@ UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, i
     ugrid_real const last = at[dim - 1]; /* not `at[2]` behind the test: as for grid->third */
     p[0] = at[0];
     p[1] = at[1];
-    p[2] = dim == 3 ? last : 0;
+    p[2] = 0;
+    if (dim == 3) p[2] = last; /* not by ?:, which clang takes for finite under -ffast-math */
 }
 
 UGRID_FN_WALK int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
@@ -876,7 +879,8 @@ UGRID_FN_WALK void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, 
 {
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
-    at[2] = grid->desc.dim == 3 ? ugrid_i_wrap(&grid->axis[2], p[grid->third]) : 0;
+    if (grid->desc.dim == 3) at[2] = ugrid_i_wrap(&grid->axis[2], p[grid->third]);
+    else at[2] = 0;
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from the caller's array. */
