@@ -225,7 +225,7 @@ test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS)
 	$(if $(MPICC),$(if $(FULL),tests/test_mpi_slabs.sh --self-check || status=1;),tests/test_mpi_slabs.sh || status=1;) \
 	MAKE='$(MAKE)' tests/test_web.sh || status=1; exit $$status
 
-# The programs in README.md and in the header's comment. FULL=1: and can that check fail?
+# The programs in README.md, docs/ and in the header's comment. FULL=1: and can that check fail?
 test-readme: deps-test $(ON_CPU)
 	@export NVCC='$(NVCC)' GPU='$(GPU)'; status=0; \
 	$(if $(ON_CPU),export EMU_CXX='$(EMU_CXX)' EMU_SANITIZE='$(EMU_SANITIZE_asan)' EMU_OBJECT='$(abspath $(ON_CPU))';) \

@@ -80,7 +80,7 @@
    Bits     The serial code and CUDA give the same cells, order, records, lists and counts, bit for bit, where an order is defined:
             UGRID_SORT, or desc.deterministic. Sums of attributes on the GPU have no fixed order.
 
-   >>method: which one (machines, dates and commands: README.md, "Which method, which walk" and "Insertion and walks")
+   >>method: which one (machines, dates and commands: docs/choosing.md, docs/performance.md)
 
                      1M, million/s          step of the dam
                      CPU core   H200        break, CPU core

@@ -24,7 +24,7 @@ headers="ugrid lbvh nlist nbody"
 only='.'
 quiet=
 
-# What the headers promise to be free of (README, "Rules").
+# What the headers promise to be free of (docs/contributing.md, "Rules").
 warn="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
 clang_warn="$warn -Wreserved-identifier"
 
