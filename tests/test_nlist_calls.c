@@ -1535,8 +1535,8 @@ static void test_box_of_a_file(void **state)
             d.max[a] = 100;
         }
         CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
-        CHECK(same(loaded.axis, list.axis, sizeof list.axis));
         for (a = 0; a < 3; a++) {
+            CHECK(loaded.axis[a].min == list.axis[a].min && loaded.axis[a].half == list.axis[a].half);
             CHECK(loaded.desc.periodic[a] == (periodic >> a & 1) && loaded.axis[a].periodic == (periodic >> a & 1));
             CHECK(loaded.axis[a].length == (real)(periodic >> a & 1 ? 9 + 2 * a : 0));
         }
