@@ -812,7 +812,7 @@ LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radiu
         min[2] = last - radius;
         max[2] = last + radius;
     }
-    if (radius < 0 && lbvh_i_finite(x)) { /* rounding must not hide it: inverted */
+    if (radius < 0 && lbvh_i_finite(min[0]) && lbvh_i_finite(max[0])) { /* rounding must not hide it: inverted */
         min[0] = 1;
         max[0] = 0;
     }

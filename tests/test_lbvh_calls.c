@@ -802,6 +802,26 @@ static void test_box_of_a_bad_triangle(void **state)
     }
 }
 
+/* A sphere of a negative radius that reaches beyond the largest number is told alike on every axis. */
+static void test_negative_radius_at_the_end(void **state)
+{
+    int dim, axis;
+    (void)state;
+    for (dim = 2; dim <= 3; dim++) for (axis = 0; axis < dim; axis++) {
+        real sphere[4] = {0, 0, 0, 0};
+        lbvh tree = {0};
+        lbvh_desc d = {0};
+        d.dim = dim;
+        d.kind = LBVH_SPHERES;
+        sphere[axis] = REAL_LARGEST;
+        sphere[dim] = -REAL_LARGEST;
+        CHECK_RESULT(lbvh_build(&tree, &d, sphere, 0, 1), LBVH_NOT_FINITE);
+        sphere[dim] = -1;
+        CHECK_RESULT(lbvh_build(&tree, &d, sphere, 0, 1), LBVH_INVERTED);
+        lbvh_free(&tree);
+    }
+}
+
 /* No pointers inside: a copy of the arrays elsewhere is the same tree. */
 static void test_relocation(void **state)
 {
@@ -1542,6 +1562,7 @@ int main(void)
         TEST(test_head_of_a_file),
         TEST(test_largest_numbers),
         TEST(test_box_of_a_bad_triangle),
+        TEST(test_negative_radius_at_the_end),
         TEST(test_relocation),
         TEST(test_damaged_files),
         TEST(test_short_files),

@@ -619,7 +619,7 @@ static void op_gather(state *s)
 
 static void op_cell_sums(state *s)
 {
-    int32_t const width = fz_below(s->f, 4), cells = s->grid.cell_count, n = s->grid.n;
+    int32_t const width = fz_below(s->f, 4), cells = s->built ? s->grid.cell_count : 0, n = s->grid.n;
     real *values = FZ_NEW(real, n * width), *sums = FZ_NEW(real, (size_t)cells * (size_t)width + 1), *want;
     ugrid_result r;
     int32_t k, w;
