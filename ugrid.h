@@ -904,14 +904,34 @@ UGRID_FN_WALK ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
     return ugrid_i_kept(ugrid_i_kept(d - above) + below);
 }
 
-/* d = b - a, to the nearest image on periodic axes, where a and b are moved into the box first; d[2] = 0 in 2D. */
-UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
+UGRID_FN_WALK int ugrid_i_is_periodic(const ugrid *grid)
+{
+    return grid->axis[0].periodic | grid->axis[1].periodic | grid->axis[2].periodic;
+}
+
+/* The minimum image of b - a, where some axis is periodic: both points are moved into the box first. */
+UGRID_FN void ugrid_i_periodic_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
+                                      ugrid_real d[3])
 {
     ugrid_real from[3], to[3];
     int axis;
     ugrid_i_into_the_box(grid, a, from);
     ugrid_i_into_the_box(grid, b, to);
-    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(ugrid_i_kept(to[axis] - from[axis]), &grid->axis[axis]);
+    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(to[axis] - from[axis], &grid->axis[axis]);
+}
+
+/* d = b - a, to the minimum image on periodic axes; d[2] = 0 in 2D. */
+UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
+{
+    int const third = grid->third; /* 2 in 3D */
+    if (ugrid_i_is_periodic(grid)) {
+        ugrid_i_periodic_offset(grid, a, b, d);
+        return;
+    }
+    d[0] = ugrid_i_kept(b[0] - a[0]);
+    d[1] = ugrid_i_kept(b[1] - a[1]);
+    d[2] = 0;
+    if (grid->desc.dim == 3) d[2] = ugrid_i_kept(b[third] - a[third]);
 }
 
 /* x*x + y*y + z*z, rounded after every operation, so that both sides find the same pairs at the rim. */
