@@ -1079,11 +1079,25 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_NOT_BUILT);
 }
 
-struct Nothing {
-    __device__ void operator()(const ugrid_contact &) const {}
+/* ---- functors ---- */
+
+/* Notes each contact it is given: how often each particle was i, and j; and whether the geometry is right. */
+struct Note {
+    int32_t *as_i, *as_j, *wrong;
+    real radius;
+    __device__ void operator()(const ugrid_contact &c) const
+    {
+        atomicAdd(&as_i[c.i], 1);
+        atomicAdd(&as_j[c.j], 1);
+        real const d2 = c.d[0] * c.d[0] + c.d[1] * c.d[1] + c.d[2] * c.d[2];
+        bool const fine = d2 <= radius * radius * (real)1.001 && d2 <= c.d2 * (real)1.001 && d2 >= c.d2 * (real)0.999 && c.i != c.j;
+        if (!fine) atomicAdd(wrong, 1);
+    }
 };
-struct One {
-    __device__ int32_t operator()(const ugrid_contact &) const { return 1; }
+
+/* What a sum adds up: a whole number that depends on both partners. */
+struct Weigh {
+    __device__ int32_t operator()(const ugrid_contact &c) const { return c.i * 3 + c.j * 5 + c.place_i - c.place_j; }
 };
 
 /* Every call that reads a grid, on one without particles. */
@@ -1103,8 +1117,8 @@ static void check_all_calls(ugrid_cuda *gpu, ugrid_result want)
     CHECK_RESULT(ugrid_cuda_count_neighbors(gpu, 1, 0, d_int.p, stream), want);
     CHECK_RESULT(ugrid_cuda_neighbors(gpu, 1, 0, d_long.p, d_int.p, 2, stream), want);
     CHECK_RESULT(ugrid_cuda_neighbors_at(gpu, d_real.p, 0, 1, 1, d_long.p, d_int.p, 2, stream), want);
-    CHECK_RESULT(ugrid_cuda_each(gpu, 1, 0, Nothing(), stream), want);
-    CHECK_RESULT(ugrid_cuda_sum(gpu, 1, 0, One(), d_int.p, stream), want);
+    CHECK_RESULT(ugrid_cuda_each(gpu, 1, 0, Note{d_int.p, d_int.p, d_int.p, 1}, stream), want);
+    CHECK_RESULT(ugrid_cuda_sum(gpu, 1, 0, Weigh(), d_int.p, stream), want);
     ugrid_free(&host);
 }
 
@@ -1285,26 +1299,7 @@ static void test_two_streams()
     for (cudaStream_t &s : streams) MUST(cudaStreamDestroy(s));
 }
 
-/* ---- functors ---- */
-
-/* Notes each contact it is given: how often each particle was i, and j; and whether the geometry is right. */
-struct Note {
-    int32_t *as_i, *as_j, *wrong;
-    real radius;
-    __device__ void operator()(const ugrid_contact &c) const
-    {
-        atomicAdd(&as_i[c.i], 1);
-        atomicAdd(&as_j[c.j], 1);
-        real const d2 = c.d[0] * c.d[0] + c.d[1] * c.d[1] + c.d[2] * c.d[2];
-        bool const fine = d2 <= radius * radius * (real)1.001 && d2 <= c.d2 * (real)1.001 && d2 >= c.d2 * (real)0.999 && c.i != c.j;
-        if (!fine) atomicAdd(wrong, 1);
-    }
-};
-
-/* What a sum adds up: a whole number that depends on both partners. */
-struct Weigh {
-    __device__ int32_t operator()(const ugrid_contact &c) const { return c.i * 3 + c.j * 5 + c.place_i - c.place_j; }
-};
+/* ---- searches with functors ---- */
 
 static void test_functors()
 {
