@@ -45,7 +45,7 @@ help:
 	@echo 'make deps         install everything that the tests can use, optional compilers too'
 	@echo 'make fuzz         fuzz each header for 10 minutes (MINUTES=60: longer); a short run is part of make test'
 	@echo 'make test-serial test-flags test-fuzz test-examples test-readme test-vendor test-emu test-cuda test-figures test-python test-packages test-run-all consumers'
-	@echo '                  the parts of make test (FULL=1 and CI=true: also test-compilers)'
+	@echo '                  the parts of make test (FULL=1: also test-compilers)'
 	@echo 'make soak         a drum and a dam, 30 minutes each (MINUTES=1: quickly), while their lists change at random; memory must stay flat'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows and WebAssembly (make test-portability: a part of it)'
 	@echo 'make mutation     changes the headers one operator at a time: what do the tests notice? (hours; MUTANTS=5: less)'
