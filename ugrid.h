@@ -1446,6 +1446,14 @@ UGRID_FN int ugrid_has_ranges(const ugrid *grid)
     return grid->n > 0 && ugrid_i_sorted(grid) && !grid->desc.unbounded;
 }
 
+/* The walk of lists and of searches over all particles. With ranges it is one order of the cells, ascending z, y, x, whatever
+   desc.walk says. */
+UGRID_FN ugrid_walk ugrid_i_list_walk(const ugrid *grid)
+{
+    if (!ugrid_has_ranges(grid)) return grid->desc.walk;
+    return grid->desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+}
+
 /* The same walk by ranges, for callers who want the inner loop themselves: places walk->begin .. walk->end-1, which may
    include the particle itself. 0 at the end, and for a grid that has no ranges (ugrid_has_ranges). */
 UGRID_FN int ugrid_next_range(ugrid_near *walk)
@@ -2848,8 +2856,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
     int32_t k, cell;
     ugrid_i_candidates set;
     search.grid = &view;
-    if (ugrid_has_ranges(&view)) /* one order of cells, whatever the walk */
-        view.desc.walk = view.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    view.desc.walk = ugrid_i_list_walk(&view);
     if (!ugrid_has_ranges(&view) || !view.record) {
         for (k = 0; k < view.n; k++) if (ugrid_i_walk_row(&search, k)) return 1;
         return 0;

@@ -1443,12 +1443,11 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
                           (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
 }
 
-/* The grid as lists walk it: one order of cells, whatever desc.walk says, as in ugrid_i_search_all. */
+/* The grid with the walk of lists. */
 ugrid_device ugrid_i_list_view(const ugrid_cuda *gpu)
 {
     ugrid_device device = gpu->device;
-    if (ugrid_has_ranges(&device.grid))
-        device.grid.desc.walk = device.grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    device.grid.desc.walk = ugrid_i_list_walk(&device.grid);
     return device;
 }
 
