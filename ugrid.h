@@ -984,7 +984,7 @@ UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 }
 
 /* A point with its periodic coordinates wrapped into the box; at[2] = 0 in 2D. */
-UGRID_FN_WALK void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
+UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
 {
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
@@ -1003,7 +1003,7 @@ UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]
         p[2] = record.x[2];
     } else {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
-        ugrid_i_into_the_box(grid, p, p);
+        ugrid_i_wrap_point(grid, p, p);
     }
 }
 
@@ -1021,8 +1021,8 @@ UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ug
 {
     ugrid_real from[3], to[3];
     int axis;
-    ugrid_i_into_the_box(grid, a, from);
-    ugrid_i_into_the_box(grid, b, to);
+    ugrid_i_wrap_point(grid, a, from);
+    ugrid_i_wrap_point(grid, b, to);
     for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(ugrid_i_kept(to[axis] - from[axis]), &grid->axis[axis]);
 }
 
@@ -1061,7 +1061,7 @@ UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
 }
 
 /* The same for two points in the box (as from ugrid_point), of three coordinates each. */
-UGRID_FN ugrid_real ugrid_i_apart2(const ugrid *grid, const ugrid_real a[3], const ugrid_real b[3])
+UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real a[3], const ugrid_real b[3])
 {
     return ugrid_i_square(ugrid_i_nearest(b[0] - a[0], &grid->axis[0]), ugrid_i_nearest(b[1] - a[1], &grid->axis[1]),
                           ugrid_i_nearest(b[2] - a[2], &grid->axis[2]));
@@ -1114,7 +1114,7 @@ UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t
 }
 
 /* A cell coordinate of a periodic axis, wrapped into 0 .. cells-1. */
-UGRID_FN int32_t ugrid_i_into_box(const ugrid_axis *axis, int32_t c)
+UGRID_FN int32_t ugrid_i_wrap_cell(const ugrid_axis *axis, int32_t c)
 {
     if (!axis->periodic || (c >= 0 && c < axis->cells)) return c;
     c %= axis->cells;
@@ -1130,9 +1130,9 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
     if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
     if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
     if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[grid->third], &low_z)) return 0;
-    *x = ugrid_i_into_box(&grid->axis[0], low_x + step_x);
-    *y = ugrid_i_into_box(&grid->axis[1], low_y + step_y);
-    *z = ugrid_i_into_box(&grid->axis[2], low_z + step_z);
+    *x = ugrid_i_wrap_cell(&grid->axis[0], low_x + step_x);
+    *y = ugrid_i_wrap_cell(&grid->axis[1], low_y + step_y);
+    *z = ugrid_i_wrap_cell(&grid->axis[2], low_z + step_z);
     return 1;
 }
 
@@ -1247,19 +1247,19 @@ UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
 }
 
 /* Cell coordinate of x before it is wrapped or clamped. */
-UGRID_FN int32_t ugrid_i_unbound(const ugrid_axis *axis, ugrid_real x)
+UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
 {
     return ugrid_i_floor((x - axis->min) * axis->per_cell);
 }
 
 /* The cells low .. high, each once and inside the box. Periodic axis: all cells if the range goes
    around it, else a range from low on, which may wrap. Closed axis: clamped to the border cells. */
-UGRID_FN ugrid_sweep ugrid_i_settle(const ugrid_axis *axis, int32_t low, int32_t high)
+UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
     ugrid_sweep sweep = {0, 0, 0, 0, 0};
     if (axis->periodic) {
         sweep.width = high - low + 1;
-        if (sweep.width < axis->cells) sweep.low = ugrid_i_into_box(axis, low);
+        if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
         else sweep.width = axis->cells;
     } else {
         int32_t const last = axis->cells - 1;
@@ -1277,8 +1277,8 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugr
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     int32_t low, high, labels;
     if (a >= grid->desc.dim) return sweep;
-    low = ugrid_i_unbound(axis, from - ugrid_i_reach(grid, axis, from, radius));
-    high = ugrid_i_unbound(axis, to + ugrid_i_reach(grid, axis, to, radius));
+    low = ugrid_i_raw_coordinate(axis, from - ugrid_i_reach(grid, axis, from, radius));
+    high = ugrid_i_raw_coordinate(axis, to + ugrid_i_reach(grid, axis, to, radius));
     if (axis->periodic && axis->span > 1 && high - low + axis->span > axis->cells) {
         /* TIGHT: the cells of the walk and those of an AABB could overlap in two blocks, one at
            each end. So a particle is taken from the first of its cells only, which may lie span-1
@@ -1290,7 +1290,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugr
         sweep.low = low;
         sweep.width = high - low + 1;
     } else {
-        sweep = ugrid_i_settle(axis, low, high);
+        sweep = ugrid_i_clip_sweep(axis, low, high);
     }
     sweep.turns = sweep.width;
     if (walk->strips && a == 0) {
@@ -1306,7 +1306,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugr
 
 /* In an unbounded grid the cube may touch more cells than there are buckets. Then every bucket is
    visited instead. */
-UGRID_FN void ugrid_i_whole(ugrid_near *walk)
+UGRID_FN void ugrid_i_limit_to_buckets(ugrid_near *walk)
 {
     int32_t const buckets = walk->grid->cell_count;
     if (!walk->grid->desc.unbounded) return;
@@ -1344,7 +1344,7 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from, 
     walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
     walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
     walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
-    ugrid_i_whole(&walk);
+    ugrid_i_limit_to_buckets(&walk);
     walk.x.turn = -1; /* the first advance makes it 0 */
     walk.done = 0;
     return walk;
@@ -1356,7 +1356,7 @@ UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ug
 {
     ugrid_real at[3];
     if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(radius)) return ugrid_i_near_none(grid);
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
     return ugrid_i_near_box(grid, at, at, radius);
 }
@@ -1418,7 +1418,7 @@ UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugri
     }
     sweep->cell = sweep->low + offset;
     if (walk->grid->desc.unbounded) return 1;
-    if (modular) sweep->cell = ugrid_i_into_box(axis, sweep->cell);
+    if (modular) sweep->cell = ugrid_i_wrap_cell(axis, sweep->cell);
     else if (sweep->low + sweep->width > axis->cells) sweep->cell = ugrid_i_ascending(axis, sweep, offset);
     return 1;
 }
@@ -1556,7 +1556,7 @@ UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk, int32_t entry)
 
 /* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. The bits of the walk are set where
    the visited cell is not its first. */
-UGRID_FN int ugrid_i_meets_here(const ugrid_near *walk, int32_t entry)
+UGRID_FN int ugrid_i_mask_test(const ugrid_near *walk, int32_t entry)
 {
     int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) | (walk->y.cell != walk->y.low) << 1
                        | (walk->z.cell != walk->z.low) << 2;
@@ -1570,7 +1570,7 @@ UGRID_FN_WALK int ugrid_i_accept(ugrid_near *walk, int32_t entry)
     walk->id = entry;
     if (ugrid_i_tight(grid)) {
         walk->id = walk->place = entry / grid->spans;
-        if (!ugrid_i_meets_here(walk, entry)) return 0;
+        if (!ugrid_i_mask_test(walk, entry)) return 0;
     } else if (!ugrid_i_sorted(grid)) {
         walk->place = entry;
     }
@@ -1642,12 +1642,12 @@ static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real 
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
     if (!p || !hits) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
     walk = ugrid_near_within(grid, at, radius);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         *hits = (int32_t *)ugrid_i_arr_more(*hits, sizeof **hits);
         (*hits)[((stbds_array_header *)(void *)*hits - 1)->length - 1] = walk.id;
     }
@@ -1668,7 +1668,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
-            if (ugrid_i_apart2(grid, p, q) > radius * radius) continue;
+            if (ugrid_i_distance2_in_box(grid, p, q) > radius * radius) continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
             last->i = walk.self;
@@ -1742,12 +1742,12 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
     ugrid_real const reach = radius + ugrid_i_widen(radius);
     bool const flat = grid.desc.dim == 2;
-    ugrid_sweep const x = ugrid_i_settle(&ax, ugrid_i_unbound(&ax, p[0] - (reach + ax.margin)),
-                                         ugrid_i_unbound(&ax, p[0] + (reach + ax.margin)));
-    ugrid_sweep const y = ugrid_i_settle(&ay, ugrid_i_unbound(&ay, p[1] - (reach + ay.margin)),
-                                         ugrid_i_unbound(&ay, p[1] + (reach + ay.margin)));
-    ugrid_sweep const z = ugrid_i_settle(&az, flat ? 0 : ugrid_i_unbound(&az, p[2] - (reach + az.margin)),
-                                         flat ? 0 : ugrid_i_unbound(&az, p[2] + (reach + az.margin)));
+    ugrid_sweep const x = ugrid_i_clip_sweep(&ax, ugrid_i_raw_coordinate(&ax, p[0] - (reach + ax.margin)),
+                                         ugrid_i_raw_coordinate(&ax, p[0] + (reach + ax.margin)));
+    ugrid_sweep const y = ugrid_i_clip_sweep(&ay, ugrid_i_raw_coordinate(&ay, p[1] - (reach + ay.margin)),
+                                         ugrid_i_raw_coordinate(&ay, p[1] + (reach + ay.margin)));
+    ugrid_sweep const z = ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
+                                         flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
     int32_t const wraps = x.low + x.width - ax.cells;                       /* cells at the beginning of the row, or <= 0 */
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
@@ -2949,7 +2949,7 @@ static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t fr
     return count;
 }
 
-static void ugrid_i_measure(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+static void ugrid_i_all_distances(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
 {
     if (set->images) ugrid_i_distances_periodic(grid, set, p);
     else ugrid_i_distances(set, p);
@@ -2961,7 +2961,7 @@ static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, con
 {
     if (!set->images)
         return ugrid_i_count_candidates(set, p, 0, set->count, limit) - ugrid_i_count_candidates(set, p, before, after, limit);
-    ugrid_i_measure(grid, set, p);
+    ugrid_i_all_distances(grid, set, p);
     return ugrid_i_count_distances(set, 0, before, limit) + ugrid_i_count_distances(set, after, set->count, limit);
 }
 
@@ -2969,7 +2969,7 @@ static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, co
                                   ugrid_real limit)
 {
     int32_t hits;
-    ugrid_i_measure(grid, set, p);
+    ugrid_i_all_distances(grid, set, p);
     hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
     return ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
 }
@@ -2999,7 +2999,7 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
     ugrid_point(grid, place, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, p, q) > limit) continue;
+        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits == UGRID_I_HITS) {
             if (search->sink.take(search->sink.user, place, names, hits)) return 1;
@@ -3084,12 +3084,12 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
     if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *found = 0;
     if (result != UGRID_OK) return result;
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
     walk = ugrid_near_within(grid, at, radius);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         if (*found < capacity) ids[*found] = walk.id;
         ++*found;
     }
@@ -3158,10 +3158,10 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
 }
 
 /* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
-   prefetched: an offset LATER places before its row, the ids SOON places before. (Without it lists
+   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the ids UGRID_I_IDS_AHEAD places before. (Without it lists
    of 1M points took 1.5 times as long when it was added. It is not in a function of its own: gcc 12
    finds that such a function has no effect, and removes it.) */
-enum { UGRID_I_LATER = 16, UGRID_I_SOON = 8 };
+enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid *grid, int32_t place, int32_t distance)
 {
@@ -3172,7 +3172,7 @@ static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *nam
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     (void)names;
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_LATER)]);
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_OFFSETS_AHEAD)]);
     list->offsets[ugrid_id(list->grid, place)] += count;
     return 0;
 }
@@ -3182,8 +3182,8 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
-    int64_t const soon = list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_SOON)];
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_LATER)]);
+    int64_t const soon = list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_IDS_AHEAD)];
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_OFFSETS_AHEAD)]);
     if (soon <= list->capacity - 32) { /* 16 ids per cache line */
         UGRID_I_PREFETCH(list->ids + soon);
         UGRID_I_PREFETCH(list->ids + soon + 16);
@@ -3256,10 +3256,10 @@ static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real 
 {
     ugrid_near walk = ugrid_near_within(grid, p, radius);
     ugrid_real at[3], q[3];
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         if (*total < capacity) ids[*total] = walk.id;
         ++*total;
     }
@@ -3315,7 +3315,7 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
 
 /* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
    `number`. */
-static int ugrid_i_tick(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
+static int ugrid_i_mark_entry(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
 {
     ugrid_real p[3];
     if (entry < 0 || entry >= grid->n * grid->spans || seen[entry]) return 0;
@@ -3325,21 +3325,21 @@ static int ugrid_i_tick(const ugrid *grid, unsigned char *seen, int32_t entry, i
 }
 
 /* Marks the entries of one cell. Returns their number, or -1. */
-static int64_t ugrid_i_tick_cell(const ugrid *grid, unsigned char *seen, int32_t number)
+static int64_t ugrid_i_mark_cell(const ugrid *grid, unsigned char *seen, int32_t number)
 {
     int64_t ticked = 0;
     int32_t k, entry;
     if (grid->start) {
         if (grid->start[number] < 0 || grid->start[number + 1] < grid->start[number] || grid->start[number + 1] > grid->entries) return -1;
         for (k = grid->start[number]; k < grid->start[number + 1]; k++, ticked++)
-            if (!ugrid_i_tick(grid, seen, grid->order[k], number)) return -1;
+            if (!ugrid_i_mark_entry(grid, seen, grid->order[k], number)) return -1;
     } else if (grid->count) {
         if (grid->count[number] < 0 || grid->count[number] > grid->desc.slots) return -1;
         for (k = 0; k < grid->count[number]; k++, ticked++)
-            if (!ugrid_i_tick(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number)) return -1;
+            if (!ugrid_i_mark_entry(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number)) return -1;
     } else {
         for (entry = grid->head[number]; entry != -1; ticked++) {
-            if (!ugrid_i_tick(grid, seen, entry, number)) return -1; /* also at a second visit, so a
+            if (!ugrid_i_mark_entry(grid, seen, entry, number)) return -1; /* also at a second visit, so a
                                                                         cycle ends */
             entry = grid->next ? grid->next[entry] : grid->record[entry].link;
         }
@@ -3369,7 +3369,7 @@ static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
     int64_t entries = 0;
     int32_t number, i, local;
     for (number = 0; number < grid->cell_count; number++) {
-        int64_t const ticked = ugrid_i_tick_cell(grid, seen, number);
+        int64_t const ticked = ugrid_i_mark_cell(grid, seen, number);
         if (ticked < 0) return UGRID_INVALID;
         entries += ticked;
     }
@@ -3417,7 +3417,7 @@ static int ugrid_i_entered(const ugrid *grid, const ugrid_real q[3])
 
 /* Does the walk around particle i find exactly the neighbours that brute force finds, each once?
    met: [n] zeros, before and after. */
-static int ugrid_i_finds(const ugrid *grid, ugrid_real radius, int32_t i, unsigned char *met)
+static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius, int32_t i, unsigned char *met)
 {
     ugrid_real p[3], q[3];
     ugrid_near walk;
@@ -3425,10 +3425,10 @@ static int ugrid_i_finds(const ugrid *grid, ugrid_real radius, int32_t i, unsign
     int right = 1;
     ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
     walk = ugrid_near_within(grid, p, radius);
-    ugrid_i_into_the_box(grid, p, p);
+    ugrid_i_wrap_point(grid, p, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
+        if (ugrid_i_distance2_in_box(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
@@ -3455,7 +3455,7 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == UGRID_OK; k++) {
         int32_t const i = ugrid_i_sample(grid->n, samples, seed, k);
-        if (ugrid_i_finds(grid, radius, i, (unsigned char *)met.memory)) continue;
+        if (ugrid_i_agrees_with_brute_force(grid, radius, i, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = i;
         result = UGRID_INVALID;
     }

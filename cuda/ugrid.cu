@@ -385,7 +385,7 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
 /* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The value that atomicAdd
    returned, the rank of an entry in its cell, is kept: place = start + rank, and the scatter needs
    no second atomic. The last counter, of entries in no cell, becomes the end of the last cell. */
-ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stream)
+ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     int32_t *const numbers = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A);
@@ -726,7 +726,7 @@ __device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> 
 
 /* Sorts a part that fits shared memory. */
 template <class Item>
-__device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own,
+__device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own,
                                                      const ugrid_i_part &part, int32_t size, int32_t cells)
 {
     constexpr int turns = (ugrid_i_part_items<Item> + ugrid_i_order_block - 1) / ugrid_i_order_block;
@@ -754,7 +754,7 @@ __device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const It
 
 /* Sorts a part with too many particles in its last bin: two passes through global memory. */
 template <class Item>
-__device__ void ugrid_i_order_outside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
+__device__ void ugrid_i_sort_in_global(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
                                       int32_t size, int32_t cells)
 {
     for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* whole warps */
@@ -783,8 +783,8 @@ __global__ void __launch_bounds__(ugrid_i_order_block, 2)
     for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) own.first[c] = 0;
     __syncthreads();
     if (size == 0) ugrid_i_start_cells(device.grid, own, part, cells);
-    else if (size <= ugrid_i_part_items<Item>) ugrid_i_order_inside(device.grid, parted + part.place, own, part, size, cells);
-    else ugrid_i_order_outside(device.grid, parted + part.place, own, part, size, cells);
+    else if (size <= ugrid_i_part_items<Item>) ugrid_i_sort_in_shared(device.grid, parted + part.place, own, part, size, cells);
+    else ugrid_i_sort_in_global(device.grid, parted + part.place, own, part, size, cells);
 }
 
 /* The smallest power of two that is at least x, within `least` and `most`. */
@@ -904,7 +904,7 @@ ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
         ugrid_i_parts const parts = ugrid_i_plan_parts<ugrid_i_tag>(grid, grid->n);
         if (parts.bins > 0) return ugrid_i_build_parts<ugrid_i_tag>(gpu, parts, stream);
     }
-    return ugrid_i_cuda_build_count_at_once(gpu, stream);
+    return ugrid_i_cuda_build_count_one_round(gpu, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1445,10 +1445,10 @@ template <class F> __device__ void ugrid_i_for_each_at(const ugrid &grid, const 
 {
     ugrid_near walk = ugrid_near_within(&grid, p, radius);
     ugrid_real at[3], q[3];
-    ugrid_i_into_the_box(&grid, p, at);
+    ugrid_i_wrap_point(&grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(&grid, walk.place, q);
-        if (ugrid_i_apart2(&grid, at, q) <= radius * radius) f(walk.id);
+        if (ugrid_i_distance2_in_box(&grid, at, q) <= radius * radius) f(walk.id);
     }
 }
 
