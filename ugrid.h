@@ -175,11 +175,14 @@
    here. From here to the end of this file the compiler respects NaN, infinity and the order of
    roundings. After it the caller's options apply again.
    ---------------------------------------------------------------------------------------------- */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define UGRID_I_FAST_MATH
-#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
-                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#if defined(__clang__) && \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || \
+     defined(__powerpc64__) || __clang_major__ >= 16) && \
+    __clang_major__ >= 11 && !defined(__wasm__)
 #define UGRID_I_STRICT_CLANG
 #if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
 #define UGRID_I_KEEP_BY_ASM
@@ -191,7 +194,8 @@
 #define UGRID_I_STRICT_MSVC
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off)
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER)
 #define UGRID_I_STRICT_GCC
 #if __GNUC__ >= 12 && !defined(__NVCC__)
 #define UGRID_I_KEEP_BY_BARRIER
@@ -210,7 +214,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(UGRID_IMPLEMENTATION)
-#error "ugrid.h: this compiler cannot be told to keep the order of roundings: compile the file with UGRID_IMPLEMENTATION without -ffast-math"
+#error "ugrid.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
 #endif
 
@@ -331,29 +335,59 @@ extern "C" {
 
 /* One list defines the codes and their texts. */
 #define UGRID_RESULTS(X) \
-    X(UGRID_OK,               "all is well") \
-    X(UGRID_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is wrong: it is in bytes, 0 (tightly packed) or a multiple of sizeof(ugrid_real) that holds dim of them") \
-    X(UGRID_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
-    X(UGRID_BAD_BOX,          "desc.min must be below desc.max on every axis, both finite; a periodic axis, a reserve and a CUDA build need them given") \
-    X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
-    X(UGRID_BAD_SIZE,         "desc.size must be positive and finite and span at most 16 cells an axis: enlarge desc.cell") \
-    X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, or a larger desc.cell") \
-    X(UGRID_BAD_OPTION,       "an enum of desc or a flag of the call has a value that does not exist, desc.split is not 0 .. 64, buckets or max_cells is negative, or unbounded meets periodic") \
-    X(UGRID_BAD_WALK,         "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, UGRID_LOOSE and a box: choose another desc.walk") \
-    X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
-    X(UGRID_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until ugrid_free") \
-    X(UGRID_BAD_RADIUS,       "radius must be positive and finite, and its square a normal number") \
-    X(UGRID_NOT_FINITE,       "a position is NaN or infinite: of a build, grid.bad_id is the first such particle") \
-    X(UGRID_TOO_MANY_CELLS,   "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set desc.unbounded") \
-    X(UGRID_TOO_MANY_ENTRIES, "more than 2^31 - 1024 entries: fewer particles, or a smaller desc.size against desc.cell") \
-    X(UGRID_CELL_FULL,        "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to grid.needed_slots") \
-    X(UGRID_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
-    X(UGRID_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(UGRID_NOT_BUILT,        "there was no build, or it was refused, or grid.pos is not set after a download: call ugrid_build first, and look at its result") \
-    X(UGRID_INVALID,          "ugrid_validate or ugrid_verify found the structure damaged") \
-    X(UGRID_CUDA_ERROR,       "a CUDA call failed: grid.cuda_error has its cudaError_t") \
-    X(UGRID_BOX_TOO_WIDE,     "the points, or desc.min and desc.max, span more than the largest ugrid_real along an axis: scale the positions down")
+    X(UGRID_OK, "all is well") \
+    X(UGRID_STOPPED, "the callback returned non-zero and so ended the search") \
+    X(UGRID_BAD_ARGUMENT, \
+      "a pointer is NULL, n is negative, or stride is wrong: it is in bytes, 0 (tightly " \
+      "packed) or a multiple of sizeof(ugrid_real) that holds dim of them") \
+    X(UGRID_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)") \
+    X(UGRID_BAD_BOX, \
+      "desc.min must be below desc.max on every axis, both finite; a periodic axis, a " \
+      "reserve and a CUDA build need them given") \
+    X(UGRID_BAD_CELL, \
+      "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded " \
+      "grid, a reserve and a CUDA build need it given)") \
+    X(UGRID_BAD_SIZE, \
+      "desc.size must be positive and finite and span at most 16 cells an axis: enlarge " \
+      "desc.cell") \
+    X(UGRID_BAD_SLOTS, \
+      "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, " \
+      "or a larger desc.cell") \
+    X(UGRID_BAD_OPTION, \
+      "an enum of desc or a flag of the call has a value that does not exist, desc.split is " \
+      "not 0 .. 64, buckets or max_cells is negative, or unbounded meets periodic") \
+    X(UGRID_BAD_WALK, \
+      "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, " \
+      "UGRID_LOOSE and a box: choose another desc.walk") \
+    X(UGRID_BAD_PLACEMENT, \
+      "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another " \
+      "desc.method") \
+    X(UGRID_BAD_ALLOCATOR, \
+      "desc.allocator needs both alloc and free, or neither, and stays the same until " \
+      "ugrid_free") \
+    X(UGRID_BAD_RADIUS, "radius must be positive and finite, and its square a normal number") \
+    X(UGRID_NOT_FINITE, \
+      "a position is NaN or infinite: of a build, grid.bad_id is the first such particle") \
+    X(UGRID_TOO_MANY_CELLS, \
+      "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set " \
+      "desc.unbounded") \
+    X(UGRID_TOO_MANY_ENTRIES, \
+      "more than 2^31 - 1024 entries: fewer particles, or a smaller desc.size against " \
+      "desc.cell") \
+    X(UGRID_CELL_FULL, \
+      "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to " \
+      "grid.needed_slots") \
+    X(UGRID_BUFFER_TOO_SMALL, \
+      "the caller's array is too small: the size needed was returned, and is exact") \
+    X(UGRID_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(UGRID_NOT_BUILT, \
+      "there was no build, or it was refused, or grid.pos is not set after a download: call " \
+      "ugrid_build first, and look at its result") \
+    X(UGRID_INVALID, "ugrid_validate or ugrid_verify found the structure damaged") \
+    X(UGRID_CUDA_ERROR, "a CUDA call failed: grid.cuda_error has its cudaError_t") \
+    X(UGRID_BOX_TOO_WIDE, \
+      "the points, or desc.min and desc.max, span more than the largest ugrid_real along an " \
+      "axis: scale the positions down")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -533,13 +567,13 @@ typedef struct ugrid {
 } ugrid;
 
 /* ----------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many threads
-   at once, allocates nothing, and writes only to arrays of yours. Any call may return
+   >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many
+   threads at once, allocates nothing, and writes only to arrays of yours. Any call may return
    UGRID_BAD_ARGUMENT; a search also UGRID_BAD_RADIUS, and UGRID_BAD_OPTION for an unknown flag.
-   Every call that reads a grid returns UGRID_NOT_BUILT if the last build was refused, or if there was
-   none since the object was zeroed, reserved or freed. A grid built with n = 0 is built. The walks
-   (ugrid_near_...) have no result: they visit nothing there. The cost of a search is one distance
-   test for each particle in the cells that it visits.
+   Every call that reads a grid returns UGRID_NOT_BUILT if the last build was refused, or if there
+   was none since the object was zeroed, reserved or freed. A grid built with n = 0 is built. The
+   walks (ugrid_near_...) have no result: they visit nothing there. The cost of a search is one
+   distance test for each particle in the cells that it visits.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -555,14 +589,16 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc);
 
 /* The method that UGRID_AUTO chooses for n particles in `cells` cells; `*reason` (may be NULL) says
    why. */
-UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells, const char **reason);
+UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells,
+                                    const char **reason);
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
    desc->cell to about 2 particles per cell if it is 0. ugrid_build calls it. pos, stride: as there.
    UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. UGRID_BAD_BOX: a periodic axis
    needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid
    needs none. O(n). */
-UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id);
+UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
+                                 int32_t *bad_id);
 
 /* Allocates the memory that ugrid_build needs for n particles, so that builds up to n allocate
    nothing. Needs desc.min and desc.max (or unbounded) and desc.cell. Results: any refusal of
@@ -577,7 +613,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
    Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
    UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
    Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
-UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n);
+UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos,
+                                   size_t stride, int32_t n);
 
 /* Frees the memory and empties the grid; an empty grid is fine. */
 UGRID_API void ugrid_free(ugrid *grid);
@@ -596,7 +633,8 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
    vary with the seed; more than n: all. UGRID_INVALID: `*bad_id` (may be NULL) is the first
    particle with a wrong answer, -1 if the structure is damaged. For tests with your own data.
    Allocates n * spans bytes. O(n + cells + samples * n). */
-UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples, uint32_t seed, int32_t *bad_id);
+UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples,
+                                    uint32_t seed, int32_t *bad_id);
 
 /* dst[k] = src[particle at place k] for n elements of `bytes` bytes: permutes any attribute into
    the grid's order. FIXED, LIST and TIGHT keep the caller's order: a plain copy. src and dst must
@@ -610,7 +648,8 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
    c: particle-in-cell averaging (Blog). values: n * width numbers by particle; sums: cell_count *
    width numbers, overwritten. Added in ascending order of ids. The cell of a point: ugrid_cell_at.
    O((n + cells) * width). */
-UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums);
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
+                                       ugrid_real *sums);
 
 /* The particles within `radius` of point p (distance <= radius; nearest image on periodic axes), in
    no fixed order. ids: room for `capacity`. `*found`: their number, also when they did not fit
@@ -631,7 +670,8 @@ UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, i
 
 /* counts[i] = neighbours of particle i (UGRID_PLACES: of place i) within radius, without itself.
    counts: [n]. */
-UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags, int32_t *counts);
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                             int32_t *counts);
 
 /* Neighbour lists in CSR form: row i is ids[offsets[i]] .. ids[offsets[i+1] - 1]. offsets: [n + 1],
    always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
@@ -640,19 +680,23 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
    With UGRID_PLACES the list is made in one pass. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
-                                       int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
+                                       int64_t *offsets, int32_t *ids, int64_t capacity,
+                                       int64_t *needed);
 
 /* The same for m query points that are not in the grid. Row q holds the ids of the particles within
    radius of point q; it is empty if point q is NaN or infinite. points, stride: as pos of
    ugrid_build. offsets: [m + 1]. */
-UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
-                                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
+                                          size_t stride, int32_t m, ugrid_real radius,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed);
 
 /* fn(user, i, j) for every pair of ids within radius, until fn returns non-zero (UGRID_STOPPED).
    With UGRID_HALF in flags each pair comes once, without it twice, as (i, j) and as (j, i). Not
    with UGRID_PLACES. */
 typedef int ugrid_pair_fn(void *user, int32_t i, int32_t j);
-UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags, ugrid_pair_fn *fn, void *user);
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
+                                       ugrid_pair_fn *fn, void *user);
 
 /* ----------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
@@ -688,21 +732,23 @@ typedef struct ugrid_cuda {
 
 /* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
    stream. */
-UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
-                                      struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
+                                      int32_t n, struct CUstream_st *stream);
 
 /* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points).
    After it they allocate nothing, so that a step can be captured in a CUDA graph. Where lists use
    strips, this includes 36 bytes per particle (2D: 12) for ugrid_cuda_neighbors, which otherwise
    allocates them at its first call. */
-UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
+                                          struct CUstream_st *stream);
 
 /* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
    position are in no cell (SORT, COUNT: at the last places). A full cell of UGRID_FIXED keeps what
    fits. ugrid_cuda_check reports both. Order within a cell: that of the serial build for UGRID_SORT
    and desc.deterministic, otherwise unspecified. */
-UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
-                                        int32_t n, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
+                                        const ugrid_real *d_pos, size_t stride, int32_t n,
+                                        struct CUstream_st *stream);
 
 /* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE
    (device.grid.bad_id) or UGRID_CELL_FULL (device.grid.needed_slots). */
@@ -717,31 +763,36 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
    the CPU. Borrowed positions are not copied: set grid->pos and grid->stride to a host copy before
    a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
    UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
-UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
+                                           struct CUstream_st *stream);
 
 /* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */
-UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
-                                         struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
-                                          struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                         void *d_dst, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                          void *d_dst, struct CUstream_st *stream);
 
 /* As ugrid_cell_sums, by atomics in no fixed order; values by particle, or by place with
    UGRID_PLACES. Threads of a warp that share a cell are reduced first (Blog), unless flags has
    UGRID_PLAIN_ATOMICS. */
 enum { UGRID_PLAIN_ATOMICS = 4 };
-UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
-                                            ugrid_real *d_sums, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
+                                            int32_t width, int flags, ugrid_real *d_sums,
+                                            struct CUstream_st *stream);
 
 /* As the searches above; results stay on the device. d_pairs: one int64_t. d_offsets: n + 1
    (neighbors_at: m + 1). A list that does not fit is truncated at `capacity` entries; the last
    offset is the size needed. */
-UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs, struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts,
-                                                  struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets,
-                                            int32_t *d_ids, int64_t capacity, struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m,
-                                               ugrid_real radius, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
+                                              struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                                  int32_t *d_counts, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                            int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                            struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points,
+                                               size_t stride, int32_t m, ugrid_real radius,
+                                               int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
                                                struct CUstream_st *stream);
 #endif /* UGRID_CUDA */
 
@@ -825,7 +876,10 @@ UGRID_FN int ugrid_i_finite(ugrid_real x)
 #endif
 }
 
-UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]); }
+UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3])
+{
+    return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]);
+}
 
 /* floor(t) as an integer, clamped to +-2^29 (NaN: -2^29), so that the sum of two fits int32_t. No
    cast overflows, no libm is called. */
@@ -854,8 +908,8 @@ UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
     if (!ugrid_i_finite(x)) return x;
     x -= ugrid_i_times(axis->length, ugrid_i_periods(ugrid_i_over(x - axis->min, axis->length)));
-    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper
-                                                                 border, which is min */
+    /* rounding can leave x on the upper border, which is min */
+    return (x >= axis->min && x < axis->max) ? x : axis->min;
 }
 
 /* x wrapped into the box of a periodic axis. On a closed axis, inside the box, and if not finite: x
@@ -910,8 +964,10 @@ UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
    y = 1: 2 3 6 7, y = 2: 8 9 12 13, and so on. */
 UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
 {
-    if (dim == 2) return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
-    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 | ugrid_i_spread3((uint32_t)z) << 2);
+    if (dim == 2)
+        return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
+    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 |
+                     ugrid_i_spread3((uint32_t)z) << 2);
 }
 
 /* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
@@ -936,7 +992,8 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
 UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 {
     int32_t const x = ugrid_i_cell_along(grid, 0, p[0]), y = ugrid_i_cell_along(grid, 1, p[1]);
-    return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
+    return ugrid_i_number(grid, x, y,
+                          grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -944,9 +1001,11 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
    ---------------------------------------------------------------------------------------------- */
 
 /* The caller's point i, as given; p[2] = 0 in 2D. */
-UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
+UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i,
+                                ugrid_real p[3])
 {
-    const ugrid_real *at = (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    const ugrid_real *at =
+        (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
     ugrid_real const last = at[dim - 1]; /* not `at[2]` after the test: see grid->third */
     p[0] = at[0];
     p[1] = at[1];
@@ -1011,26 +1070,30 @@ UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]
    at most one length too large. No branch. */
 UGRID_FN_WALK ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
 {
-    ugrid_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
+    ugrid_real const above = d > axis->half ? axis->length : 0,
+                     below = d < -axis->half ? axis->length : 0;
     return ugrid_i_kept(ugrid_i_kept(d - above) + below);
 }
 
 /* d = b - a, to the nearest image on periodic axes (a and b are wrapped into the box first); d[2] =
    0 in 2D. */
-UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
+UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
+                                ugrid_real d[3])
 {
     ugrid_real from[3], to[3];
     int axis;
     ugrid_i_wrap_point(grid, a, from);
     ugrid_i_wrap_point(grid, b, to);
-    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(ugrid_i_kept(to[axis] - from[axis]), &grid->axis[axis]);
+    for (axis = 0; axis < 3; axis++)
+        d[axis] = ugrid_i_nearest(ugrid_i_kept(to[axis] - from[axis]), &grid->axis[axis]);
 }
 
 /* x*x + y*y + z*z, rounded after every operation, so that CPU and GPU find the same pairs at the
    radius. */
 UGRID_FN_WALK ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
 {
-    return ugrid_i_kept(ugrid_i_kept(ugrid_i_times(x, x) + ugrid_i_times(y, y)) + ugrid_i_times(z, z));
+    return ugrid_i_kept(ugrid_i_kept(ugrid_i_times(x, x) + ugrid_i_times(y, y)) +
+                        ugrid_i_times(z, z));
 }
 
 /* The square of the radius decides every test. It must be a normal number: no underflow, no
@@ -1038,7 +1101,8 @@ UGRID_FN_WALK ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z
 UGRID_FN int ugrid_i_radius_valid(ugrid_real radius)
 {
     ugrid_real const square = radius * radius;
-    ugrid_real const least = UGRID_I_REAL_KIND == 1 ? (ugrid_real)1.17549436e-38 : (ugrid_real)2.2250738585072014e-308;
+    ugrid_real const least =
+        UGRID_I_REAL_KIND == 1 ? (ugrid_real)1.17549436e-38 : (ugrid_real)2.2250738585072014e-308;
     return radius > 0 && square >= least && ugrid_i_finite(square);
 }
 
@@ -1053,7 +1117,8 @@ UGRID_FN ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius,
 
 /* Squared distance between two points, to the nearest image, inside the box or not. The test of
    every search is d2 <= radius * radius. */
-UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, const ugrid_real *b)
+UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
+                                         const ugrid_real *b)
 {
     ugrid_real d[3];
     ugrid_offset(grid, a, b, d);
@@ -1061,22 +1126,24 @@ UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
 }
 
 /* The same for two points in the box (as from ugrid_point), of three coordinates each. */
-UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real a[3], const ugrid_real b[3])
+UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real a[3],
+                                             const ugrid_real b[3])
 {
-    return ugrid_i_square(ugrid_i_nearest(b[0] - a[0], &grid->axis[0]), ugrid_i_nearest(b[1] - a[1], &grid->axis[1]),
+    return ugrid_i_square(ugrid_i_nearest(b[0] - a[0], &grid->axis[0]),
+                          ugrid_i_nearest(b[1] - a[1], &grid->axis[1]),
                           ugrid_i_nearest(b[2] - a[2], &grid->axis[2]));
 }
 
 /* ----------------------------------------------------------------------------------------------
    >>entries: which cells a particle is entered in (Barbieri section 1)
 
-   LOOSE: one entry, e = i, in the cell of the centre. (Barbieri: in that of the lowest corner of the
-   AABB.)
+   LOOSE: one entry, e = i, in the cell of the centre. (Barbieri: in that of the lowest corner of
+   the AABB.)
    TIGHT: one entry in each cell that the AABB of the particle touches, up to `span` along an axis:
    e = i * spans + local, where local = (lz * span_y + ly) * span_x + lx, and l = 0 .. span-1 counts
    from the first cell of the AABB. An entry has one bit per axis: 1 if l > 0, that is, if the AABB
-   touches the previous cell as well. Barbieri's AABBs are no wider than a cell: there span is 2, and
-   local consists of the bits. Two particles A and B, bits in the order y x:
+   touches the previous cell as well. Barbieri's AABBs are no wider than a cell: there span is 2,
+   and local consists of the bits. Two particles A and B, bits in the order y x:
 
        LOOSE                           TIGHT
        +-------+-------+-------+       +-------+-------+-------+
@@ -1087,10 +1154,10 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
        |     A |   B   |       |       |       | B 00  | B 01  |
        +-------+-------+-------+       +-------+-------+-------+
 
-   AABBs that overlap share a block of cells, here the middle column. The pair is reported in the cell
-   where (bits & bits') == 0: in the lower one, 01 & 00, and not in the upper one, 11 & 10. There is
-   exactly one such cell: in the first cell of the block, one of the two AABBs begins on every axis;
-   in the others both bits of some axis are 1.
+   AABBs that overlap share a block of cells, here the middle column. The pair is reported in the
+   cell where (bits & bits') == 0: in the lower one, 01 & 00, and not in the upper one, 11 & 10.
+   There is exactly one such cell: in the first cell of the block, one of the two AABBs begins on
+   every axis; in the others both bits of some axis are 1.
    ---------------------------------------------------------------------------------------------- */
 
 /* First cell and number of cells that the AABB of a particle at x touches along one axis, at most
@@ -1122,10 +1189,12 @@ UGRID_FN int32_t ugrid_i_wrap_cell(const ugrid_axis *axis, int32_t c)
 }
 
 /* The cell of entry `local` of a TIGHT particle at p; 0 if the AABB touches fewer cells. */
-UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t local, int32_t *x, int32_t *y, int32_t *z)
+UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t local, int32_t *x,
+                                int32_t *y, int32_t *z)
 {
     int32_t const span_x = grid->axis[0].span, span_y = grid->axis[1].span;
-    int32_t const step_x = local % span_x, step_y = local / span_x % span_y, step_z = local / (span_x * span_y);
+    int32_t const step_x = local % span_x, step_y = local / span_x % span_y,
+                  step_z = local / (span_x * span_y);
     int32_t low_x, low_y, low_z = 0;
     if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
     if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
@@ -1157,23 +1226,23 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
        ugrid_near walk = ugrid_near_within(&grid, p, radius);
        while (ugrid_next(&walk)) use(walk.id);
 
-   A walk visits each cell that the cube p +- radius touches once, and returns the entries there: all
-   particles within `radius`, and some that are further away. These are at most 9 cells in 2D and 27
-   in 3D if the radius is no larger than a cell, more otherwise. On a periodic axis with few cells
-   each cell is still visited once, so each particle is returned once for any radius (its nearest
-   image counts). If particles are sorted by cell number, a strip of cells is one range of places, so
-   27 cells are 9 ranges (Chisholm). In the example of >>cells, around a point in cell 5:
+   A walk visits each cell that the cube p +- radius touches once, and returns the entries there:
+   all particles within `radius`, and some that are further away. These are at most 9 cells in 2D
+   and 27 in 3D if the radius is no larger than a cell, more otherwise. On a periodic axis with few
+   cells each cell is still visited once, so each particle is returned once for any radius (its
+   nearest image counts). If particles are sorted by cell number, a strip of cells is one range of
+   places, so 27 cells are 9 ranges (Chisholm). In the example of >>cells, around a point in cell 5:
 
        cells 8 .. 10   places start[8] .. start[11] - 1 = 5         id  1
        cells 4 .. 6    places start[4] .. start[7] - 1  = 2 .. 4    ids 2 4 5
        cells 0 .. 2    places start[0] .. start[3] - 1  = 0         id  3
 
-   A half walk returns each pair once: only places above the own one (Newton's third law). From place
-   2, particle 2, these are 3, 4 and 5. The serial walk does not read the row of cells 0 .. 2 at all
-   (Kureck section 3.2).
+   A half walk returns each pair once: only places above the own one (Newton's third law). From
+   place 2, particle 2, these are 3, 4 and 5. The serial walk does not read the row of cells 0 .. 2
+   at all (Kureck section 3.2).
 
-   desc.walk selects the order of the cells (Chisholm). Around a point in cell (2, 2), by the turn in
-   which a cell is visited:
+   desc.walk selects the order of the cells (Chisholm). Around a point in cell (2, 2), by the turn
+   in which a cell is visited:
 
        the labels                CELLS       STRIPS      MODULAR     HYBRID
        y 3   0 1 2 0 1 2         6 7 8       2 2 2       1 2 0       0 0 0
@@ -1183,10 +1252,10 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
        x     0 1 2 3 4 5                     (ranges)                (ranges)
 
    MODULAR labels all cells of the grid by their coordinates modulo 3. Any 3 x 3 cells contain each
-   label once, and each walk visits its cells by label. So all threads at the same turn read cells of
-   one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does the
-   same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1. Across
-   the border of a periodic axis labels continue beyond the last cell.
+   label once, and each walk visits its cells by label. So all threads at the same turn read cells
+   of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
+   the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
+   Across the border of a periodic axis labels continue beyond the last cell.
    ---------------------------------------------------------------------------------------------- */
 
 /* The cells of one axis that a walk visits. */
@@ -1222,13 +1291,15 @@ typedef struct ugrid_near {
    the same bits. */
 UGRID_FN ugrid_real ugrid_i_widen(ugrid_real x)
 {
-    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0) : (ugrid_real)(1.0 / 281474976710656.0));
+    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0)
+                                       : (ugrid_real)(1.0 / 281474976710656.0));
 }
 
 /* The extent of a search beyond x along an axis: `radius`, widened so that rounding loses no pair
    at the radius. TIGHT: the AABBs of the partners extend towards x by half an edge. So for spheres
    of diameter `size` that touch (radius = size), the cells of the own AABB are enough. */
-UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x, ugrid_real radius)
+UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
+                                  ugrid_real radius)
 {
     ugrid_real reach = radius + ugrid_i_widen(radius);
     if (ugrid_i_tight(grid)) {
@@ -1270,7 +1341,8 @@ UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int
 }
 
 /* The cells from `radius` below `from` to `radius` above `to`. */
-UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to, ugrid_real radius)
+UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
+                                   ugrid_real radius)
 {
     const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
@@ -1299,7 +1371,9 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugr
         labels = ugrid_i_labels(axis, radius);
         /* not if there are more labels than cells: in a small box, and at the end of the
            coordinates of an unbounded grid (ugrid_i_floor) */
-        if (labels > sweep.width && labels <= (grid->desc.unbounded ? sweep.width + 2 : axis->cells)) sweep.turns = labels;
+        if (labels > sweep.width &&
+            labels <= (grid->desc.unbounded ? sweep.width + 2 : axis->cells))
+            sweep.turns = labels;
     }
     return sweep;
 }
@@ -1338,7 +1412,8 @@ UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
 
 /* A walk within `radius` of the box from .. to. On periodic axes its corners lie in the grid's
    box. */
-UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from, const ugrid_real *to, ugrid_real radius)
+UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
+                                     const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
     walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
@@ -1406,7 +1481,8 @@ UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sw
 
 /* Sets the cell of this turn; 0 if MODULAR has no cell with this label here. There a turn is a
    label, (low + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugrid_axis *axis, int modular)
+UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugrid_axis *axis,
+                          int modular)
 {
     int32_t offset = sweep->turn;
     if (modular) {
@@ -1419,7 +1495,8 @@ UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugri
     sweep->cell = sweep->low + offset;
     if (walk->grid->desc.unbounded) return 1;
     if (modular) sweep->cell = ugrid_i_wrap_cell(axis, sweep->cell);
-    else if (sweep->low + sweep->width > axis->cells) sweep->cell = ugrid_i_ascending(axis, sweep, offset);
+    else if (sweep->low + sweep->width > axis->cells)
+        sweep->cell = ugrid_i_ascending(axis, sweep, offset);
     return 1;
 }
 
@@ -1441,7 +1518,11 @@ UGRID_FN int32_t ugrid_i_strip(ugrid_near *walk)
 UGRID_FN void ugrid_i_open_sorted(ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
-    if (walk->number + cells - 1 < walk->own_number) { walk->left = 0; walk->begin = walk->end = 0; return; }
+    if (walk->number + cells - 1 < walk->own_number) {
+        walk->left = 0;
+        walk->begin = walk->end = 0;
+        return;
+    }
     walk->begin = grid->start[walk->number];
     walk->end = grid->start[walk->number + cells];
     if (walk->own_number >= 0 && walk->begin <= walk->above) walk->begin = walk->above + 1;
@@ -1558,8 +1639,8 @@ UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk, int32_t entry)
    the visited cell is not its first. */
 UGRID_FN int ugrid_i_mask_test(const ugrid_near *walk, int32_t entry)
 {
-    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) | (walk->y.cell != walk->y.low) << 1
-                       | (walk->z.cell != walk->z.low) << 2;
+    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) |
+                         (walk->y.cell != walk->y.low) << 1 | (walk->z.cell != walk->z.low) << 2;
     return (ours & ugrid_i_tight_bits(walk->grid, entry % walk->grid->spans)) == 0;
 }
 
@@ -1635,7 +1716,8 @@ static inline void *ugrid_i_arr_more(void *array, size_t bytes)
 
 /* Appends the ids of the particles within radius of p, the same as ugrid_query: int32_t *hits =
    NULL; ... arrlen(hits) ... arrfree(hits). */
-static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius, int32_t **hits)
+static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p,
+                                            ugrid_real radius, int32_t **hits)
 {
     ugrid_real at[3], q[3];
     ugrid_near walk;
@@ -1692,19 +1774,24 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
 #if defined(UGRID_CUDA) && defined(__CUDACC__)
 
 /* The functions of the walk for a ugrid_device. They exist on the device only. */
-static __device__ __forceinline__ ugrid_near ugrid_near_within(const ugrid_device *device, const ugrid_real *p, ugrid_real radius)
+static __device__ __forceinline__ ugrid_near ugrid_near_within(const ugrid_device *device,
+                                                               const ugrid_real *p,
+                                                               ugrid_real radius)
 {
     return ugrid_near_within(&device->grid, p, radius);
 }
-static __device__ __forceinline__ ugrid_near ugrid_near_point(const ugrid_device *device, const ugrid_real *p)
+static __device__ __forceinline__ ugrid_near ugrid_near_point(const ugrid_device *device,
+                                                              const ugrid_real *p)
 {
     return ugrid_near_point(&device->grid, p);
 }
-static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device *device, int32_t place, ugrid_real radius)
+static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device *device,
+                                                              int32_t place, ugrid_real radius)
 {
     return ugrid_near_place(&device->grid, place, radius);
 }
-static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device, int32_t place, ugrid_real radius)
+static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device,
+                                                             int32_t place, ugrid_real radius)
 {
     return ugrid_near_half(&device->grid, place, radius);
 }
@@ -1730,25 +1817,32 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
     if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
-    return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
+    return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic
+               ? UGRID_PATH_IMAGES
+               : UGRID_PATH_STRIPS;
 }
 
 /* row(begin, end) for each strip around a record: a specialised form of ugrid_next_range for
    UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one come out
    empty. */
 template <class Row>
-__device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p, ugrid_real radius, int32_t above, Row row)
+__device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p,
+                                                   ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
     ugrid_real const reach = radius + ugrid_i_widen(radius);
     bool const flat = grid.desc.dim == 2;
-    ugrid_sweep const x = ugrid_i_clip_sweep(&ax, ugrid_i_raw_coordinate(&ax, p[0] - (reach + ax.margin)),
-                                         ugrid_i_raw_coordinate(&ax, p[0] + (reach + ax.margin)));
-    ugrid_sweep const y = ugrid_i_clip_sweep(&ay, ugrid_i_raw_coordinate(&ay, p[1] - (reach + ay.margin)),
-                                         ugrid_i_raw_coordinate(&ay, p[1] + (reach + ay.margin)));
-    ugrid_sweep const z = ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
-                                         flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
-    int32_t const wraps = x.low + x.width - ax.cells;                       /* cells at the beginning of the row, or <= 0 */
+    ugrid_sweep const x =
+        ugrid_i_clip_sweep(&ax, ugrid_i_raw_coordinate(&ax, p[0] - (reach + ax.margin)),
+                           ugrid_i_raw_coordinate(&ax, p[0] + (reach + ax.margin)));
+    ugrid_sweep const y =
+        ugrid_i_clip_sweep(&ay, ugrid_i_raw_coordinate(&ay, p[1] - (reach + ay.margin)),
+                           ugrid_i_raw_coordinate(&ay, p[1] + (reach + ay.margin)));
+    ugrid_sweep const z =
+        ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
+                           flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
+    /* cells at the beginning of the row, or <= 0 */
+    int32_t const wraps = x.low + x.width - ax.cells;
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
         int32_t const cell_z = ugrid_i_ascending(&az, &z, turn_z);
@@ -1764,7 +1858,8 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
 
 /* Computes the geometry of a contact between points in the box. Is it within the limit? */
 template <ugrid_path Path>
-__device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p, const ugrid_real *q, ugrid_real limit,
+__device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p,
+                                              const ugrid_real *q, ugrid_real limit,
                                               ugrid_contact &contact)
 {
     for (int a = 0; a < 3; a++) {
@@ -1778,11 +1873,13 @@ __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_rea
 /* row(begin, end) for each range of places around the particle at `place`, whose position is p; the
    particle itself may be in one. */
 template <ugrid_path Path, class Row>
-__device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real radius, bool half,
+__device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p,
+                                                   int32_t place, ugrid_real radius, bool half,
                                                    Row row)
 {
     if (Path == UGRID_PATH_RANGES) {
-        ugrid_near walk = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        ugrid_near walk =
+            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
         while (ugrid_next_range(&walk)) row(walk.begin, walk.end);
     } else if (ugrid_i_point_finite(p)) {
         ugrid_i_each_strip(grid, p, radius, half ? place : -1, row);
@@ -1792,7 +1889,8 @@ __device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugri
 /* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once
    over all places. */
 template <ugrid_path Path, class F>
-__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
+                                               bool half, F f)
 {
     ugrid_real p[3], q[3];
     ugrid_contact contact;
@@ -1801,7 +1899,8 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
     if (Path == UGRID_PATH_WALK) {
-        ugrid_near walk = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        ugrid_near walk =
+            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
@@ -1824,15 +1923,18 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
 
 /* The same if the kernel does not know the path at compile time. */
 template <class F>
-__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
+                                               bool half, F f)
 {
-    if (ugrid_has_ranges(&grid) && grid.record) ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
+    if (ugrid_has_ranges(&grid) && grid.record)
+        ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
     else ugrid_for_each<UGRID_PATH_WALK>(grid, place, radius, half, f);
 }
 
 template <ugrid_path Path, class F>
 __global__ void __launch_bounds__(128)
-    ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, F f)
+    ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
+                        F f)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (place < device.grid.n) ugrid_for_each<Path>(device.grid, place, radius, half, f);
@@ -1840,19 +1942,22 @@ __global__ void __launch_bounds__(128)
 
 template <ugrid_path Path, class T, class F>
 __global__ void __launch_bounds__(128)
-    ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places, F f, T *sums)
+    ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places,
+                       F f, T *sums)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     T sum = T();
     if (place >= device.grid.n) return;
-    ugrid_for_each<Path>(device.grid, place, radius, false, [&](const ugrid_contact &contact) { sum += f(contact); });
+    ugrid_for_each<Path>(device.grid, place, radius, false,
+                         [&](const ugrid_contact &contact) { sum += f(contact); });
     sums[places ? place : ugrid_id(&device.grid, place)] = sum;
 }
 
 /* Launches a kernel: the compiler checks the argument types, the error is stored and returned.
    `shared`: bytes of dynamic shared memory. No other function launches kernels. */
 template <class... Parameters, class... Arguments>
-static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, size_t shared,
+static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream,
+                                          int64_t threads, int block, size_t shared,
                                           void (*kernel)(Parameters...), Arguments... arguments)
 {
     size_t const declared = 48 * 1024; /* more must be requested */
@@ -1864,7 +1969,9 @@ static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *s
     config.blockDim = dim3((unsigned)block);
     config.dynamicSmemBytes = shared;
     config.stream = stream;
-    if (shared > declared) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    if (shared > declared)
+        error =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
     if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     if (error == cudaSuccess) return UGRID_OK;
     gpu->device.grid.cuda_error = (int32_t)error;
@@ -1873,8 +1980,8 @@ static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *s
 }
 
 template <class... Parameters, class... Arguments>
-static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
-                                   Arguments... arguments)
+static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads,
+                                   int block, void (*kernel)(Parameters...), Arguments... arguments)
 {
     return ugrid_i_launch_shared(gpu, stream, threads, block, 0, kernel, arguments...);
 }
@@ -1882,7 +1989,8 @@ static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, 
 /* Calls f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle
    (UGRID_HALF: each pair once). */
 template <class F>
-static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, struct CUstream_st *stream)
+static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f,
+                                    struct CUstream_st *stream)
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
@@ -1891,14 +1999,16 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, f);
 }
 
 /* d_sums[i] = sum of f(const ugrid_contact &) over the neighbours of particle i (UGRID_PLACES: of
    place i), added in the order of the walk. T needs T() and +=. */
 template <class T, class F>
-static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums, struct CUstream_st *stream)
+static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums,
+                                   struct CUstream_st *stream)
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
@@ -1907,7 +2017,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
 }
 
@@ -1974,7 +2085,16 @@ UGRID_API const char *ugrid_result_text(ugrid_result result)
    >>memory: the arrays live in blocks that only grow
    ---------------------------------------------------------------------------------------------- */
 
-enum { UGRID_I_START, UGRID_I_ORDER, UGRID_I_INVERSE, UGRID_I_RECORD, UGRID_I_SLOT, UGRID_I_NEXT, UGRID_I_WORK_A, UGRID_I_WORK_B };
+enum {
+    UGRID_I_START,
+    UGRID_I_ORDER,
+    UGRID_I_INVERSE,
+    UGRID_I_RECORD,
+    UGRID_I_SLOT,
+    UGRID_I_NEXT,
+    UGRID_I_WORK_A,
+    UGRID_I_WORK_B
+};
 
 static void *ugrid_i_alloc(const ugrid_allocator *allocator, size_t bytes)
 {
@@ -1983,7 +2103,8 @@ static void *ugrid_i_alloc(const ugrid_allocator *allocator, size_t bytes)
 
 static void ugrid_i_release(const ugrid_allocator *allocator, ugrid_block *block)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, allocator->user);
     else free(block->memory);
     block->memory = NULL;
     block->bytes = 0;
@@ -2009,7 +2130,8 @@ static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS], 
         if (bytes[b] <= block->bytes) continue;
         ugrid_i_release(allocator, block);
         block->memory = ugrid_i_alloc(allocator, grown);
-        if (!block->memory && grown > bytes[b]) block->memory = ugrid_i_alloc(allocator, grown = bytes[b]);
+        if (!block->memory && grown > bytes[b])
+            block->memory = ugrid_i_alloc(allocator, grown = bytes[b]);
         if (!block->memory) return UGRID_OUT_OF_MEMORY;
         block->bytes = grown;
     }
@@ -2034,18 +2156,25 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
     int const loose = desc->placement == UGRID_LOOSE;
     int fits;
     memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
-    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t)); /* start, count or head */
+    /* start, count or head */
+    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t));
     if (sorts) {
         size_t const work = desc->method == UGRID_SORT ? sizeof(uint64_t) : sizeof(int32_t);
         fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, sizeof(int32_t));
         fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, work);
-        if (desc->method == UGRID_SORT) fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
-        if (loose && desc->inverse) fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
-        if (loose && !desc->no_records) fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+        if (desc->method == UGRID_SORT)
+            fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
+        if (loose && desc->inverse)
+            fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
+        if (loose && !desc->no_records)
+            fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     }
-    if (desc->method == UGRID_FIXED) fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
-    if (desc->method == UGRID_LIST) fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
-    if (desc->method == UGRID_LIST_PACKED) fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    if (desc->method == UGRID_FIXED)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
+    if (desc->method == UGRID_LIST)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
+    if (desc->method == UGRID_LIST_PACKED)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
 }
 
@@ -2062,7 +2191,8 @@ static void ugrid_i_bind(ugrid *grid, const ugrid_block *block)
     grid->count = desc->method == UGRID_FIXED ? by_cell : NULL;
     grid->head = lists ? by_cell : NULL;
     grid->order = sorts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
-    grid->inverse = sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
+    grid->inverse =
+        sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
     grid->record = records ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
     grid->slot = desc->method == UGRID_FIXED ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
     grid->next = desc->method == UGRID_LIST ? (int32_t *)block[UGRID_I_NEXT].memory : NULL;
@@ -2091,7 +2221,8 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid)
 static int ugrid_i_box_given(const ugrid_desc *desc)
 {
     int a;
-    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
+    /* a NaN counts as given */
+    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
     return 0;
 }
 
@@ -2118,7 +2249,9 @@ static int ugrid_i_box_valid(const ugrid_desc *desc)
     int a;
     for (a = 0; a < desc->dim; a++) {
         ugrid_real const length = desc->max[a] - desc->min[a];
-        if (!(length > 0) || !ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a])) return 0; /* also when one is NaN */
+        /* also when one is NaN */
+        if (!(length > 0) || !ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a]))
+            return 0;
     }
     return 1;
 }
@@ -2134,8 +2267,10 @@ static int ugrid_i_box_too_wide(const ugrid_desc *desc)
 static int ugrid_i_walk_possible(const ugrid_desc *desc)
 {
     int const strips = desc->walk == UGRID_STRIPS || desc->walk == UGRID_HYBRID;
-    int const sorts = desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE && !desc->unbounded);
+    int const sorts =
+        desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
+                       !desc->unbounded);
 }
 
 /* The refusals that do not depend on the points. */
@@ -2149,7 +2284,8 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
-    if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED) return UGRID_BAD_PLACEMENT;
+    if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
+        return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
     if (desc->unbounded || !ugrid_i_box_given(desc)) return UGRID_OK;
     if (!ugrid_i_box_valid(desc)) return UGRID_BAD_BOX;
@@ -2172,15 +2308,21 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
     return ugrid_i_check_desc(&given);
 }
 
-UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells, const char **reason)
+UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells,
+                                    const char **reason)
 {
     const char *why;
     ugrid_method method = UGRID_COUNT;
-    if (desc && desc->unbounded) why = "COUNT: hashed buckets are about as many as the particles, one pass over them is cheap";
+    if (desc && desc->unbounded)
+        why =
+            "COUNT: hashed buckets are about as many as the particles, one pass over them is cheap";
     else if (cells > 64 * ((int64_t)n + 1024)) {
         method = UGRID_SORT;
-        why = "SORT: far more cells than particles, and a sort does not count through the empty ones";
-    } else why = "COUNT: not many more cells than particles, so counting is one pass over each and beats the sort's several";
+        why =
+            "SORT: far more cells than particles, and a sort does not count through the empty ones";
+    } else
+        why = "COUNT: not many more cells than particles, so counting is one pass over each and "
+              "beats the sort's several";
     if (reason) *reason = why;
     return method;
 }
@@ -2191,7 +2333,8 @@ static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
 {
     double cells;
     if (a >= desc->dim) return 1;
-    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell); /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+    /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell);
     if (cells < 1) cells = 1;
     if (cells < 1e9) cells = (double)(int64_t)cells;
     return a == 0 ? cells * desc->split : cells;
@@ -2215,7 +2358,10 @@ static int32_t ugrid_i_power_of_two(int32_t v)
 /* The number of buckets: as given; otherwise about n, within max_cells. */
 static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
 {
-    int32_t buckets = ugrid_i_power_of_two(desc->buckets ? desc->buckets : n < 64 ? 64 : n > 1 << 30 ? 1 << 30 : n);
+    int32_t buckets = ugrid_i_power_of_two(desc->buckets ? desc->buckets
+                                           : n < 64      ? 64
+                                           : n > 1 << 30 ? 1 << 30
+                                                         : n);
     while (!desc->buckets && buckets > desc->max_cells) buckets /= 2;
     return buckets ? buckets : 1;
 }
@@ -2253,7 +2399,8 @@ static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
         /* Across the border, and where a search ends at the end of an AABB, two different sums must
            agree. In them about a dozen numbers up to 2 M, M = max(|min|, |max|), are rounded, by at
            most EPSILON / 2 * 2 M each: so 16 of these. */
-        ugrid_real const low = axis->min < 0 ? -axis->min : axis->min, high = axis->max < 0 ? -axis->max : axis->max;
+        ugrid_real const low = axis->min < 0 ? -axis->min : axis->min,
+                         high = axis->max < 0 ? -axis->max : axis->max;
         axis->margin = 16 * (ugrid_real)UGRID_I_EPSILON * (low > high ? low : high);
     }
     if (axis->periodic) {
@@ -2275,7 +2422,8 @@ static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
     grid->tight_half = grid->desc.size / 2;
     for (a = 0; a < grid->desc.dim; a++) {
         ugrid_axis *axis = &grid->axis[a];
-        double const cells = (double)grid->desc.size * (double)axis->per_cell * (1 - 8 * (double)UGRID_I_EPSILON);
+        double const cells =
+            (double)grid->desc.size * (double)axis->per_cell * (1 - 8 * (double)UGRID_I_EPSILON);
         if (!(cells < 15)) return UGRID_BAD_SIZE;
         axis->span = (int32_t)cells + 2;
         if (!grid->desc.unbounded && axis->span > axis->cells) axis->span = axis->cells;
@@ -2303,9 +2451,11 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
     for (a = 0; a < 3; a++) ugrid_i_resolve_axis(grid, a, cells[a]);
     if (ugrid_i_resolve_spans(grid) != UGRID_OK) return UGRID_BAD_SIZE;
     if ((int64_t)n * grid->spans > UGRID_I_INT_MAX) return UGRID_TOO_MANY_ENTRIES;
-    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX) return UGRID_BAD_SLOTS;
+    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX)
+        return UGRID_BAD_SLOTS;
     grid->reason = "chosen by the caller";
-    if (desc->method == UGRID_AUTO) desc->method = ugrid_choose(desc, n, grid->needed_cells, &grid->reason);
+    if (desc->method == UGRID_AUTO)
+        desc->method = ugrid_choose(desc, n, grid->needed_cells, &grid->reason);
     if (desc->walk == UGRID_WALK_AUTO) {
         desc->walk = UGRID_STRIPS;
         if (!ugrid_i_walk_possible(desc)) desc->walk = UGRID_CELLS;
@@ -2324,7 +2474,8 @@ static double ugrid_i_root(double v, int dim)
 {
     double root = v > 1 ? v : 1;
     int turn;
-    for (turn = 0; turn < 2200 && root * (dim > 1 ? root : 1) * (dim > 2 ? root : 1) > v * 1.001; turn++) {
+    for (turn = 0; turn < 2200 && root * (dim > 1 ? root : 1) * (dim > 2 ? root : 1) > v * 1.001;
+         turn++) {
         double const rest = v / ((dim > 1 ? root : 1) * (dim > 2 ? root : 1));
         root = ((dim - 1) * root + rest) / dim;
     }
@@ -2348,16 +2499,19 @@ static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
         }
         if (axes > 0) cell = ugrid_i_root(volume / n, axes);
     }
-    return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell : 1;
+    return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell
+                                                                              : 1;
 }
 
 /* 0, or at least the size of a point and a multiple of the size of a coordinate. */
 static int ugrid_i_stride_valid(size_t stride, int32_t dim)
 {
-    return stride == 0 || (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
+    return stride == 0 ||
+           (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
 }
 
-static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
+static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
+                                    int32_t n, int32_t *bad_id)
 {
     int32_t i;
     int a;
@@ -2390,12 +2544,14 @@ static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
     }
 }
 
-UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
+UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
+                                 int32_t *bad_id)
 {
     ugrid_result result;
     int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
     int const cell_given = desc && desc->cell != 0;
-    if (!desc || n < 0 || (n > 0 && !pos) || !ugrid_i_stride_valid(stride, dim)) return UGRID_BAD_ARGUMENT;
+    if (!desc || n < 0 || (n > 0 && !pos) || !ugrid_i_stride_valid(stride, dim))
+        return UGRID_BAD_ARGUMENT;
     if (desc->dim == 0) desc->dim = 3;
     if (desc->dim != dim) return UGRID_BAD_DIM;
     if (bad_id) *bad_id = -1;
@@ -2428,7 +2584,8 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
 
 /* The cell numbers of points in a box with UGRID_ROWS and closed axes, LOOSE. There is no branch,
    so that compilers vectorise the loop. Returns 0 if some point is not finite. */
-static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim, int32_t *UGRID_I_RESTRICT numbers)
+static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
+                               int32_t *UGRID_I_RESTRICT numbers)
 {
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
     int32_t const n = grid->n;
@@ -2454,7 +2611,8 @@ static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
         ugrid_real p[3];
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) return 0;
-        for (local = 0; local < grid->spans; local++) numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
+        for (local = 0; local < grid->spans; local++)
+            numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
     }
     return 1;
 }
@@ -2474,13 +2632,14 @@ static int32_t ugrid_i_first_not_finite(const ugrid *grid)
    start[]. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
-    ugrid const view = *grid; /* a copy, which the stores below cannot change: its fields stay in
-                                 registers */
+    /* a copy, which the stores below cannot change: its fields stay in registers */
+    ugrid const view = *grid;
     size_t const tight = 3 * sizeof(ugrid_real);
     int32_t const entries = view.n * view.spans;
     int32_t e;
     int finite;
-    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS || ugrid_i_any_periodic(&view.desc))
+    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS ||
+        ugrid_i_any_periodic(&view.desc))
         finite = ugrid_i_number_any(&view, numbers);
     else if (view.desc.dim == 3 && view.stride == tight) /* the constants give a specialised loop */
         finite = ugrid_i_number_rows(&view, tight, 3, numbers);
@@ -2500,7 +2659,8 @@ static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
 }
 
 /* A position, wrapped into the box on periodic axes, and one number. */
-UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3], int32_t link)
+UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3],
+                                        int32_t link)
 {
     ugrid_record record;
     record.x[0] = ugrid_i_wrap(&axis[0], p[0]);
@@ -2552,7 +2712,8 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
 
 /* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`,
    into out[]. */
-static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys, uint64_t *UGRID_I_RESTRICT out, int32_t m, int shift, int bits)
+static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys,
+                               uint64_t *UGRID_I_RESTRICT out, int32_t m, int shift, int bits)
 {
     int32_t begin[1 << 11], digit, i, sum = 0;
     uint64_t const mask = ((uint64_t)1 << bits) - 1;
@@ -2594,7 +2755,8 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
         if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const number = ugrid_i_entry_number(&view, p, local);
-            if (number >= 0) keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
+            if (number >= 0)
+                keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
     }
     grid->entries = entries;
@@ -2612,7 +2774,8 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
     int32_t k, cell = 0;
     ugrid_result const result = ugrid_i_make_keys(grid, keys);
     if (result != UGRID_OK) return result;
-    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries, grid->cell_count);
+    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries,
+                              grid->cell_count);
     for (k = 0; k < grid->entries; k++) {
         int32_t const number = (int32_t)(keys[k] >> 32);
         while (cell <= number) view.start[cell++] = k;
@@ -2626,7 +2789,8 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
 /* The index of slot s of a cell. */
 UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
 {
-    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s : s * grid->cell_count + number;
+    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s
+                                                        : s * grid->cell_count + number;
 }
 
 /* FIXED (Barbieri section 1): the counter gives the slot. It also counts entries that do not fit,
@@ -2645,7 +2809,8 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
-            if (s < view.desc.slots) view.slot[ugrid_i_slot(&view, number, s)] = i * view.spans + local;
+            if (s < view.desc.slots)
+                view.slot[ugrid_i_slot(&view, number, s)] = i * view.spans + local;
             if (s >= grid->needed_slots) grid->needed_slots = s + 1;
             grid->entries++;
         }
@@ -2670,7 +2835,8 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const entry = i * view.spans + local, number = ugrid_i_entry_number(&view, p, local);
+            int32_t const entry = i * view.spans + local,
+                          number = ugrid_i_entry_number(&view, p, local);
             if (number < 0) { view.next[entry] = -1; continue; }
             if (view.next) view.next[entry] = view.head[number];
             else view.record[i] = ugrid_i_record(&view, i, view.head[number]);
@@ -2705,7 +2871,8 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     grid->cuda_error = 0;
     if (result != UGRID_OK) return result;
     if (ugrid_bytes(grid) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
         return UGRID_BAD_ALLOCATOR;
     grid->desc = given;
     grid->third = given.dim == 3 ? 2 : 0;
@@ -2733,8 +2900,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     if (result != UGRID_OK) return result;
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
     if (grid->desc.cell == 0) return UGRID_BAD_CELL;
-    if (grid->desc.method == UGRID_AUTO) { /* fewer particles may choose the other method: room for
-                                              both */
+    /* fewer particles may choose the other method: room for both */
+    if (grid->desc.method == UGRID_AUTO) {
         grid->desc.method = UGRID_SORT;
         result = ugrid_i_prepare(grid, n, 1);
         grid->desc = given;
@@ -2742,7 +2909,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     return result == UGRID_OK ? ugrid_i_prepare(grid, n, 1) : result;
 }
 
-UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
+UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos,
+                                   size_t stride, int32_t n)
 {
     ugrid_result result;
     if (!grid) return UGRID_BAD_ARGUMENT;
@@ -2770,7 +2938,8 @@ UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t b
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     for (k = 0; k < grid->n; k++)
-        memcpy((char *)dst + (size_t)k * bytes, (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+        memcpy((char *)dst + (size_t)k * bytes,
+               (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
     return UGRID_OK;
 }
 
@@ -2780,7 +2949,8 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     for (k = 0; k < grid->n; k++)
-        memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes, (const char *)src + (size_t)k * bytes, bytes);
+        memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes,
+               (const char *)src + (size_t)k * bytes, bytes);
     return UGRID_OK;
 }
 
@@ -2792,7 +2962,8 @@ static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
 
 /* Places ascend through the cells, and ids through each cell. So both loops add the particles of a
    cell by ascending id. */
-UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums)
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
+                                       ugrid_real *sums)
 {
     int32_t k, cell;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
@@ -2802,12 +2973,14 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
     if (ugrid_i_sorted(grid)) {
         for (cell = 0; cell < grid->cell_count; cell++)
             for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
-                ugrid_i_add(sums + (size_t)cell * (size_t)width, values + (size_t)grid->order[k] * (size_t)width, width);
+                ugrid_i_add(sums + (size_t)cell * (size_t)width,
+                            values + (size_t)grid->order[k] * (size_t)width, width);
     } else {
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
-            ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width, values + (size_t)k * (size_t)width, width);
+            ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
+                        values + (size_t)k * (size_t)width, width);
         }
     }
     return UGRID_OK;
@@ -2860,7 +3033,8 @@ typedef struct ugrid_i_candidates {
 /* Squared distances from p to all candidates. */
 static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 {
-    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
+    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
+                                       *UGRID_I_RESTRICT z = set->z;
     ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t const count = set->count;
@@ -2869,21 +3043,25 @@ static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 }
 
 /* The same to their nearest images. */
-static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set,
+                                       const ugrid_real p[3])
 {
-    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
+    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
+                                       *UGRID_I_RESTRICT z = set->z;
     ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
     int32_t const count = set->count;
     int32_t k;
     for (k = 0; k < count; k++)
-        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, &ax), ugrid_i_nearest(y[k] - py, &ay), ugrid_i_nearest(z[k] - pz, &az));
+        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, &ax), ugrid_i_nearest(y[k] - py, &ay),
+                               ugrid_i_nearest(z[k] - pz, &az));
 }
 
 /* Appends the names whose distance is within the limit. Every name is written, and the end advances
    for hits only: there is no branch to mispredict. */
-static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2, const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
+static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
+                              const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
                               ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t count)
 {
     int32_t k;
@@ -2898,20 +3076,22 @@ static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2, const int32
    of the block do not wrap and span less than half the box. */
 UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
-    return axis->periodic && (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
+    return axis->periodic &&
+           (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
 }
 
 /* Copies the candidates around the box from .. to, which bounds the places from `first` on of one
    cell. 0: they do not fit. */
-static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3], const ugrid_real to[3], int32_t first,
-                           ugrid_i_candidates *set)
+static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3],
+                           const ugrid_real to[3], int32_t first, ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
     ugrid_near walk = ugrid_i_near_box(grid, from, to, search->radius);
     set->count = 0;
     set->own = UGRID_I_GATHER;
-    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) | ugrid_i_sees_images(&grid->axis[1], &walk.y)
-                | ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
+                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
+                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
     if (search->half) {
         walk.above = first;
         walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
@@ -2934,15 +3114,18 @@ static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3
 
 /* The number of candidates from .. to-1 within the limit, where no images occur: one loop without
    stores. */
-static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3], int32_t from, int32_t to, ugrid_real limit)
+static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3],
+                                        int32_t from, int32_t to, ugrid_real limit)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t k, count = 0;
-    for (k = from; k < to; k++) count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
+    for (k = from; k < to; k++)
+        count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
     return count;
 }
 
-static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to, ugrid_real limit)
+static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to,
+                                       ugrid_real limit)
 {
     int32_t k, count = 0;
     for (k = from; k < to; k++) count += set->d2[k] <= limit;
@@ -2956,17 +3139,19 @@ static void ugrid_i_all_distances(const ugrid *grid, ugrid_i_candidates *set, co
 }
 
 /* Counts all candidates but before .. after-1. */
-static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3], int32_t before, int32_t after,
-                                 ugrid_real limit)
+static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
+                                 int32_t before, int32_t after, ugrid_real limit)
 {
     if (!set->images)
-        return ugrid_i_count_candidates(set, p, 0, set->count, limit) - ugrid_i_count_candidates(set, p, before, after, limit);
+        return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
+               ugrid_i_count_candidates(set, p, before, after, limit);
     ugrid_i_all_distances(grid, set, p);
-    return ugrid_i_count_distances(set, 0, before, limit) + ugrid_i_count_distances(set, after, set->count, limit);
+    return ugrid_i_count_distances(set, 0, before, limit) +
+           ugrid_i_count_distances(set, after, set->count, limit);
 }
 
-static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3], int32_t before, int32_t after,
-                                  ugrid_real limit)
+static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
+                                  int32_t before, int32_t after, ugrid_real limit)
 {
     int32_t hits;
     ugrid_i_all_distances(grid, set, p);
@@ -2976,15 +3161,17 @@ static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, co
 
 /* The row of the j-th place of the cell: all candidates but itself; in a half search without the
    places before it in the cell, too. */
-static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *set, int32_t place, int32_t j)
+static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *set, int32_t place,
+                             int32_t j)
 {
     const ugrid_real *p = search->grid->record[place].x;
     ugrid_real const limit = search->radius * search->radius;
     int32_t const own = set->own < set->count ? set->own : set->count;
     int32_t const before = search->half ? own : own + j;
     int32_t const after = search->half || own == set->count ? own + j : own + j + 1;
-    int32_t const hits = search->count_only ? ugrid_i_count_row(search->grid, set, p, before, after, limit)
-                                            : ugrid_i_append_row(search->grid, set, p, before, after, limit);
+    int32_t const hits = search->count_only
+                             ? ugrid_i_count_row(search->grid, set, p, before, after, limit)
+                             : ugrid_i_append_row(search->grid, set, p, before, after, limit);
     return hits > 0 && search->sink.take(search->sink.user, place, set->hits, hits);
 }
 
@@ -2993,7 +3180,8 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
 {
     const ugrid *grid = search->grid;
     ugrid_real const limit = search->radius * search->radius;
-    ugrid_near walk = search->half ? ugrid_near_half(grid, place, search->radius) : ugrid_near_place(grid, place, search->radius);
+    ugrid_near walk = search->half ? ugrid_near_half(grid, place, search->radius)
+                                   : ugrid_near_place(grid, place, search->radius);
     ugrid_real p[3], q[3];
     int32_t names[UGRID_I_HITS], hits = 0;
     ugrid_point(grid, place, p);
@@ -3010,7 +3198,8 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
 }
 
 /* The bounding box of places first .. last-1. */
-static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid_real from[3], ugrid_real to[3])
+static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid_real from[3],
+                           ugrid_real to[3])
 {
     int32_t k;
     int a;
@@ -3025,7 +3214,8 @@ static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid
 }
 
 /* All rows of one cell. */
-static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last, ugrid_i_candidates *set)
+static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last,
+                               ugrid_i_candidates *set)
 {
     ugrid_real from[3], to[3];
     int32_t k;
@@ -3033,7 +3223,8 @@ static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int3
     ugrid_i_bounds(search->grid, first, last, from, to);
     fits = ugrid_i_collect(search, from, to, first, set);
     for (k = first; k < last; k++)
-        if (fits ? ugrid_i_block_row(search, set, k, k - first) : ugrid_i_walk_row(search, k)) return 1;
+        if (fits ? ugrid_i_block_row(search, set, k, k - first) : ugrid_i_walk_row(search, k))
+            return 1;
     return 0;
 }
 
@@ -3123,7 +3314,8 @@ static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags, int32_t *counts)
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                             int32_t *counts)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_counter counter;
@@ -3158,9 +3350,9 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
 }
 
 /* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
-   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the ids UGRID_I_IDS_AHEAD places before. (Without it lists
-   of 1M points took 1.5 times as long when it was added. It is not in a function of its own: gcc 12
-   finds that such a function has no effect, and removes it.) */
+   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the ids UGRID_I_IDS_AHEAD
+   places before. (Without it lists of 1M points took 1.5 times as long when it was added. It is not
+   in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
 enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid *grid, int32_t place, int32_t distance)
@@ -3228,7 +3420,8 @@ static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 }
 
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
-                                       int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed)
+                                       int64_t *offsets, int32_t *ids, int64_t capacity,
+                                       int64_t *needed)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_list list;
@@ -3252,7 +3445,8 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
 
 /* The row of one query point, written from ids[*total] on as far as it fits; *total counts all of
    it. */
-static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius, int32_t *ids, int64_t capacity, int64_t *total)
+static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius,
+                           int32_t *ids, int64_t capacity, int64_t *total)
 {
     ugrid_near walk = ugrid_near_within(grid, p, radius);
     ugrid_real at[3], q[3];
@@ -3265,12 +3459,16 @@ static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real 
     }
 }
 
-UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
-                                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed)
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
+                                          size_t stride, int32_t m, ugrid_real radius,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
     int32_t q;
-    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
+        (capacity > 0 && !ids))
+        return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
     if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
@@ -3296,7 +3494,8 @@ static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags, ugrid_pair_fn *fn, void *user)
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
+                                       ugrid_pair_fn *fn, void *user)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_caller caller;
@@ -3306,7 +3505,8 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
     caller.grid = grid;
     caller.fn = fn;
     caller.user = user;
-    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED : UGRID_OK;
+    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
+                                                                            : UGRID_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3330,17 +3530,20 @@ static int64_t ugrid_i_mark_cell(const ugrid *grid, unsigned char *seen, int32_t
     int64_t ticked = 0;
     int32_t k, entry;
     if (grid->start) {
-        if (grid->start[number] < 0 || grid->start[number + 1] < grid->start[number] || grid->start[number + 1] > grid->entries) return -1;
+        if (grid->start[number] < 0 || grid->start[number + 1] < grid->start[number] ||
+            grid->start[number + 1] > grid->entries)
+            return -1;
         for (k = grid->start[number]; k < grid->start[number + 1]; k++, ticked++)
             if (!ugrid_i_mark_entry(grid, seen, grid->order[k], number)) return -1;
     } else if (grid->count) {
         if (grid->count[number] < 0 || grid->count[number] > grid->desc.slots) return -1;
         for (k = 0; k < grid->count[number]; k++, ticked++)
-            if (!ugrid_i_mark_entry(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number)) return -1;
+            if (!ugrid_i_mark_entry(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number))
+                return -1;
     } else {
         for (entry = grid->head[number]; entry != -1; ticked++) {
-            if (!ugrid_i_mark_entry(grid, seen, entry, number)) return -1; /* also at a second visit, so a
-                                                                        cycle ends */
+            /* also at a second visit, so a cycle ends */
+            if (!ugrid_i_mark_entry(grid, seen, entry, number)) return -1;
             entry = grid->next ? grid->next[entry] : grid->record[entry].link;
         }
     }
@@ -3378,7 +3581,8 @@ static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
         ugrid_real p[3];
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         for (local = 0; local < grid->spans; local++)
-            if (ugrid_i_entry_number(grid, p, local) >= 0 && !seen[i * grid->spans + local]) return UGRID_INVALID;
+            if (ugrid_i_entry_number(grid, p, local) >= 0 && !seen[i * grid->spans + local])
+                return UGRID_INVALID;
     }
     return ugrid_i_places_agree(grid) ? UGRID_OK : UGRID_INVALID;
 }
@@ -3411,13 +3615,15 @@ static int32_t ugrid_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t
 static int ugrid_i_entered(const ugrid *grid, const ugrid_real q[3])
 {
     int32_t local;
-    for (local = 0; local < grid->spans; local++) if (ugrid_i_entry_number(grid, q, local) >= 0) return 1;
+    for (local = 0; local < grid->spans; local++)
+        if (ugrid_i_entry_number(grid, q, local) >= 0) return 1;
     return 0;
 }
 
 /* Does the walk around particle i find exactly the neighbours that brute force finds, each once?
    met: [n] zeros, before and after. */
-static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius, int32_t i, unsigned char *met)
+static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius, int32_t i,
+                                           unsigned char *met)
 {
     ugrid_real p[3], q[3];
     ugrid_near walk;
@@ -3432,13 +3638,15 @@ static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius,
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
-        if (met[j] != (ugrid_i_entered(grid, q) && ugrid_distance2(grid, p, q) <= radius * radius)) right = 0;
+        if (met[j] != (ugrid_i_entered(grid, q) && ugrid_distance2(grid, p, q) <= radius * radius))
+            right = 0;
         met[j] = 0;
     }
     return right;
 }
 
-UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples, uint32_t seed, int32_t *bad_id)
+UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples,
+                                    uint32_t seed, int32_t *bad_id)
 {
     ugrid_result result;
     ugrid_block met;
@@ -3493,27 +3701,32 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
 
    ALTERNATIVE A - MIT License
    Copyright (c) 2026 nearfield authors
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-   Software is furnished to do so, subject to the following conditions:
-   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-   Software.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
-   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+   associated documentation files (the "Software"), to deal in the Software without restriction,
+   including without limitation the rights to use, copy, modify, merge, publish, distribute,
+   sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+   furnished to do so, subject to the following conditions:
+   The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+   OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 
    ALTERNATIVE B - Public Domain (www.unlicense.org)
    This is free and unencumbered software released into the public domain.
-   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
-   compiled binary, for any purpose, commercial or non-commercial, and by any means.
-   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
-   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
-   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
-   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either
+   in source code form or as a compiled binary, for any purpose, commercial or non-commercial, and
+   by any means.
+   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate
+   any and all copyright interest in the software to the public domain. We make this dedication for
+   the benefit of the public at large and to the detriment of our heirs and successors. We intend
+   this dedication to be an overt act of relinquishment in perpetuity of all present and future
+   rights to this software under copyright law.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+   LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
    CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 */
