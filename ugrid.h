@@ -2313,16 +2313,17 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
 {
     const char *why;
     ugrid_method method = UGRID_COUNT;
-    if (desc && desc->unbounded)
-        why =
-            "COUNT: hashed buckets are about as many as the particles, one pass over them is cheap";
-    else if (cells > 64 * ((int64_t)n + 1024)) {
+    if (desc && desc->unbounded) {
+        why = "COUNT: hashed buckets are about as many as the particles, one pass over them is "
+              "cheap";
+    } else if (cells > 64 * ((int64_t)n + 1024)) {
         method = UGRID_SORT;
-        why =
-            "SORT: far more cells than particles, and a sort does not count through the empty ones";
-    } else
+        why = "SORT: far more cells than particles, and a sort does not count through the empty "
+              "ones";
+    } else {
         why = "COUNT: not many more cells than particles, so counting is one pass over each and "
               "beats the sort's several";
+    }
     if (reason) *reason = why;
     return method;
 }
