@@ -607,9 +607,9 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n);
 
 /* Assigns n points to cells. pos: n points of desc->dim coordinates, `stride` bytes apart (0 =
-   tightly packed). desc NULL = all defaults. Another build reuses the memory. Results: all of
-   >>results that concern desc, the points or memory. After any refusal the grid is empty and not
-   built (n = 0), keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong.
+   tightly packed). desc NULL = all defaults. Another build reuses the memory. Results: any that
+   concerns desc, the points or memory. After any refusal the grid is empty and not built (n = 0),
+   keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong.
    Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
    UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
    Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
@@ -697,6 +697,25 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
 typedef int ugrid_pair_fn(void *user, int32_t i, int32_t j);
 UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
                                        ugrid_pair_fn *fn, void *user);
+
+/* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
+   A walk returns candidates, some of them further away than the radius. */
+struct ugrid_near;
+UGRID_FN struct ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p,
+                                             ugrid_real radius);
+UGRID_FN struct ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p);
+UGRID_FN struct ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius);
+UGRID_FN struct ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius);
+UGRID_FN_WALK int ugrid_next(struct ugrid_near *walk);
+UGRID_FN int ugrid_next_range(struct ugrid_near *walk);
+UGRID_FN int ugrid_has_ranges(const ugrid *grid);
+UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p);
+UGRID_FN_WALK int32_t ugrid_id(const ugrid *grid, int32_t place);
+UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]);
+UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
+                                ugrid_real d[3]);
+UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
+                                         const ugrid_real *b);
 
 /* ----------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
