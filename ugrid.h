@@ -131,7 +131,7 @@
 
        complete searches             ugrid_neighbors, ...: the fastest, where one fits
        ugrid_next_range, STRIPS      the default walk; SORT and COUNT only
-       ugrid_next_range, HYBRID      faster than STRIPS only in some cases, and by little
+       ugrid_next_range, HYBRID      faster than STRIPS in few cases (docs/choosing.md)
        ugrid_next_range, MODULAR     never the fastest here; on Chisholm's GPU up to 2.5 times as
                                      fast as CELLS (2D)
        ugrid_next                    any method; one particle at a time
