@@ -2627,7 +2627,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     ugrid grid = *(const ugrid *)finder->structure;
     nlist_result result = NLIST_OK;
     int32_t place;
-    if (ugrid_has_ranges(&grid)) grid.desc.walk = grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    grid.desc.walk = ugrid_i_list_walk(&grid);
     for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_ugrid_row(finder, &grid, place);
     return result;
 }

@@ -1,7 +1,27 @@
-/* ugrid.h - v0.1.0 - uniform grids for particles in 2D and 3D: five builds, four walks, C99 and CUDA.
+/* ugrid.h - v0.1.0 - uniform grids for neighbour search among particles in 2D and 3D, C99 and CUDA.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
+   A uniform grid (cell list) divides the box of n particles into equal cells and stores which
+   particles each cell holds. A search within a fixed radius visits only the cells that the cube
+   around the query point overlaps, instead of all n particles.
+
+   Five builds: counting sort (COUNT), radix sort (SORT), bins of fixed size (FIXED) and linked
+   lists (LIST, LIST_PACKED). Four walks order the cells of a search: one by one (CELLS), as strips
+   of adjacent cells (STRIPS), and Chisholm's MODULAR and HYBRID. Each axis of the box is closed or
+   periodic (minimum-image convention); an unbounded grid hashes its cells. Complete searches
+   return counts, pairs and neighbour lists in CSR form, on request each pair once (Newton's third
+   law). The serial code and the CUDA kernels call the same functions for one particle. So both
+   give the same bits wherever an order is defined.
+
+   >>contents: the banners in order; search for >> and the name
+
+   manual           use, example, options, rules, method, limits, not-here, sources, changes
+   declarations     strict-math, compile-time, results, desc, grid, api, cuda-api
+   per element      cells, points, entries, walk, stb_ds, cuda-templates
+   implementation   memory, resolve, fit, build, attributes, search, query, validate, licence
+   cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
+
    >>use
 
    In one C or C++ file:             #define UGRID_IMPLEMENTATION
@@ -9,15 +29,17 @@
    everywhere else:                  #include "ugrid.h"
    on the GPU, in one .cu file:      #define UGRID_IMPLEMENTATION
                                      #define UGRID_CUDA
-                                     #include "ugrid.h"                      (needs cuda/ugrid.cu beside it)
-   and in every file that calls it:  #define UGRID_CUDA before the include   (C files too: they need no CUDA header)
+                                     #include "ugrid.h"        (needs cuda/ugrid.cu beside it)
+   and in every file that calls it:  #define UGRID_CUDA before the include
+                                     (C files too: they need no CUDA header)
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else functions can disagree about pairs within a rounding of the radius.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
-   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
-   add -ffp-contract=off behind it.
+   Some compilers fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
+   (32-bit x86): add -ffp-contract=off, or -msse2 -mfpmath=sse. Otherwise two functions can disagree
+   about pairs whose distance is within a rounding of the radius.
+   Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it. The results are the
+   same, except that denormals count as zero where the flag links a start file that says so.
+   clang with FMA: add -ffp-contract=off after that flag.
 
    >>example: compiles as it stands
 
@@ -28,22 +50,25 @@
        int main(void)
        {
            float pos[] = {0.10f, 0.10f, 0.10f,   0.12f, 0.10f, 0.10f,   0.90f, 0.90f, 0.90f};
+           float const radius = 0.05f;
            ugrid grid = {0};
            ugrid_desc desc = {0};
            int64_t pairs;
            int32_t i;
            ugrid_result r;
-           desc.max[0] = desc.max[1] = desc.max[2] = 1;      // the box 0 .. 1
-           desc.cell = 0.05f;                                // as a rule the largest radius you search with
+           desc.max[0] = desc.max[1] = desc.max[2] = 1;    // the box 0 .. 1
+           desc.cell = radius;                             // usually the largest search radius
            r = ugrid_build(&grid, &desc, pos, 0, 3);
            if (r != UGRID_OK) { puts(ugrid_result_text(r)); return 1; }
            for (i = 0; i < 3; i++) {
-               ugrid_near walk = ugrid_near_point(&grid, pos + 3 * i);
-               while (ugrid_next(&walk))                     // candidates: test the distance yourself
-                   if (walk.id != i && ugrid_distance2(&grid, pos + 3 * i, pos + 3 * walk.id) <= 0.05f * 0.05f)
-                       printf("%d is near %d\n", walk.id, i);
+               const float *p = pos + 3 * i;
+               ugrid_near walk = ugrid_near_point(&grid, p);
+               while (ugrid_next(&walk)) {                 // candidates: test the distance yourself
+                   float const d2 = ugrid_distance2(&grid, p, pos + 3 * walk.id);
+                   if (walk.id != i && d2 <= radius * radius) printf("%d is near %d\n", walk.id, i);
+               }
            }
-           ugrid_count_pairs(&grid, 0.05f, &pairs);          // searches ready-made, and faster: ugrid_neighbors, ...
+           ugrid_count_pairs(&grid, radius, &pairs);       // a complete search, and faster
            ugrid_free(&grid);
            return pairs == 1 ? 0 : 1;
        }
@@ -53,109 +78,111 @@
        name                  default   where               meaning
        UGRID_IMPLEMENTATION  -         one file            makes the functions
        UGRID_CUDA            -         all files, or none  adds the GPU functions
-       UGRID_STATIC          -         each file           functions are static: each file has its own
-       UGRID_API             extern    all files           linkage of the functions, for example a dllexport
-       UGRID_REAL            float     all files           float or double; a program that mixes them does not link
+       UGRID_STATIC          -         each file           functions are static: a copy in each file
+       UGRID_API             extern    all files           linkage of the functions (dllexport)
+       UGRID_REAL            float     all files           float or double; a mix does not link
 
    >>rules
 
-   Words    entry   a particle in a cell: one for each particle (LOOSE), or one for each cell that its box touches (TIGHT).
-            place   an index in the grid's own order: SORT and COUNT put particle order[k] at place k; FIXED, LIST and TIGHT keep
-                    your order, there k is the id.
-            row     all cells with the same y (and z); a strip is a piece of one. Row i of a list: the neighbours of particle i.
-            ring    the cells next to a cell: with n rings around it, it makes 2 n + 1 cells along each axis.
-   Memory   Only ugrid_build, ugrid_reserve, ugrid_validate and ugrid_verify (and ugrid_cuda_... as told there) allocate, by desc.allocator.
-            Memory grows and is kept; after ugrid_reserve(n), builds up to n allocate nothing. An array that a build finds too
-            small grows by half at least (by what is needed, where memory is short), so it may hold 1.5 times the figures below;
-            a first build and a reserve take just these. Searches need about 50 KB of
-            stack (80 KB for double). Bytes for n particles and c cells, float, LOOSE:
-               COUNT 24 n + 4 c      SORT 36 n + 4 c     (records 16, order 4, work 4 or 16; no_records: 16 less; inverse: 4 more;
-                                                         CUDA: COUNT works in 16, or 8 without records)
-               LIST 4 n + 4 c        LIST_PACKED 16 n + 4 c        FIXED 4 c + 4 c slots        TIGHT: entries are 8 n (2D: 4 n)
-   Threads  No global state. Any number of threads may search one grid; one at a time may build it.
-   Errors   Every function that can fail returns a ugrid_result; ugrid_result_text names the field to change. Nothing is printed,
-            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
-   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the radius is within.
+   Words    entry   one particle in one cell: one per particle (LOOSE), or one per cell that the
+                    bounding box of the particle touches (TIGHT).
+            place   sorted index. SORT and COUNT: particle order[k] is at place k. FIXED, LIST and
+                    TIGHT keep your order: place k is particle k.
+            row     all cells with the same y (and z); a strip is a piece of one. Row i of a list:
+                    the neighbours of particle i.
+            ring    a layer of cells around a cell: n rings make 2 n + 1 cells along each axis.
+   Memory   Only ugrid_build, ugrid_reserve, ugrid_validate, ugrid_verify, and those ugrid_cuda_...
+            functions that say so, allocate, by desc.allocator. Memory grows and is kept. After
+            ugrid_reserve(n), builds up to n allocate nothing. An array that is too small for a
+            build grows by half at least (by what is needed, where memory is short), so it may hold
+            1.5 times the figures below. A first build and a reserve take exactly these. Searches
+            need about 50 KB of stack (80 KB for double).
+            Bytes for n particles and c cells, float, LOOSE:
+               COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
+               SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
+               FIXED         4 c + 4 c slots
+               LIST          4 n + 4 c
+               LIST_PACKED   16 n + 4 c
+            no_records: 16 n less. TIGHT: entries are 8 n (2D: 4 n). CUDA: the work of COUNT is
+            16 n, or 8 n without records.
+   Threads  There is no global state. Any number of threads may search one grid; one at a time may
+            build it.
+   Errors   Every function that can fail returns a ugrid_result, and ugrid_result_text names the
+            field to change. Nothing is printed and nothing aborts. No result is truncated silently:
+            on overflow the exact size needed is returned.
+   Units    Those of your positions. Radii are distances, not squares. The test is <= everywhere: a
+            particle at the radius is a neighbour.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t.
-   Bits     The serial code and CUDA give the same cells, order, records, lists and counts, bit for bit, where an order is defined:
-            UGRID_SORT, or desc.deterministic. Sums of attributes on the GPU have no fixed order.
+   Bits     The serial code and CUDA give the same cells, order, records, lists and counts, bit for
+            bit, where an order is defined: UGRID_SORT, or desc.deterministic. Sums of attributes on
+            the GPU have no fixed order.
 
-   >>method: which one (machines, dates and commands: docs/choosing.md, docs/performance.md)
+   >>method: which one (figures: docs/choosing.md, docs/performance.md)
 
-                     1M, million/s          step of the dam
-                     CPU core   H200        break, CPU core
-       COUNT               83   16336       21.2 ms   the default. Cell order: a strip is one range of memory, the fastest to search
-       SORT                58   10000       22.8      the same; on a GPU one order every time; for cells that far outnumber particles
-       FIXED              104   32688       42.2      no prefix sum, and memory per cell: for lattices and fluids of known density
-       LIST               177   47420       40.0      the fastest build, 4 bytes per particle: for few searches per build
-       LIST_PACKED        144   42230       40.4      LIST with position and link in one 16-byte record
-       LIST, TIGHT         15.5 11485       77.7      8 cells per search instead of 27 for 8 entries per particle; Barbieri, too, was slower
+       COUNT        the default. Particles in cell order: a strip is one contiguous range, the
+                    fastest to search
+       SORT         the same order, and on a GPU the same in every run; for grids with far more
+                    cells than particles
+       FIXED        no prefix sum, and memory per cell: for lattices and fluids of known density
+       LIST         the fastest build, 4 bytes per particle: for few searches per build
+       LIST_PACKED  LIST with position and link in one 16-byte record
+       LIST, TIGHT  8 cells per search instead of 27, for 8 entries per particle; slower, here and
+                    in Barbieri's measurements
 
-       ms, 46 neighbours in 3D    CPU core, 40,000   H200, 1M
-       ready-made                   2.92 (pairs)   0.284 (count)    ugrid_neighbors and its like, where one fits
-       ugrid_next_range, STRIPS    11.0            0.627            the default walk; SORT and COUNT only
-                         HYBRID       -            0.676            ahead of STRIPS at 35 of 240 points tried, by up to 16 %
-                         CELLS        -            0.804
-                         MODULAR      -            0.998            ahead nowhere; Chisholm's GPU: up to 2.5 times as fast as CELLS (2D)
-       ugrid_next,       STRIPS    58.9            1.66
-                         CELLS     61.5            2.01             any method (LIST: 80.6 on the CPU)
-
-   >>how it works
-
-   The box is cut into floor((max - min) / cell) cells along each axis, at least 1: so they are no narrower than `cell`.
-   A particle is entered in the cell of its centre (LOOSE; Kureck section 2.3.1 with equation 2.3):
-
-       x = floor((pos_x - min_x) * cells_x / (max_x - min_x)), y and z likewise        number = (z * cells_y + y) * cells_x + x
-
-   Whoever is within a radius of a point lies in a cell that the cube around it touches: at most 9 cells in 2D and 27 in 3D where the
-   radius is no larger than a cell, more otherwise. In particles sorted by number a strip of cells is one range of places, so 27
-   cells are 9 ranges (Chisholm). In 2D, with 4 x 3 cells and six particles:
-
-       numbers of the cells    ids of the particles    count  0 1 0 1 0 2 1 0 0 0 1 0     particles of each cell
-       +----+----+----+----+   +----+----+----+----+   start  0 0 1 1 2 2 4 5 5 5 5 6 6   the sum of the counts before it
-       |  8 |  9 | 10 | 11 |   |    |    |  1 |    |   order  3 0 2 4 5 1                 ids: cell c has order[start[c] .. start[c+1] - 1]
-       +----+----+----+----+   +----+----+----+----+
-       |  4 |  5 |  6 |  7 |   |    | 2 4|  5 |    |   around a point in cell 5, radius = cell:
-       +----+----+----+----+   +----+----+----+----+   cells 8 .. 10   places start[8] .. start[11] - 1 = 5         id  1
-       |  0 |  1 |  2 |  3 |   |    |  3 |    |  0 |   cells 4 .. 6    places start[4] .. start[7] - 1  = 2 .. 4    ids 2 4 5
-       +----+----+----+----+   +----+----+----+----+   cells 0 .. 2    places start[0] .. start[3] - 1  = 0         id  3
-
-   Half walks meet each pair once: only places above the own one. From place 2, particle 2, those are 3, 4 and 5; the serial walk does
-   not even read the row of cells 0 .. 2 (Kureck section 3.2).
-
-   Sources  Barbieri: D. Barbieri, V. Cardellini, S. Filippone, Fast Uniform Grid Construction on GPGPUs Using Atomic Operations.
-            Chisholm: R. Chisholm, P. Richmond, S. Maddock, Optimising Scattered Memory Access of Uniform Spatial Partitioning.
-            Kureck:   H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation,
-                      master's thesis, TU Graz 2016.
-            Blog:     NVIDIA developer blog: Voting and Shuffling to Optimize Atomic Operations; Fast Histograms Using Shared Atomics on
-                      Maxwell; Optimized Filtering with Warp-Aggregated Atomics; Faster Parallel Reductions on Kepler.
-            Green:    S. Green, CUDA Particles, NVIDIA 2008.    Teschner: M. Teschner et al., Optimized Spatial Hashing, 2003.
+       complete searches             ugrid_neighbors, ...: the fastest, where one fits
+       ugrid_next_range, STRIPS      the default walk; SORT and COUNT only
+       ugrid_next_range, HYBRID      faster than STRIPS in few cases (docs/choosing.md)
+       ugrid_next_range, MODULAR     never the fastest here; on Chisholm's GPU up to 2.5 times as
+                                     fast as CELLS (2D)
+       ugrid_next                    any method; one particle at a time
 
    >>limits
 
-   n, entries and cells up to 2^31 - 1024, cells 2^27 unless max_cells is raised; 2^24 cells along one axis (2^28 for double);
-   Morton: 1024 cells an axis in 3D, 32768 in 2D; TIGHT: a box spans at most 16 cells an axis. Fewer than 3 cells on a periodic axis
-   are fine: each particle is met once, and its nearest image counts. Positions outside the box: clamped axes count them to the border
-   cells, periodic ones wrap them. NaN and infinite positions are refused with the index of the first (CUDA: left out, and reported by
-   ugrid_cuda_check). The square of a radius must be a normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
+   n, entries and cells: up to 2^31 - 1024; cells: 2^27 unless max_cells is raised. Cells along one
+   axis: 2^24 (2^28 for double); Morton: 1024 in 3D, 32768 in 2D. TIGHT: a box spans at most 16
+   cells an axis. A periodic axis may have fewer than 3 cells: each particle is found once, as its
+   nearest image. Positions outside the box: a closed axis assigns them to its border cells, a
+   periodic one wraps them. NaN and infinite positions are refused with the index of the first
+   (CUDA: they are left out, and ugrid_cuda_check reports them). The square of a radius must be a
+   normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
 
-   >>not here
+   >>not-here
 
-   Triclinic boxes; several sizes of cells (lbvh.h is for particles of very different sizes); lists that live across time steps and
-   contact history (nlist.h); file formats, threads, timers.
+   Triclinic boxes; several cell sizes (lbvh.h is for particles of very different sizes); lists that
+   persist across time steps, and contact history (nlist.h); file formats, threads, timers.
+
+   >>sources
+
+   Barbieri   D. Barbieri, V. Cardellini, S. Filippone: Fast Uniform Grid Construction on GPGPUs
+              Using Atomic Operations.
+   Chisholm   R. Chisholm, P. Richmond, S. Maddock: Optimising Scattered Memory Access of Uniform
+              Spatial Partitioning.
+   Kureck     H. G. Kureck: Design and Implementation of Massively Parallel Algorithms on GPUs for
+              Particle Simulation, master's thesis, TU Graz 2016.
+   Blog       NVIDIA developer blog: Voting and Shuffling to Optimize Atomic Operations; Fast
+              Histograms Using Shared Atomics on Maxwell; Optimized Filtering with Warp-Aggregated
+              Atomics; Faster Parallel Reductions on Kepler.
+   Green      S. Green: CUDA Particles, NVIDIA 2008.
+   Teschner   M. Teschner et al.: Optimized Spatial Hashing, 2003.
 
    >>changes
 
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
-   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+/* ----------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...) are disabled
+   here. From here to the end of this file the compiler respects NaN, infinity and the order of
+   roundings. After it the caller's options apply again.
+   ---------------------------------------------------------------------------------------------- */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define UGRID_I_FAST_MATH
-#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
-                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#if defined(__clang__) && \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || \
+     defined(__powerpc64__) || __clang_major__ >= 16) && \
+    __clang_major__ >= 11 && !defined(__wasm__)
 #define UGRID_I_STRICT_CLANG
 #if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
 #define UGRID_I_KEEP_BY_ASM
@@ -167,7 +194,8 @@
 #define UGRID_I_STRICT_MSVC
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off)
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER)
 #define UGRID_I_STRICT_GCC
 #if __GNUC__ >= 12 && !defined(__NVCC__)
 #define UGRID_I_KEEP_BY_BARRIER
@@ -176,7 +204,7 @@
 #endif
 #ifdef __NVCC__
 #pragma nv_diag_push
-#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#pragma nv_diag_suppress 1675 /* nvcc passes the next lines to gcc, and warns */
 #endif
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
@@ -186,7 +214,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(UGRID_IMPLEMENTATION)
-#error "ugrid.h: this compiler cannot be told to keep the order of roundings: compile the file with UGRID_IMPLEMENTATION without -ffast-math"
+#error "ugrid.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
 #endif
 
@@ -201,15 +229,15 @@
 #define UGRID_VERSION_MINOR 1
 #define UGRID_VERSION_PATCH 0
 
-/* ------------------------------------------------------------------------------------------------
-   >>options: compile-time choices (the table at the top says where each must be defined)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>compile-time: the choices of >>options
+   ---------------------------------------------------------------------------------------------- */
 
 #ifndef UGRID_REAL
 #define UGRID_REAL float
 #endif
 
-/* 1 for float, 2 for double: what the preprocessor can compare. */
+/* 1 for float, 2 for double: a number that the preprocessor can compare. */
 #define UGRID_I_REAL_float  1
 #define UGRID_I_REAL_double 2
 #define UGRID_I_PASTE(a, b) a##b
@@ -236,9 +264,10 @@
 #endif
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. UGRID_FN_WALK: those of
-   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
-   compiled as the caller's file is, and hold the order by ugrid_i_kept. */
+/* Functions of one element, shared by CPU and GPU: `static inline` in C, and under nvcc also for
+   the device. UGRID_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
+   gcc does not inline a function that respects NaN and the order of roundings. These are therefore
+   compiled with the caller's options, and ugrid_i_kept keeps their order of operations. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(UGRID_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -258,8 +287,8 @@
 #define UGRID_ALIGN_RECORD
 #endif
 
-/* In a double build every function gets a second name, so that a program which mixes
-   float and double builds does not link, instead of computing nonsense. */
+/* In a double build every function gets a second name. So a program that mixes float and double
+   builds does not link, instead of computing wrong numbers. */
 #if UGRID_I_REAL_KIND == 2
 #define ugrid_defaults          ugrid_f64_defaults
 #define ugrid_choose            ugrid_f64_choose
@@ -300,53 +329,85 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>results
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* One list makes the codes and their texts. */
+/* One list defines the codes and their texts. */
 #define UGRID_RESULTS(X) \
-    X(UGRID_OK,               "all is well") \
-    X(UGRID_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(UGRID_BAD_ARGUMENT,     "a pointer is NULL, n is negative, or stride is wrong: it is in bytes, 0 (tightly packed) or a multiple of sizeof(ugrid_real) that holds dim of them") \
-    X(UGRID_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
-    X(UGRID_BAD_BOX,          "desc.min must be below desc.max on every axis, both finite; a periodic axis, a reserve and a CUDA build need them given") \
-    X(UGRID_BAD_CELL,         "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded grid, a reserve and a CUDA build need it given)") \
-    X(UGRID_BAD_SIZE,         "desc.size must be positive and finite and span at most 16 cells an axis: enlarge desc.cell") \
-    X(UGRID_BAD_SLOTS,        "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, or a larger desc.cell") \
-    X(UGRID_BAD_OPTION,       "an enum of desc or a flag of the call has a value that does not exist, desc.split is not 0 .. 64, buckets or max_cells is negative, or unbounded meets periodic") \
-    X(UGRID_BAD_WALK,         "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, UGRID_LOOSE and a box: choose another desc.walk") \
-    X(UGRID_BAD_PLACEMENT,    "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another desc.method") \
-    X(UGRID_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, and stays the same until ugrid_free") \
-    X(UGRID_BAD_RADIUS,       "radius must be positive and finite, and its square a normal number") \
-    X(UGRID_NOT_FINITE,       "a position is NaN or infinite: of a build, grid.bad_id is the first such particle") \
-    X(UGRID_TOO_MANY_CELLS,   "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set desc.unbounded") \
-    X(UGRID_TOO_MANY_ENTRIES, "more than 2^31 - 1024 entries: fewer particles, or a smaller desc.size against desc.cell") \
-    X(UGRID_CELL_FULL,        "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to grid.needed_slots") \
-    X(UGRID_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
-    X(UGRID_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(UGRID_NOT_BUILT,        "there was no build, or it was refused, or grid.pos is not set after a download: call ugrid_build first, and look at its result") \
-    X(UGRID_INVALID,          "ugrid_validate or ugrid_verify found the structure damaged") \
-    X(UGRID_CUDA_ERROR,       "a CUDA call failed: grid.cuda_error has its cudaError_t") \
-    X(UGRID_BOX_TOO_WIDE,     "the points, or desc.min and desc.max, span more than the largest ugrid_real along an axis: scale the positions down")
+    X(UGRID_OK, "all is well") \
+    X(UGRID_STOPPED, "the callback returned non-zero and so ended the search") \
+    X(UGRID_BAD_ARGUMENT, \
+      "a pointer is NULL, n is negative, or stride is wrong: it is in bytes, 0 (tightly " \
+      "packed) or a multiple of sizeof(ugrid_real) that holds dim of them") \
+    X(UGRID_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)") \
+    X(UGRID_BAD_BOX, \
+      "desc.min must be below desc.max on every axis, both finite; a periodic axis, a " \
+      "reserve and a CUDA build need them given") \
+    X(UGRID_BAD_CELL, \
+      "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded " \
+      "grid, a reserve and a CUDA build need it given)") \
+    X(UGRID_BAD_SIZE, \
+      "desc.size must be positive and finite and span at most 16 cells an axis: enlarge " \
+      "desc.cell") \
+    X(UGRID_BAD_SLOTS, \
+      "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, " \
+      "or a larger desc.cell") \
+    X(UGRID_BAD_OPTION, \
+      "an enum of desc or a flag of the call has a value that does not exist, desc.split is " \
+      "not 0 .. 64, buckets or max_cells is negative, or unbounded meets periodic") \
+    X(UGRID_BAD_WALK, \
+      "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, " \
+      "UGRID_LOOSE and a box: choose another desc.walk") \
+    X(UGRID_BAD_PLACEMENT, \
+      "UGRID_LIST_PACKED has one link per particle and so only UGRID_LOOSE: choose another " \
+      "desc.method") \
+    X(UGRID_BAD_ALLOCATOR, \
+      "desc.allocator needs both alloc and free, or neither, and stays the same until " \
+      "ugrid_free") \
+    X(UGRID_BAD_RADIUS, "radius must be positive and finite, and its square a normal number") \
+    X(UGRID_NOT_FINITE, \
+      "a position is NaN or infinite: of a build, grid.bad_id is the first such particle") \
+    X(UGRID_TOO_MANY_CELLS, \
+      "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set " \
+      "desc.unbounded") \
+    X(UGRID_TOO_MANY_ENTRIES, \
+      "more than 2^31 - 1024 entries: fewer particles, or a smaller desc.size against " \
+      "desc.cell") \
+    X(UGRID_CELL_FULL, \
+      "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to " \
+      "grid.needed_slots") \
+    X(UGRID_BUFFER_TOO_SMALL, \
+      "the caller's array is too small: the size needed was returned, and is exact") \
+    X(UGRID_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(UGRID_NOT_BUILT, \
+      "there was no build, or it was refused, or grid.pos is not set after a download: call " \
+      "ugrid_build first, and look at its result") \
+    X(UGRID_INVALID, "ugrid_validate or ugrid_verify found the structure damaged") \
+    X(UGRID_CUDA_ERROR, "a CUDA call failed: grid.cuda_error has its cudaError_t") \
+    X(UGRID_BOX_TOO_WIDE, \
+      "the points, or desc.min and desc.max, span more than the largest ugrid_real along an " \
+      "axis: scale the positions down")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>desc: what to build. All zero is valid; every field says its default.
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef UGRID_REAL ugrid_real;
 
-/* How the particles are put into the cells. */
+/* How the particles of a cell are stored. */
 typedef enum ugrid_method {
-    UGRID_AUTO = 0,     /* chosen from n and the number of cells; grid.desc.method and grid.reason say which and why */
+    UGRID_AUTO = 0,     /* chosen from n and the number of cells; grid.desc.method and grid.reason
+                           tell the choice */
     UGRID_COUNT,        /* count per cell, prefix sum, scatter (Barbieri section 1) */
-    UGRID_SORT,         /* radix sort of (cell, id), starts by comparing neighbours (Barbieri section 1; Kureck section 2.3.1) */
+    UGRID_SORT,         /* radix sort of (cell, id), starts by comparing neighbours (Barbieri
+                           section 1; Kureck section 2.3.1) */
     UGRID_FIXED,        /* a counter and desc.slots slots per cell (Barbieri section 1) */
     UGRID_LIST,         /* linked lists: head per cell, next per entry (Barbieri section 2) */
-    UGRID_LIST_PACKED   /* the same, next beside the position in one record (Barbieri section 2) */
+    UGRID_LIST_PACKED   /* the same, with the link beside the position in one record */
 } ugrid_method;
 
 /* In which cells a particle is entered (Barbieri section 1). */
@@ -364,16 +425,18 @@ typedef enum ugrid_walk {
     UGRID_HYBRID        /* strips along x, modulo 3 along the other axes */
 } ugrid_walk;
 
-/* How cells are numbered (Barbieri section 1, who joins the bits of z, y, x for ROWS: the same where cells are powers of two). */
+/* How cells are numbered (Barbieri section 1, where ROWS concatenates the bits of z, y, x: the same
+   number where the cells per axis are powers of two). */
 typedef enum ugrid_cell_order {
     UGRID_ROWS = 0,     /* (z * cells_y + y) * cells_x + x */
-    UGRID_MORTON        /* bits of x, y, z interleaved: near cells get near numbers */
+    UGRID_MORTON        /* bits of x, y, z interleaved: nearby cells get nearby numbers */
 } ugrid_cell_order;
 
 /* Where a cell's slots lie (UGRID_FIXED). */
 typedef enum ugrid_slot_layout {
-    UGRID_SLOTS_BY_COLUMN = 0,  /* slot s of cell c at s * cells + c: neighbouring threads, neighbouring words */
-    UGRID_SLOTS_BY_ROW          /* slot s of cell c at c * slots + s: a cell's particles lie together */
+    UGRID_SLOTS_BY_COLUMN = 0,  /* slot s of cell c at s * cells + c: adjacent cells, adjacent
+                                   words */
+    UGRID_SLOTS_BY_ROW          /* slot s of cell c at c * slots + s: a cell is contiguous */
 } ugrid_slot_layout;
 
 typedef struct ugrid_allocator {
@@ -384,297 +447,402 @@ typedef struct ugrid_allocator {
 
 struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
 
-/* Device memory for ugrid_cuda. What alloc returns must be usable in order on `stream`. */
+/* Device memory for ugrid_cuda. The memory must be usable in stream order on `stream`. */
 typedef struct ugrid_cuda_allocator {
     void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
     void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
     void *user;
 } ugrid_cuda_allocator;
 
-/* On-off fields: 0 is off, anything else is on. */
+/* Fields that switch something: 0 is off, anything else is on. */
 typedef struct ugrid_desc {
-    int32_t dim;                     /* numbers per point, 2 or 3 (default: 3) */
+    int32_t dim;                     /* coordinates per point, 2 or 3 (default: 3) */
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
-    ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at least 1, of equal
-                                        width (default: about 2 particles per cell) */
-    int32_t split;                   /* each cell is cut into this many along x, so that the strips of a search end closer to
-                                        its radius: try 4 for lists on a GPU (default: 1; at most 64) */
-    int32_t periodic[3];             /* per axis: 1 = the box repeats; 0 = points outside belong to the border cells */
-    int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into `buckets` (default: 0) */
-    int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two (default: about n) */
+    ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at
+                                        least 1, of equal width (default: about 2 particles per
+                                        cell) */
+    int32_t split;                   /* each cell is divided into this many along x, so that the
+                                        strips of a search exceed its radius by less: try 4 for
+                                        lists on a GPU (default: 1; at most 64) */
+    int32_t periodic[3];             /* per axis: 1 = periodic; 0 = points outside belong to the
+                                        border cells */
+    int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
+                                        `buckets` (default: 0) */
+    int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two
+                                        (default: about n) */
     ugrid_method method;             /* (default: UGRID_AUTO) */
     ugrid_placement placement;       /* (default: UGRID_LOOSE) */
-    ugrid_real size;                 /* UGRID_TIGHT: edge of each particle's box, the largest (default: cell) */
+    ugrid_real size;                 /* UGRID_TIGHT: edge of each particle's box, the largest
+                                        (default: cell) */
     ugrid_walk walk;                 /* (default: UGRID_WALK_AUTO) */
     ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
     int32_t slots;                   /* UGRID_FIXED: slots per cell (default: 32) */
     ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
-    int32_t no_records;              /* SORT, COUNT: 1 = ids only, positions are not copied in cell order (default: 0) */
-    int32_t coherent;                /* CUDA, COUNT: 1 = pos is nearly in cell order, as after ugrid_cuda_gather and a few steps. Then one
-                                        round of counting is faster than two (>>parts), which are taken where the particles exceed
-                                        half of the L2 cache: on an H200 from 2 million on (default: 0; both are right) */
-    int32_t inverse;                 /* SORT, COUNT: 1 = grid.inverse, the place of each particle, is filled (default: 0) */
-    int32_t deterministic;           /* CUDA: 1 = every array as the serial build makes it, in every bit (default: 0;
-                                        the serial build always is; on the GPU UGRID_SORT always is) */
-    int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 - 1024) */
+    int32_t no_records;              /* SORT, COUNT: 1 = ids only, no copy of the positions in cell
+                                        order (default: 0) */
+    int32_t coherent;                /* CUDA, COUNT: 1 = pos is nearly in cell order, as some steps
+                                        after ugrid_cuda_gather. One round of counting is then
+                                        faster than the two of >>parts, which are used where the
+                                        particles exceed half of the L2 cache (H200: from 2 million
+                                        on). Both are correct (default: 0) */
+    int32_t inverse;                 /* SORT, COUNT: 1 = fill grid.inverse, the place of each
+                                        particle (default: 0) */
+    int32_t deterministic;           /* CUDA: 1 = every array equals that of the serial build, bit
+                                        for bit. The serial build and UGRID_SORT on a GPU always are
+                                        deterministic (default: 0) */
+    int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 -
+                                        1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
     ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } ugrid_desc;
 
-/* ------------------------------------------------------------------------------------------------
-   >>grid: the object. All zero is empty. You may read every array; those that the method does not use are NULL.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>grid: the object. All zero is empty. You may read every array; those that the method does not
+   use are NULL.
+   ---------------------------------------------------------------------------------------------- */
 
-/* A position with one number beside it: 16 bytes for float, one load on a GPU. */
+/* A position and one number: 16 bytes for float, one load on a GPU. */
 typedef struct UGRID_ALIGN_RECORD ugrid_record {
-    ugrid_real x[3];    /* 2D: x[2] = 0; on periodic axes moved into the box */
-    int32_t link;       /* SORT, COUNT: the particle's id; LIST_PACKED: the next particle of the cell, -1 = last */
+    ugrid_real x[3];    /* 2D: x[2] = 0; periodic axes: wrapped into the box */
+    int32_t link;       /* SORT, COUNT: the particle's id; LIST_PACKED: the next particle of the
+                           cell, -1 = last */
 } ugrid_record;
 
 typedef struct ugrid_axis {
     ugrid_real min, max;
     ugrid_real length;  /* max - min where periodic, else 0 */
-    ugrid_real half;    /* length / 2 where periodic, else the largest number: no distance exceeds it */
+    ugrid_real half;    /* length / 2 where periodic, else the largest number: no distance exceeds
+                           it */
     ugrid_real per_cell;/* cells per unit of length */
     ugrid_real last;    /* cells - 1, as a real */
-    ugrid_real margin;  /* by how much a search widens here, to make up for rounding */
-    int32_t cells;      /* 1 on the unused axis of 2D */
+    ugrid_real margin;  /* added to the extent of a search, against rounding */
+    int32_t cells;      /* 1 on the third axis in 2D */
     int32_t periodic;
-    int32_t span;       /* most cells along this axis that one particle is entered in: 1 for LOOSE, 2 for TIGHT with size <= cell */
+    int32_t span;       /* the most cells along this axis that one particle is entered in: 1 for
+                           LOOSE, 2 for TIGHT with size <= cell */
 } ugrid_axis;
 
 typedef struct ugrid_block { void *memory; size_t bytes; } ugrid_block;
 enum { UGRID_BLOCKS = 8 };
 
 typedef struct ugrid {
-    ugrid_desc desc;        /* as resolved: defaults and the automatic choices filled in */
-    const char *reason;     /* why this method, when it was chosen automatically */
+    ugrid_desc desc;        /* resolved: defaults and automatic choices are filled in */
+    const char *reason;     /* why UGRID_AUTO chose this method */
     int32_t n;              /* particles; places are 0 .. n-1 */
     int32_t cell_count;     /* cell numbers are 0 .. cell_count-1: cells, Morton codes or buckets */
-    int32_t entries;        /* LOOSE: n; TIGHT: cells touched, over all particles (unknown on the host for CUDA: -1) */
-    int32_t spans;          /* entry e belongs to particle e / spans: 1 for LOOSE, 8 for TIGHT in 3D with size <= cell */
+    int32_t entries;        /* LOOSE: n; TIGHT: cells touched, summed over all particles (CUDA: -1,
+                               unknown on the host) */
+    int32_t spans;          /* entry e belongs to particle e / spans: 1 for LOOSE, 8 for TIGHT in 3D
+                               with size <= cell */
     ugrid_axis axis[3];
     ugrid_real tight_half;  /* TIGHT: size / 2, else 0 */
-    int32_t third;          /* where a point has its third coordinate: 2, in 2D 0 and not read. (A compiler that saw `p[2]` would warn who
-                               passes an array of two numbers.) */
-    int32_t built;          /* 1: the last build succeeded, with any n; 0: there was none, or it was refused */
+    int32_t third;          /* index of the third coordinate: 2; in 2D 0, and not read. (`p[2]`
+                               would make compilers warn where an array of two numbers is
+                               passed.) */
+    int32_t built;          /* 1: the last build succeeded (n = 0 included); 0: no build, or it was
+                               refused */
 
-    int32_t *start;         /* SORT, COUNT: [cell_count + 1] cell c holds places start[c] .. start[c+1]-1 */
-    int32_t *order;         /* SORT, COUNT: [entries] the entry (LOOSE: the particle) at each place */
-    int32_t *inverse;       /* SORT, COUNT with desc.inverse, LOOSE: [n] the place of each particle */
+    int32_t *start;         /* SORT, COUNT: [cell_count + 1] cell c holds places start[c] ..
+                               start[c+1]-1 */
+    int32_t *order;         /* SORT, COUNT: [entries] the entry (LOOSE: the particle) at each
+                               place */
+    int32_t *inverse;       /* SORT, COUNT with desc.inverse, LOOSE: [n] the place of each
+                               particle */
     ugrid_record *record;   /* SORT, COUNT, LOOSE: [n] by place; LIST_PACKED: [n] by particle */
-    int32_t *count;         /* FIXED: [cell_count] entries that fell into each cell, stored or not */
+    int32_t *count;         /* FIXED: [cell_count] entries of each cell, stored or not */
     int32_t *slot;          /* FIXED: [cell_count * slots] entries */
     int32_t *head;          /* LIST, LIST_PACKED: [cell_count] first entry of the cell, -1 = none */
     int32_t *next;          /* LIST: [n * spans] the following entry, -1 = last */
 
-    const ugrid_real *pos;  /* the caller's positions, borrowed: FIXED, LIST, TIGHT and no_records read them later */
-    size_t stride;          /* their distance in bytes */
+    const ugrid_real *pos;  /* the caller's positions, borrowed: FIXED, LIST, TIGHT and no_records
+                               read them in searches */
+    size_t stride;          /* bytes from one position to the next */
 
-    int32_t bad_id;         /* UGRID_NOT_FINITE: the first such particle, else -1 */
+    int32_t bad_id;         /* UGRID_NOT_FINITE: id of the first such particle, else -1 */
     int32_t needed_slots;   /* FIXED: entries in the fullest cell (CUDA: 0 where all fit) */
-    int64_t needed_cells;   /* cells that box and cell ask for */
+    int64_t needed_cells;   /* number of cells that box and cell require */
     int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
 
     ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
 } ugrid;
 
-/* ------------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many threads at once, allocates nothing,
-   and writes only to arrays of yours. Any call may return UGRID_BAD_ARGUMENT, a search also UGRID_BAD_RADIUS, and UGRID_BAD_OPTION
-   for a flag that it does not know. Every call that reads a grid returns UGRID_NOT_BUILT where the last build was refused, or there was
-   none: since all zero, a reserve, or a free. A grid built with n = 0 is built. Only the walks (ugrid_near_...) return nothing, and so
-   visit nothing there. A search costs a test for each particle in the cells that it visits.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many
+   threads at once, allocates nothing, and writes only to arrays of yours. Any call may return
+   UGRID_BAD_ARGUMENT; a search also UGRID_BAD_RADIUS, and UGRID_BAD_OPTION for an unknown flag.
+   Every call that reads a grid returns UGRID_NOT_BUILT if the last build was refused, or if there
+   was none since the object was zeroed, reserved or freed. A grid built with n = 0 is built. The
+   walks (ugrid_near_...) have no result: they visit nothing there. The cost of a search is one
+   distance test for each particle in the cells that it visits.
+   ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
 UGRID_API int ugrid_version(void);
 
-/* What a result means and which field to change. Never NULL. */
+/* What a result means, and which field to change. Never NULL. */
 UGRID_API const char *ugrid_result_text(ugrid_result result);
 
-/* `*out` = `*desc` (NULL: all defaults) with every default that does not depend on the points filled in, refused or not.
-   Results: any refusal of ugrid_build that does not depend on the points. */
+/* `*out` = `*desc` (NULL: all defaults), with every default that does not depend on the points
+   filled in, also when the desc is refused. Results: any refusal of ugrid_build that does not
+   depend on the points. */
 UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc);
 
-/* The method that UGRID_AUTO takes for n particles in `cells` cells; `*reason` (may be NULL) says why. */
-UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells, const char **reason);
+/* The method that UGRID_AUTO chooses for n particles in `cells` cells; `*reason` (may be NULL) says
+   why. */
+UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells,
+                                    const char **reason);
 
-/* Sets desc->min and desc->max to the bounding box of the points, where both are all zero, and desc->cell to
-   about 2 particles per cell where it is 0. ugrid_build does this by itself. pos, stride: as there.
-   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. UGRID_BAD_BOX: a periodic axis needs a box that is given.
-   UGRID_BOX_TOO_WIDE: no box of the type holds them; an unbounded grid needs none. O(n). */
-UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id);
+/* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
+   desc->cell to about 2 particles per cell if it is 0. ugrid_build calls it. pos, stride: as there.
+   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. UGRID_BAD_BOX: a periodic axis
+   needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid
+   needs none. O(n). */
+UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
+                                 int32_t *bad_id);
 
-/* Takes the memory that ugrid_build will need for n particles, so that builds up to n allocate nothing.
-   Needs desc.min and desc.max (or unbounded) and desc.cell. Results: any refusal of ugrid_build that does not depend on the points, or
-   UGRID_OUT_OF_MEMORY. The grid is empty and not built afterwards. Not thread-safe on one grid. */
+/* Allocates the memory that ugrid_build needs for n particles, so that builds up to n allocate
+   nothing. Needs desc.min and desc.max (or unbounded) and desc.cell. Results: any refusal of
+   ugrid_build that does not depend on the points, or UGRID_OUT_OF_MEMORY. The grid is empty and not
+   built afterwards. Not thread-safe on one grid. */
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n);
 
-/* Puts n points into cells. pos: n points of desc->dim numbers, `stride` bytes apart (0 = tightly packed).
-   desc NULL = all defaults. Building again reuses the memory. Results: all of >>results that speak of desc, the points or memory.
-   After any refusal the grid is empty and not built (n = 0), keeps its memory, and says in bad_id, needed_slots, needed_cells what was
-   wrong.
+/* Assigns n points to cells. pos: n points of desc->dim coordinates, `stride` bytes apart (0 =
+   tightly packed). desc NULL = all defaults. Another build reuses the memory. Results: any that
+   concerns desc, the points or memory. After any refusal the grid is empty and not built (n = 0),
+   keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong.
    Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
    UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
    Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
-UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n);
+UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos,
+                                   size_t stride, int32_t n);
 
-/* Gives the memory back and empties the grid; an empty grid is fine. */
+/* Frees the memory and empties the grid; an empty grid is fine. */
 UGRID_API void ugrid_free(ugrid *grid);
 
 /* Bytes of memory that the grid holds. */
 UGRID_API int64_t ugrid_bytes(const ugrid *grid);
 
-/* UGRID_OK, or UGRID_INVALID when the structure is damaged: every particle in its cells, each once, nothing else.
-   For tests and students. Needs the positions of the build: UGRID_NOT_BUILT also after a download until grid->pos is set. Allocates
-   n * spans bytes. O(n + cells). */
+/* Checks the invariants: UGRID_OK, or UGRID_INVALID unless every particle is in its cells, each
+   once, and nothing else is. For tests and students. Needs the positions of the build:
+   UGRID_NOT_BUILT also after a download until grid->pos is set. Allocates n * spans bytes. O(n +
+   cells). */
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
 
-/* The structure as ugrid_validate does, and then the answers: whom the walks find within `radius` of `samples` particles, against a look at
-   every particle. Spread over the ids, others for each seed; more than n: all. UGRID_INVALID: `*bad_id` (may be NULL) is the first particle
-   with a wrong answer, -1 where the structure is damaged. For tests of your own, with your data. Allocates n * spans bytes.
-   O(n + cells + samples * n). */
-UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples, uint32_t seed, int32_t *bad_id);
+/* Checks the structure as ugrid_validate does, then the answers: the particles that walks find
+   within `radius` of `samples` particles, against brute force. Samples are spread over the ids and
+   vary with the seed; more than n: all. UGRID_INVALID: `*bad_id` (may be NULL) is the first
+   particle with a wrong answer, -1 if the structure is damaged. For tests with your own data.
+   Allocates n * spans bytes. O(n + cells + samples * n). */
+UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples,
+                                    uint32_t seed, int32_t *bad_id);
 
-/* dst[k] = src[particle at place k] for n elements of `bytes` bytes each: brings any attribute into the grid's order.
-   FIXED, LIST and TIGHT keep the caller's order: a plain copy. src and dst must not overlap. O(n * bytes). */
+/* dst[k] = src[particle at place k] for n elements of `bytes` bytes: permutes any attribute into
+   the grid's order. FIXED, LIST and TIGHT keep the caller's order: a plain copy. src and dst must
+   not overlap. O(n * bytes). */
 UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst);
 
-/* dst[particle at place k] = src[k]: the way back. */
+/* dst[particle at place k] = src[k]: the inverse permutation. */
 UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst);
 
-/* sums[c * width + w] = sum of values[i * width + w] over the particles i whose centre lies in cell c: particle-in-cell
-   averaging (Blog). values: n * width numbers by particle; sums: cell_count * width numbers, overwritten. Added in
-   ascending order of ids. The cell of a point: ugrid_cell_at. O((n + cells) * width). */
-UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums);
+/* sums[c * width + w] = sum of values[i * width + w] over the particles i whose centre lies in cell
+   c: particle-in-cell averaging (Blog). values: n * width numbers by particle; sums: cell_count *
+   width numbers, overwritten. Added in ascending order of ids. The cell of a point: ugrid_cell_at.
+   O((n + cells) * width). */
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
+                                       ugrid_real *sums);
 
-/* The particles within `radius` of point p (distance <= radius; nearest image on periodic axes), unordered.
-   ids: room for `capacity`. `*found`: how many there are, also when they did not fit (UGRID_BUFFER_TOO_SMALL).
-   A particle at p itself is found too. UGRID_NOT_FINITE: p is NaN or infinite, whether the grid is empty or not. */
+/* The particles within `radius` of point p (distance <= radius; nearest image on periodic axes), in
+   no fixed order. ids: room for `capacity`. `*found`: their number, also when they did not fit
+   (UGRID_BUFFER_TOO_SMALL). A particle at p itself is found too. UGRID_NOT_FINITE: p is NaN or
+   infinite, whether the grid is empty or not. */
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
                                    int32_t *ids, int32_t capacity, int32_t *found);
 
 /* Flags of the searches below. */
 enum {
-    UGRID_HALF   = 1,  /* each pair once, in the row of the partner that ugrid_near_half meets it from */
-    UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, and the fastest */
+    UGRID_HALF   = 1,  /* each pair once (half list), in the row of the partner from which
+                          ugrid_near_half finds it */
+    UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, the fastest */
 };
 
-/* Pairs of particles no further apart than `radius`, each once. */
+/* The number of pairs within `radius`, each counted once. */
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs);
 
-/* counts[i] = neighbours of particle i (UGRID_PLACES: of place i) within radius, itself left out. counts: [n]. */
-UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags, int32_t *counts);
+/* counts[i] = neighbours of particle i (UGRID_PLACES: of place i) within radius, without itself.
+   counts: [n]. */
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                             int32_t *counts);
 
-/* Neighbour lists, row after row (CSR): row i is ids[offsets[i]] .. ids[offsets[i+1] - 1].
-   offsets: [n + 1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
-   UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit whole are there.
-   Order within a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and in each cell by place (so with UGRID_ROWS
-   places ascend), whatever desc.walk says; all others: that of desc.walk.
+/* Neighbour lists in CSR form: row i is ids[offsets[i]] .. ids[offsets[i+1] - 1]. offsets: [n + 1],
+   always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
+   UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
+   a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
+   (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
    With UGRID_PLACES the list is made in one pass. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
-                                       int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
+                                       int64_t *offsets, int32_t *ids, int64_t capacity,
+                                       int64_t *needed);
 
-/* The same for m query points that are not in the grid: row q holds the ids of the particles within radius of point q, none where it
-   is NaN or infinite. points, stride: as pos of ugrid_build. offsets: [m + 1]. */
-UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
-                                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed);
+/* The same for m query points that are not in the grid. Row q holds the ids of the particles within
+   radius of point q; it is empty if point q is NaN or infinite. points, stride: as pos of
+   ugrid_build. offsets: [m + 1]. */
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
+                                          size_t stride, int32_t m, ugrid_real radius,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed);
 
-/* fn(user, i, j) for every pair of ids within radius, until fn returns non-zero (UGRID_STOPPED): with UGRID_HALF in flags each pair
-   once, without it twice, as (i, j) and as (j, i). Not with UGRID_PLACES. */
+/* fn(user, i, j) for every pair of ids within radius, until fn returns non-zero (UGRID_STOPPED).
+   With UGRID_HALF in flags each pair comes once, without it twice, as (i, j) and as (j, i). Not
+   with UGRID_PLACES. */
 typedef int ugrid_pair_fn(void *user, int32_t i, int32_t j);
-UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags, ugrid_pair_fn *fn, void *user);
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
+                                       ugrid_pair_fn *fn, void *user);
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
-   UGRID_IMPLEMENTATION and UGRID_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as UGRID_CUDA_ERROR. An error of your own that
-   you have left unread before may be cleared.
-   ------------------------------------------------------------------------------------------------ */
+/* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
+   A walk returns candidates, some of them further away than the radius. */
+struct ugrid_near;
+UGRID_FN struct ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p,
+                                             ugrid_real radius);
+UGRID_FN struct ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p);
+UGRID_FN struct ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius);
+UGRID_FN struct ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius);
+UGRID_FN_WALK int ugrid_next(struct ugrid_near *walk);
+UGRID_FN int ugrid_next_range(struct ugrid_near *walk);
+UGRID_FN int ugrid_has_ranges(const ugrid *grid);
+UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p);
+UGRID_FN_WALK int32_t ugrid_id(const ugrid *grid, int32_t place);
+UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]);
+UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
+                                ugrid_real d[3]);
+UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
+                                         const ugrid_real *b);
+
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   UGRID_IMPLEMENTATION and UGRID_CUDA defines them. All pointers d_... are device memory. No call
+   synchronises unless its comment says so. Every launch error is returned as UGRID_CUDA_ERROR. A
+   pending CUDA error from before the call may be cleared.
+   ---------------------------------------------------------------------------------------------- */
 
 #ifdef UGRID_CUDA
 
-/* What kernels take by value: a grid whose arrays lie in device memory. A type of its own, so that host code
-   cannot walk through device pointers by accident. */
+/* Kernel argument, passed by value: a grid whose arrays are in device memory. It is a type of its
+   own so that host code cannot walk through device pointers by accident. */
 typedef struct ugrid_device { ugrid grid; } ugrid_device;
 
-/* Facts that only the device knows until ugrid_cuda_check fetches them. All zero: nothing to report. */
+/* Device-side status, read by ugrid_cuda_check. All zero: nothing to report. */
 typedef struct ugrid_cuda_facts {
-    int32_t first_bad;      /* INT32_MAX - (first particle with a NaN or infinite position), 0 = none */
-    int32_t needed_slots;   /* FIXED: entries in the fullest cell, where it has more than desc.slots; only those are stored */
+    int32_t first_bad;      /* INT32_MAX - (first particle with a NaN or infinite position), 0 =
+                               none */
+    int32_t needed_slots;   /* FIXED: entries in the fullest cell if they exceed desc.slots (only
+                               that many are stored) */
 } ugrid_cuda_facts;
 
 enum { UGRID_CUDA_SCRATCH = 7 };
 
 typedef struct ugrid_cuda {
-    ugrid_device device;        /* give this to your kernels */
+    ugrid_device device;        /* the argument of your kernels */
     ugrid_cuda_facts *d_facts;
     struct CUstream_st *stream; /* of the last build or search */
     ugrid_block block[UGRID_BLOCKS];         /* device memory: the arrays of the grid */
-    ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: work space of builds and searches */
+    ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: temporary storage of builds and
+                                                searches */
 } ugrid_cuda;
 
-/* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Waits for the stream. */
-UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
-                                      struct CUstream_st *stream);
+/* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
+   stream. */
+UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
+                                      int32_t n, struct CUstream_st *stream);
 
-/* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points): after it, they allocate nothing,
-   so that a step can be captured in a CUDA graph. Where lists go through strips this includes 36 bytes per particle
-   (2D: 12) for ugrid_cuda_neighbors, which else takes them at its first call. */
-UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream);
-
-/* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite position are in no cell
-   (SORT, COUNT: at the last places); a full cell of UGRID_FIXED keeps what fits: ugrid_cuda_check tells both.
-   Order: within a cell unspecified, except for UGRID_SORT and desc.deterministic: as the serial build. */
-UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
-                                        int32_t n, struct CUstream_st *stream);
-
-/* Waits for the stream and says what the build met: UGRID_OK, UGRID_NOT_FINITE (device.grid.bad_id) or UGRID_CELL_FULL
-   (device.grid.needed_slots). */
-UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
-
-/* Gives the device memory back, in the order of the stream that the grid was last used on: that stream must still exist. One
-   ugrid_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
-UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
-
-/* Copies a device grid into a host grid (its memory reused), to look at it or to search on the CPU. The borrowed
-   positions are not copied: set grid->pos and grid->stride to a host copy before a search that borrows them, before
-   ugrid_validate and before ugrid_verify. Waits for the stream. UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
-UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream);
-
-/* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */
-UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
-                                         struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst,
+/* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points).
+   After it they allocate nothing, so that a step can be captured in a CUDA graph. Where lists use
+   strips, this includes 36 bytes per particle (2D: 12) for ugrid_cuda_neighbors, which otherwise
+   allocates them at its first call. */
+UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
                                           struct CUstream_st *stream);
 
-/* As ugrid_cell_sums, added with atomics in no fixed order; values by particle, or by place with UGRID_PLACES.
-   Threads of a warp that share a cell add up among themselves first (Blog), unless flags has UGRID_PLAIN_ATOMICS. */
-enum { UGRID_PLAIN_ATOMICS = 4 };
-UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
-                                            ugrid_real *d_sums, struct CUstream_st *stream);
+/* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
+   position are in no cell (SORT, COUNT: at the last places). A full cell of UGRID_FIXED keeps what
+   fits. ugrid_cuda_check reports both. Order within a cell: that of the serial build for UGRID_SORT
+   and desc.deterministic, otherwise unspecified. */
+UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
+                                        const ugrid_real *d_pos, size_t stride, int32_t n,
+                                        struct CUstream_st *stream);
 
-/* As the searches above; results stay on the device. d_pairs, d_needed: one int64_t. d_offsets: n + 1. A list that does
-   not fit is cut at `capacity` entries and d_offsets[n] tells the size needed. */
-UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs, struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts,
-                                                  struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets,
-                                            int32_t *d_ids, int64_t capacity, struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m,
-                                               ugrid_real radius, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE
+   (device.grid.bad_id) or UGRID_CELL_FULL (device.grid.needed_slots). */
+UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
+
+/* Frees the device memory in the order of the stream that the grid was last used on: that stream
+   must still exist. One ugrid_cuda belongs to one stream at a time. Before you use it on another
+   stream, or in kernels of your own there, order the two streams by an event. */
+UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
+
+/* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
+   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride to a host copy before
+   a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
+   UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
+UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
+                                           struct CUstream_st *stream);
+
+/* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */
+UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                         void *d_dst, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                          void *d_dst, struct CUstream_st *stream);
+
+/* As ugrid_cell_sums, by atomics in no fixed order; values by particle, or by place with
+   UGRID_PLACES. Threads of a warp that share a cell are reduced first (Blog), unless flags has
+   UGRID_PLAIN_ATOMICS. */
+enum { UGRID_PLAIN_ATOMICS = 4 };
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
+                                            int32_t width, int flags, ugrid_real *d_sums,
+                                            struct CUstream_st *stream);
+
+/* As the searches above; results stay on the device. d_pairs: one int64_t. d_offsets: n + 1
+   (neighbors_at: m + 1). A list that does not fit is truncated at `capacity` entries; the last
+   offset is the size needed. */
+UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
+                                              struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                                  int32_t *d_counts, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                            int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                            struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points,
+                                               size_t stride, int32_t m, ugrid_real radius,
+                                               int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
                                                struct CUstream_st *stream);
 #endif /* UGRID_CUDA */
 
-/* Stop here if you only need the API; the walk through near particles is next, and is part of it. */
+/* Stop here if you only need the API. The walk through nearby particles follows, and is part of
+   it. */
 
-/* ------------------------------------------------------------------------------------------------
-   >>cells: from a position to a cell number. One text for the serial code and the kernels.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cells: from a position to a cell number, the same text for the serial code and the kernels
 
-/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: UGRID_FN_WALK, and products that clang
-   fuses with sums, whatever a pragma says, where the processor can. */
+   The box is divided into floor((max - min) / cell) cells along each axis, at least 1, so that no
+   cell is narrower than `cell`. A particle is entered in the cell of its centre (LOOSE; Kureck
+   section 2.3.1 with equation 2.3):
+
+       x = floor((pos_x - min_x) * cells_x / (max_x - min_x)), y and z likewise
+       number = (z * cells_y + y) * cells_x + x
+
+   In 2D, with 4 x 3 cells and six particles (the example of >>walk and >>build):
+
+       numbers of the cells    ids of the particles
+       +----+----+----+----+   +----+----+----+----+
+       |  8 |  9 | 10 | 11 |   |    |    |  1 |    |
+       +----+----+----+----+   +----+----+----+----+
+       |  4 |  5 |  6 |  7 |   |    | 2 4|  5 |    |
+       +----+----+----+----+   +----+----+----+----+
+       |  0 |  1 |  2 |  3 |   |    |  3 |    |  0 |
+       +----+----+----+----+   +----+----+----+----+
+   ---------------------------------------------------------------------------------------------- */
+
+/* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
+   (UGRID_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
+   processor has FMA. */
 UGRID_FN_WALK ugrid_real ugrid_i_kept(ugrid_real x)
 {
 #if defined(UGRID_I_KEEP_BY_BARRIER)
@@ -689,7 +857,8 @@ UGRID_FN_WALK ugrid_real ugrid_i_kept(ugrid_real x)
     return x;
 }
 
-/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+/* a * b, rounded. nvcc would fuse a plain product with a sum that follows, round once, and give
+   other bits. */
 UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
@@ -701,7 +870,7 @@ UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 #endif
 }
 
-/* a / b, rounded, whatever nvcc's -prec-div says. */
+/* a / b, correctly rounded, whatever nvcc's -prec-div says. */
 UGRID_FN ugrid_real ugrid_i_over(ugrid_real a, ugrid_real b)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
@@ -711,7 +880,8 @@ UGRID_FN ugrid_real ugrid_i_over(ugrid_real a, ugrid_real b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+/* Neither NaN nor infinite: not all exponent bits are set. (-ffinite-math-only would remove
+   comparisons.) */
 UGRID_FN int ugrid_i_finite(ugrid_real x)
 {
 #if UGRID_I_REAL_KIND == 1
@@ -725,9 +895,13 @@ UGRID_FN int ugrid_i_finite(ugrid_real x)
 #endif
 }
 
-UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3]) { return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]); }
+UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3])
+{
+    return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]);
+}
 
-/* floor(t) as an integer, kept within +-2^29 (NaN: -2^29), so that the sum of two fits int32_t. No cast overflows, no libm is called. */
+/* floor(t) as an integer, clamped to +-2^29 (NaN: -2^29), so that the sum of two fits int32_t. No
+   cast overflows, no libm is called. */
 UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
 {
     ugrid_real const limit = (ugrid_real)536870912;
@@ -738,7 +912,7 @@ UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
     return below - (t < (ugrid_real)below);
 }
 
-/* floor(t) as a real, for the count of periods. From 2^52 on every number is whole. */
+/* floor(t) as a real: the number of periods. From 2^52 on every number is an integer. */
 UGRID_FN ugrid_real ugrid_i_periods(ugrid_real t)
 {
     ugrid_real const limit = (ugrid_real)4503599627370496.0;
@@ -748,24 +922,27 @@ UGRID_FN ugrid_real ugrid_i_periods(ugrid_real t)
     return below > t ? below - 1 : below;
 }
 
-/* x, not in the box of a periodic axis, moved into it. */
+/* x outside the box of a periodic axis, wrapped into it. */
 UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
     if (!ugrid_i_finite(x)) return x;
     x -= ugrid_i_times(axis->length, ugrid_i_periods(ugrid_i_over(x - axis->min, axis->length)));
-    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+    /* rounding can leave x on the upper border, which is min */
+    return (x >= axis->min && x < axis->max) ? x : axis->min;
 }
 
-/* x moved into the box of a periodic axis; elsewhere, inside the box, and when not finite, x itself, bit for bit. */
+/* x wrapped into the box of a periodic axis. On a closed axis, inside the box, and if not finite: x
+   itself, bit for bit. */
 UGRID_FN_WALK ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
     return ugrid_i_wrap_outside(axis, x);
 }
 
-/* Cell coordinate of x along one axis of a box: floor((x - min) * cells / (max - min)), at least 0, at most cells - 1 (Kureck
-   equation 2.3); 0 for a NaN. Every rounding here is monotone, so x <= y gives cell(x) <= cell(y): who lies between the two ends of a
-   search is in a cell between theirs, whatever was rounded. */
+/* Cell coordinate of x along one axis of a box: floor((x - min) * cells / (max - min)), clamped to
+   0 .. cells - 1 (Kureck equation 2.3); 0 for a NaN. Every rounding here is monotone, so x <= y
+   gives cell(x) <= cell(y): a particle between the two ends of a search is in a cell between
+   theirs, whatever was rounded. */
 UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
 {
     ugrid_real t = (x - axis->min) * axis->per_cell;
@@ -782,8 +959,9 @@ UGRID_FN int32_t ugrid_i_cell_along(const ugrid *grid, int a, ugrid_real x)
     return ugrid_i_coordinate(axis, ugrid_i_wrap(axis, x));
 }
 
-/* Two zero bits between any two of the lower 10 bits. Each line moves the upper half of every group up:
-   9876543210 -> 98 76543210 -> 98 7654 3210 -> 98 76 54 32 10 -> 9 8 7 6 5 4 3 2 1 0. */
+/* Inserts two zero bits after each of the lower 10 bits. Each line moves the upper half of every
+   group up:
+     9876543210 -> 98 76543210 -> 98 7654 3210 -> 98 76 54 32 10 -> 9 8 7 6 5 4 3 2 1 0. */
 UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
 {
     v = (v | (v << 16)) & 0x030000FFu;
@@ -792,7 +970,7 @@ UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
     return (v | (v << 2)) & 0x09249249u;
 }
 
-/* One zero bit between any two of the lower 15 bits. */
+/* Inserts one zero bit after each of the lower 15 bits. */
 UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
 {
     v = (v | (v << 8)) & 0x00FF00FFu;
@@ -801,15 +979,19 @@ UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
     return (v | (v << 1)) & 0x55555555u;
 }
 
-/* Bits ... y1 x1 y0 x0 (3D: ... z0 y0 x0), the Z-order curve: along x, y = 0: 0 1 4 5, y = 1: 2 3 6 7, y = 2: 8 9 12 13, and so on. */
+/* Morton code, bits ... y1 x1 y0 x0 (3D: ... z0 y0 x0), the Z-order curve: along x, y = 0: 0 1 4 5,
+   y = 1: 2 3 6 7, y = 2: 8 9 12 13, and so on. */
 UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
 {
-    if (dim == 2) return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
-    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 | ugrid_i_spread3((uint32_t)z) << 2);
+    if (dim == 2)
+        return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
+    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 |
+                     ugrid_i_spread3((uint32_t)z) << 2);
 }
 
-/* The bucket of any cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner, with these primes). The modulus, a power of
-   two, takes the low bits only; the shift mixes higher ones into them. */
+/* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
+   with these primes). The modulus is a power of two and takes the low bits only; the shift mixes
+   higher bits into them. */
 UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
 {
     uint32_t h = ((uint32_t)x * 73856093u) ^ ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
@@ -829,27 +1011,31 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
 UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 {
     int32_t const x = ugrid_i_cell_along(grid, 0, p[0]), y = ugrid_i_cell_along(grid, 1, p[1]);
-    return ugrid_i_number(grid, x, y, grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
+    return ugrid_i_number(grid, x, y,
+                          grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>points: positions and distances
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* The caller's point i, as given; p[2] = 0 in 2D. */
-UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i, ugrid_real p[3])
+UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, int32_t i,
+                                ugrid_real p[3])
 {
-    const ugrid_real *at = (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
-    ugrid_real const last = at[dim - 1]; /* not `at[2]` behind the test: as for grid->third */
+    const ugrid_real *at =
+        (const ugrid_real *)(const void *)((const char *)pos + stride * (size_t)i);
+    ugrid_real const last = at[dim - 1]; /* not `at[2]` after the test: see grid->third */
     p[0] = at[0];
     p[1] = at[1];
     p[2] = 0;
-    if (dim == 3) p[2] = last; /* not by ?:, which clang takes for finite under -ffast-math */
+    if (dim == 3) p[2] = last; /* not by ?:, which clang assumes to be finite under -ffast-math */
 }
 
 UGRID_FN_WALK int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
 
-/* SORT and COUNT with LOOSE: the particles themselves are in cell order. Everything else keeps the caller's order. */
+/* SORT and COUNT with LOOSE: the particles are sorted by cell. All others keep the caller's
+   order. */
 UGRID_FN_WALK int ugrid_i_sorted(const ugrid *grid) { return grid->start && !ugrid_i_tight(grid); }
 
 /* The particle at a place. */
@@ -858,7 +1044,8 @@ UGRID_FN_WALK int32_t ugrid_id(const ugrid *grid, int32_t place)
     return ugrid_i_sorted(grid) ? grid->order[place] : place;
 }
 
-/* A record in one piece. The GPU's compiler would load it number by number, and the searches are bound by the number of loads. */
+/* A record in one load. nvcc would load it number by number, and the searches are bound by the
+   number of loads. */
 UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
@@ -874,8 +1061,8 @@ UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 #endif
 }
 
-/* A point with its periodic coordinates moved into the box; at[2] = 0 in 2D. */
-UGRID_FN_WALK void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
+/* A point with its periodic coordinates wrapped into the box; at[2] = 0 in 2D. */
+UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
 {
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
@@ -883,7 +1070,8 @@ UGRID_FN_WALK void ugrid_i_into_the_box(const ugrid *grid, const ugrid_real *p, 
     else at[2] = 0;
 }
 
-/* The position of the particle at a place, on periodic axes in the box: from its record, or from the caller's array. */
+/* The position of the particle at a place, on periodic axes in the box: from its record, or from
+   the caller's array. */
 UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
@@ -893,14 +1081,16 @@ UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]
         p[2] = record.x[2];
     } else {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
-        ugrid_i_into_the_box(grid, p, p);
+        ugrid_i_wrap_point(grid, p, p);
     }
 }
 
-/* A difference of two coordinates in the box, to the nearest image where the axis is periodic: at most one length too far. No branch. */
+/* The difference of two coordinates in the box, to the nearest image if the axis is periodic: it is
+   at most one length too large. No branch. */
 UGRID_FN_WALK ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
 {
-    ugrid_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
+    ugrid_real const above = d > axis->half ? axis->length : 0,
+                     below = d < -axis->half ? axis->length : 0;
     return ugrid_i_kept(ugrid_i_kept(d - above) + below);
 }
 
@@ -909,19 +1099,22 @@ UGRID_FN_WALK int ugrid_i_is_periodic(const ugrid *grid)
     return grid->axis[0].periodic | grid->axis[1].periodic | grid->axis[2].periodic;
 }
 
-/* The minimum image of b - a, where some axis is periodic: both points are moved into the box first. */
+/* The minimum image of b - a, where some axis is periodic. Both points are moved into the box first. */
 UGRID_FN void ugrid_i_periodic_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
                                       ugrid_real d[3])
 {
     ugrid_real from[3], to[3];
     int axis;
-    ugrid_i_into_the_box(grid, a, from);
-    ugrid_i_into_the_box(grid, b, to);
-    for (axis = 0; axis < 3; axis++) d[axis] = ugrid_i_nearest(to[axis] - from[axis], &grid->axis[axis]);
+    ugrid_i_wrap_point(grid, a, from);
+    ugrid_i_wrap_point(grid, b, to);
+    for (axis = 0; axis < 3; axis++) {
+        d[axis] = ugrid_i_nearest(to[axis] - from[axis], &grid->axis[axis]);
+    }
 }
 
 /* d = b - a, to the minimum image on periodic axes; d[2] = 0 in 2D. */
-UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b, ugrid_real d[3])
+UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
+                                ugrid_real d[3])
 {
     int const third = grid->third; /* 2 in 3D */
     if (ugrid_i_is_periodic(grid)) {
@@ -934,21 +1127,25 @@ UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ug
     if (grid->desc.dim == 3) d[2] = ugrid_i_kept(b[third] - a[third]);
 }
 
-/* x*x + y*y + z*z, rounded after every operation, so that both sides find the same pairs at the rim. */
+/* x*x + y*y + z*z, rounded after every operation, so that CPU and GPU find the same pairs at the
+   radius. */
 UGRID_FN_WALK ugrid_real ugrid_i_square(ugrid_real x, ugrid_real y, ugrid_real z)
 {
-    return ugrid_i_kept(ugrid_i_kept(ugrid_i_times(x, x) + ugrid_i_times(y, y)) + ugrid_i_times(z, z));
+    return ugrid_i_kept(ugrid_i_kept(ugrid_i_times(x, x) + ugrid_i_times(y, y)) +
+                        ugrid_i_times(z, z));
 }
 
-/* The square of the radius decides every test, so it must be a normal number: neither vanish nor overflow. */
+/* The square of the radius decides every test. It must be a normal number: no underflow, no
+   overflow. */
 UGRID_FN int ugrid_i_radius_valid(ugrid_real radius)
 {
     ugrid_real const square = radius * radius;
-    ugrid_real const least = UGRID_I_REAL_KIND == 1 ? (ugrid_real)1.17549436e-38 : (ugrid_real)2.2250738585072014e-308;
+    ugrid_real const least =
+        UGRID_I_REAL_KIND == 1 ? (ugrid_real)1.17549436e-38 : (ugrid_real)2.2250738585072014e-308;
     return radius > 0 && square >= least && ugrid_i_finite(square);
 }
 
-/* What every search refuses. */
+/* The checks of every search. */
 UGRID_FN ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius, int flags)
 {
     if (!grid) return UGRID_BAD_ARGUMENT;
@@ -957,43 +1154,54 @@ UGRID_FN ugrid_result ugrid_i_check_search(const ugrid *grid, ugrid_real radius,
     return grid->built ? UGRID_OK : UGRID_NOT_BUILT;
 }
 
-/* Square of the distance between two points, to the nearest image, inside the box or not. This is the test of every search:
-   d2 <= radius * radius. */
-UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a, const ugrid_real *b)
+/* Squared distance between two points, to the nearest image, inside the box or not. The test of
+   every search is d2 <= radius * radius. */
+UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
+                                         const ugrid_real *b)
 {
     ugrid_real d[3];
     ugrid_offset(grid, a, b, d);
     return ugrid_i_square(d[0], d[1], d[2]);
 }
 
-/* The same for two points in the box (ugrid_point gives such), of three numbers. */
-UGRID_FN ugrid_real ugrid_i_apart2(const ugrid *grid, const ugrid_real a[3], const ugrid_real b[3])
+/* The same for two points in the box (as from ugrid_point), of three coordinates each. */
+UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real a[3],
+                                             const ugrid_real b[3])
 {
-    return ugrid_i_square(ugrid_i_nearest(b[0] - a[0], &grid->axis[0]), ugrid_i_nearest(b[1] - a[1], &grid->axis[1]),
+    return ugrid_i_square(ugrid_i_nearest(b[0] - a[0], &grid->axis[0]),
+                          ugrid_i_nearest(b[1] - a[1], &grid->axis[1]),
                           ugrid_i_nearest(b[2] - a[2], &grid->axis[2]));
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>entries: which cells a particle is entered in (Barbieri section 1)
 
-   LOOSE: one entry, e = i, in the cell of the centre. (Barbieri: of the lowest corner of the box.)
-   TIGHT: an entry in each cell that the box touches, up to `span` of them along an axis: e = i * spans + local, where
-   local = (lz * span_y + ly) * span_x + lx, and l = 0 .. span-1 counts from the first cell of the box. An entry has a bit per axis: 1 where
-   l > 0, that is where the box touches the cell before, too. Barbieri's boxes are no wider than a cell: there span is 2, and local
-   is made of the bits. A and B, bits in the order y x:
+   LOOSE: one entry, e = i, in the cell of the centre. (Barbieri: in that of the lowest corner of
+   the AABB.)
+   TIGHT: one entry in each cell that the AABB of the particle touches, up to `span` along an axis:
+   e = i * spans + local, where local = (lz * span_y + ly) * span_x + lx, and l = 0 .. span-1 counts
+   from the first cell of the AABB. An entry has one bit per axis: 1 if l > 0, that is, if the AABB
+   touches the previous cell as well. Barbieri's AABBs are no wider than a cell: there span is 2,
+   and local consists of the bits. Two particles A and B, bits in the order y x:
 
        LOOSE                           TIGHT
        +-------+-------+-------+       +-------+-------+-------+
-       |       |       |       |       | A 10  | A 11  |       |      Boxes that overlap share a block of cells, here the middle
-       |       |       |       |       |       | B 10  | B 11  |      column. The pair counts where (bits & bits') == 0: below,
-       +-------+-------+-------+       +-------+-------+-------+      01 & 00; not above, 11 & 10. That is once: only in the
-       |       |       |       |       | A 00  | A 01  |       |      first cell of the block does, on every axis, one of the
-       |     A |   B   |       |       |       | B 00  | B 01  |      two boxes begin. Further on both bits of some axis are 1.
+       |       |       |       |       | A 10  | A 11  |       |
+       |       |       |       |       |       | B 10  | B 11  |
        +-------+-------+-------+       +-------+-------+-------+
-   ------------------------------------------------------------------------------------------------ */
+       |       |       |       |       | A 00  | A 01  |       |
+       |     A |   B   |       |       |       | B 00  | B 01  |
+       +-------+-------+-------+       +-------+-------+-------+
 
-/* First cell and number of cells that the box of a particle at x touches along one axis, at most axis->span. (One more can only come
-   from rounding, where the box ends on a border. It gets no entry: searches are widened and find the particle anyway, ugrid_i_reach.) */
+   AABBs that overlap share a block of cells, here the middle column. The pair is reported in the
+   cell where (bits & bits') == 0: in the lower one, 01 & 00, and not in the upper one, 11 & 10.
+   There is exactly one such cell: in the first cell of the block, one of the two AABBs begins on
+   every axis; in the others both bits of some axis are 1.
+   ---------------------------------------------------------------------------------------------- */
+
+/* First cell and number of cells that the AABB of a particle at x touches along one axis, at most
+   axis->span. (Only rounding can give one more, where the AABB ends on a border of cells. That cell
+   gets no entry: searches are widened, see ugrid_i_reach, and find the particle anyway.) */
 UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
 {
     const ugrid_axis *axis = &grid->axis[a];
@@ -1011,30 +1219,32 @@ UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t
     return touched < axis->span ? touched : axis->span;
 }
 
-/* A cell coordinate brought into 0 .. cells-1 of a periodic axis. */
-UGRID_FN int32_t ugrid_i_into_box(const ugrid_axis *axis, int32_t c)
+/* A cell coordinate of a periodic axis, wrapped into 0 .. cells-1. */
+UGRID_FN int32_t ugrid_i_wrap_cell(const ugrid_axis *axis, int32_t c)
 {
     if (!axis->periodic || (c >= 0 && c < axis->cells)) return c;
     c %= axis->cells;
     return c < 0 ? c + axis->cells : c;
 }
 
-/* The cell of entry `local` of a TIGHT particle at p; 0 when the box touches fewer cells than that. */
-UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t local, int32_t *x, int32_t *y, int32_t *z)
+/* The cell of entry `local` of a TIGHT particle at p; 0 if the AABB touches fewer cells. */
+UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t local, int32_t *x,
+                                int32_t *y, int32_t *z)
 {
     int32_t const span_x = grid->axis[0].span, span_y = grid->axis[1].span;
-    int32_t const step_x = local % span_x, step_y = local / span_x % span_y, step_z = local / (span_x * span_y);
+    int32_t const step_x = local % span_x, step_y = local / span_x % span_y,
+                  step_z = local / (span_x * span_y);
     int32_t low_x, low_y, low_z = 0;
     if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
     if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
     if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[grid->third], &low_z)) return 0;
-    *x = ugrid_i_into_box(&grid->axis[0], low_x + step_x);
-    *y = ugrid_i_into_box(&grid->axis[1], low_y + step_y);
-    *z = ugrid_i_into_box(&grid->axis[2], low_z + step_z);
+    *x = ugrid_i_wrap_cell(&grid->axis[0], low_x + step_x);
+    *y = ugrid_i_wrap_cell(&grid->axis[1], low_y + step_y);
+    *z = ugrid_i_wrap_cell(&grid->axis[2], low_z + step_z);
     return 1;
 }
 
-/* The cell number of entry `local` of a particle at p, or -1 for an entry that is not used. */
+/* The cell number of entry `local` of a particle at p, or -1 for an unused entry. */
 UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t local)
 {
     int32_t x, y, z;
@@ -1042,24 +1252,36 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
     return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
 }
 
-/* Bit a is set when the entry is not in the first cell of its box along axis a. */
+/* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
 UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
 {
     int32_t const x = grid->axis[0].span, y = grid->axis[1].span;
     return (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>walk: the particles near a point
+/* ----------------------------------------------------------------------------------------------
+   >>walk: the candidates around a point
 
        ugrid_near walk = ugrid_near_within(&grid, p, radius);
        while (ugrid_next(&walk)) use(walk.id);
 
-   Visits the cells that the cube p +- radius touches, each once, and hands out what was entered there: all particles
-   within `radius`, and some that are further away. On a periodic axis with few cells each cell is still visited once,
-   so each particle is met once, whatever the radius (its nearest image is the one that counts).
+   A walk visits each cell that the cube p +- radius touches once, and returns the entries there:
+   all particles within `radius`, and some that are further away. The cube touches at most 9 cells
+   in 2D and 27 in 3D if the radius is no larger than a cell. On a periodic axis with few cells each
+   cell is still visited once, so each particle is returned once for any radius (its nearest image
+   counts). If particles are sorted by cell number, a strip of cells is one range of places, so 27
+   cells are 9 ranges (Chisholm). In the example of >>cells, around a point in cell 5:
 
-   The order of the cells is desc.walk (Chisholm). Around a point in cell (2, 2), by the turn in which a cell is visited:
+       cells 8 .. 10   places start[8] .. start[11] - 1 = 5         id  1
+       cells 4 .. 6    places start[4] .. start[7] - 1  = 2 .. 4    ids 2 4 5
+       cells 0 .. 2    places start[0] .. start[3] - 1  = 0         id  3
+
+   A half walk returns each pair once: only places above the own one (Newton's third law). From
+   place 2, particle 2, these are 3, 4 and 5. The serial walk does not read the row of cells 0 .. 2
+   at all (Kureck section 3.2).
+
+   desc.walk selects the order of the cells (Chisholm). Around a point in cell (2, 2), by the turn
+   in which a cell is visited:
 
        the labels                CELLS       STRIPS      MODULAR     HYBRID
        y 3   0 1 2 0 1 2         6 7 8       2 2 2       1 2 0       0 0 0
@@ -1068,19 +1290,21 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
          0   0 1 2 0 1 2
        x     0 1 2 3 4 5                     (ranges)                (ranges)
 
-   MODULAR labels all cells of the grid by their coordinates modulo 3. Any 3 x 3 cells have each label once, and each walk takes its
-   cells by label: so all threads that are at the same turn read cells of one label, a ninth of the grid (3D: 1/27), while in CELLS
-   they read anywhere. HYBRID does so with the strips. For n rings, which the source does not have, the labels are modulo 2 n + 1; across
-   the border of a periodic axis they go on beyond the last cell.
-   ------------------------------------------------------------------------------------------------ */
+   MODULAR labels all cells of the grid by their coordinates modulo 3. Any 3 x 3 cells contain each
+   label once, and each walk visits its cells by label. So all threads at the same turn read cells
+   of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
+   the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
+   Across the border of a periodic axis labels continue beyond the last cell.
+   ---------------------------------------------------------------------------------------------- */
 
 /* The cells of one axis that a walk visits. */
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
     int32_t width;  /* how many, each once */
-    int32_t turns;  /* turns to make: width; MODULAR: the number of labels; a strip: its pieces, 2 where it wraps */
+    int32_t turns;  /* number of turns: width; MODULAR: the number of labels; a strip: its pieces, 2
+                       if it wraps */
     int32_t turn;
-    int32_t cell;   /* the one visited now, wrapped */
+    int32_t cell;   /* the current one, wrapped */
 } ugrid_sweep;
 
 typedef struct ugrid_near {
@@ -1090,27 +1314,31 @@ typedef struct ugrid_near {
     /* private from here on */
     const ugrid *grid;
     ugrid_sweep x, y, z;
-    int32_t self;       /* the id that is not reported, or -1 */
+    int32_t self;       /* the id to exclude, or -1 */
     int32_t own_number; /* half walk: the cell of self; else -1 */
     int32_t above;      /* half walk: only entries above this place (sorted) or id (others) count */
     int32_t forced_bits;/* TIGHT: axes on which only first cells count */
     int32_t number;     /* of the cell visited */
-    int32_t cursor, step, left; /* entries still to come from this cell: index, distance, how many; lists: left = 1 until the end */
+    int32_t cursor, step, left; /* remaining entries of this cell: index, distance, number; lists:
+                                   left = 1 until the end */
     int32_t only_ids_above;     /* in this cell */
     uint8_t strips, modular, whole, done;
 } ugrid_near;
 
-/* More than the rounding errors of the few operations behind a distance: 16 of them, x * 2^-20 (double: 32, x * 2^-48). Multiplying by a
-   power of two is exact, so a fused multiply-add gives the same bits. */
+/* A bound of the rounding errors of the few operations that give a distance: 16 of them, x * 2^-20
+   (double: 32, x * 2^-48). Multiplication by a power of two is exact, so a fused multiply-add gives
+   the same bits. */
 UGRID_FN ugrid_real ugrid_i_widen(ugrid_real x)
 {
-    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0) : (ugrid_real)(1.0 / 281474976710656.0));
+    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0)
+                                       : (ugrid_real)(1.0 / 281474976710656.0));
 }
 
-/* How far a search for `radius` reaches beyond x along an axis: widened, so that rounding loses no pair at the rim.
-   TIGHT: the partner's box comes to meet us, by half its edge: to find spheres of diameter `size` that touch ours (radius = size), the
-   cells of our own box are enough. */
-UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x, ugrid_real radius)
+/* The extent of a search beyond x along an axis: `radius`, widened so that rounding loses no pair
+   at the radius. TIGHT: the AABBs of the partners extend towards x by half an edge. So for spheres
+   of diameter `size` that touch (radius = size), the cells of the own AABB are enough. */
+UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
+                                  ugrid_real radius)
 {
     ugrid_real reach = radius + ugrid_i_widen(radius);
     if (ugrid_i_tight(grid)) {
@@ -1120,7 +1348,8 @@ UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugr
     return reach + axis->margin;
 }
 
-/* After how many cells the labels of MODULAR repeat: 2 * rings + 1, with rings = ceil(radius / width of a cell), at least 1. */
+/* The period of the labels of MODULAR: 2 * rings + 1, with rings = ceil(radius / width of a cell),
+   at least 1. */
 UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
 {
     int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell));
@@ -1128,19 +1357,19 @@ UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
 }
 
 /* Cell coordinate of x before it is wrapped or clamped. */
-UGRID_FN int32_t ugrid_i_unbound(const ugrid_axis *axis, ugrid_real x)
+UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
 {
     return ugrid_i_floor((x - axis->min) * axis->per_cell);
 }
 
-/* Cells low .. high, each once and inside the box. Periodic: all of the axis where they go around it, else from low on, which may wrap.
-   Elsewhere clamped to the border cells. */
-UGRID_FN ugrid_sweep ugrid_i_settle(const ugrid_axis *axis, int32_t low, int32_t high)
+/* The cells low .. high, each once and inside the box. Periodic axis: all cells if the range goes
+   around it, else a range from low on, which may wrap. Closed axis: clamped to the border cells. */
+UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
     ugrid_sweep sweep = {0, 0, 0, 0, 0};
     if (axis->periodic) {
         sweep.width = high - low + 1;
-        if (sweep.width < axis->cells) sweep.low = ugrid_i_into_box(axis, low);
+        if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
         else sweep.width = axis->cells;
     } else {
         int32_t const last = axis->cells - 1;
@@ -1151,18 +1380,20 @@ UGRID_FN ugrid_sweep ugrid_i_settle(const ugrid_axis *axis, int32_t low, int32_t
 }
 
 /* The cells from `radius` below `from` to `radius` above `to`. */
-UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to, ugrid_real radius)
+UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
+                                   ugrid_real radius)
 {
     const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     int32_t low, high, labels;
     if (a >= grid->desc.dim) return sweep;
-    low = ugrid_i_unbound(axis, from - ugrid_i_reach(grid, axis, from, radius));
-    high = ugrid_i_unbound(axis, to + ugrid_i_reach(grid, axis, to, radius));
+    low = ugrid_i_raw_coordinate(axis, from - ugrid_i_reach(grid, axis, from, radius));
+    high = ugrid_i_raw_coordinate(axis, to + ugrid_i_reach(grid, axis, to, radius));
     if (axis->periodic && axis->span > 1 && high - low + axis->span > axis->cells) {
-        /* TIGHT: our cells and those of another box could meet in two blocks, one at either end. So every particle is taken from
-           the first of its cells only; that may lie span-1 cells before ours. */
+        /* TIGHT: the cells of the walk and those of an AABB could overlap in two blocks, one at
+           each end. So a particle is taken from the first of its cells only, which may lie span-1
+           cells before the walk. */
         walk->forced_bits |= 1 << a;
         low -= axis->span - 1;
     }
@@ -1170,21 +1401,25 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugr
         sweep.low = low;
         sweep.width = high - low + 1;
     } else {
-        sweep = ugrid_i_settle(axis, low, high);
+        sweep = ugrid_i_clip_sweep(axis, low, high);
     }
     sweep.turns = sweep.width;
     if (walk->strips && a == 0) {
         sweep.turns = sweep.low + sweep.width > axis->cells ? 2 : 1;
     } else if (walk->modular) {
         labels = ugrid_i_labels(axis, radius);
-        /* not where the labels outnumber the cells: in a small box, and where an unbounded grid's coordinates end (ugrid_i_floor) */
-        if (labels > sweep.width && labels <= (grid->desc.unbounded ? sweep.width + 2 : axis->cells)) sweep.turns = labels;
+        /* not if there are more labels than cells: in a small box, and at the end of the
+           coordinates of an unbounded grid (ugrid_i_floor) */
+        if (labels > sweep.width &&
+            labels <= (grid->desc.unbounded ? sweep.width + 2 : axis->cells))
+            sweep.turns = labels;
     }
     return sweep;
 }
 
-/* In an unbounded grid the cube may touch more cells than there are buckets: then every bucket is visited instead. */
-UGRID_FN void ugrid_i_whole(ugrid_near *walk)
+/* In an unbounded grid the cube may touch more cells than there are buckets. Then every bucket is
+   visited instead. */
+UGRID_FN void ugrid_i_limit_to_buckets(ugrid_near *walk)
 {
     int32_t const buckets = walk->grid->cell_count;
     if (!walk->grid->desc.unbounded) return;
@@ -1214,26 +1449,28 @@ UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
     return walk;
 }
 
-/* Within `radius` of the box from .. to, whose corners lie in the grid's box where that is periodic. */
-UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from, const ugrid_real *to, ugrid_real radius)
+/* A walk within `radius` of the box from .. to. On periodic axes its corners lie in the grid's
+   box. */
+UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
+                                     const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
     walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
     walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
     walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
-    ugrid_i_whole(&walk);
+    ugrid_i_limit_to_buckets(&walk);
     walk.x.turn = -1; /* the first advance makes it 0 */
     walk.done = 0;
     return walk;
 }
 
-/* Within `radius` (> 0) of a point, which need not belong to a particle. An empty grid, and a point or radius that is
-   not finite, give a walk that visits nothing. */
+/* A walk within `radius` (> 0) of a point, which need not be a particle. It visits nothing if the
+   grid is empty, or if the point or the radius is not finite. */
 UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius)
 {
     ugrid_real at[3];
     if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(radius)) return ugrid_i_near_none(grid);
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
     return ugrid_i_near_box(grid, at, at, radius);
 }
@@ -1244,7 +1481,8 @@ UGRID_FN ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p)
     return ugrid_near_within(grid, p, grid->desc.cell);
 }
 
-/* Near the particle at a place, itself left out (by id: another one on top of it is reported). */
+/* Around the particle at a place, which is excluded by id: another particle at the same position is
+   returned. */
 UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
@@ -1255,9 +1493,10 @@ UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_rea
     return walk;
 }
 
-/* Half of those near the particle at a place: over all places, each pair of near particles is met exactly once (Kureck section 3.2).
-   Of a pair, the one with the lower place meets the other (SORT, COUNT); elsewhere the one in the cell with the lower number, and
-   within one cell, and in TIGHT grids, the one with the lower id. */
+/* Half of the neighbours of the particle at a place: over all places, each pair is returned exactly
+   once (Newton's third law; Kureck section 3.2). SORT, COUNT: by the particle with the lower place.
+   Others: by the one in the cell with the lower number; within one cell, and in TIGHT grids, by the
+   one with the lower id. */
 UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
@@ -1271,16 +1510,18 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
     return walk;
 }
 
-/* A sweep that wraps visits its cells in ascending order, too: of 10 cells, from low = 8 on, 0 1 8 9. `over` are those at the beginning. */
+/* A sweep that wraps visits its cells in ascending order, too: of 10 cells, from low = 8 on, 0 1 8
+   9. `over` is the number of cells at the beginning. */
 UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
 {
     int32_t const over = sweep->low + sweep->width - axis->cells;
     return offset < over ? offset : sweep->low + offset - (over > 0 ? over : 0);
 }
 
-/* The coordinate of this turn; 0 when MODULAR has no cell with this label here. There a turn is a label, (low + offset) mod turns: so
-   offset = (turn - low) mod turns, also where low is negative. */
-UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugrid_axis *axis, int modular)
+/* Sets the cell of this turn; 0 if MODULAR has no cell with this label here. There a turn is a
+   label, (low + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
+UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugrid_axis *axis,
+                          int modular)
 {
     int32_t offset = sweep->turn;
     if (modular) {
@@ -1292,13 +1533,15 @@ UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugri
     }
     sweep->cell = sweep->low + offset;
     if (walk->grid->desc.unbounded) return 1;
-    if (modular) sweep->cell = ugrid_i_into_box(axis, sweep->cell);
-    else if (sweep->low + sweep->width > axis->cells) sweep->cell = ugrid_i_ascending(axis, sweep, offset);
+    if (modular) sweep->cell = ugrid_i_wrap_cell(axis, sweep->cell);
+    else if (sweep->low + sweep->width > axis->cells)
+        sweep->cell = ugrid_i_ascending(axis, sweep, offset);
     return 1;
 }
 
-/* The strip of this turn: sets its first cell and returns how many it has. Where the box repeats a strip may wrap: then turn 0 is its
-   piece at the beginning of the row, and turn 1 the one at the end. */
+/* The strip of this turn: sets its first cell and returns the number of its cells. On a periodic
+   axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
+   at the end. */
 UGRID_FN int32_t ugrid_i_strip(ugrid_near *walk)
 {
     ugrid_sweep *x = &walk->x;
@@ -1308,12 +1551,17 @@ UGRID_FN int32_t ugrid_i_strip(ugrid_near *walk)
     return x->turn == 0 ? over : cells - x->low;
 }
 
-/* Begin and end of the places of cells number .. number+cells-1. A half walk skips cells below the own one without reading their
-   start, and in its own strip begins behind itself (Kureck section 3.2, items 1 to 3; item 4 is the strip). */
+/* Opens the range of places of cells number .. number+cells-1. A half walk skips cells below the
+   own one without reading their start, and in its own strip begins after itself (Kureck section
+   3.2, items 1 to 3; item 4 is the strip). */
 UGRID_FN void ugrid_i_open_sorted(ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
-    if (walk->number + cells - 1 < walk->own_number) { walk->left = 0; walk->begin = walk->end = 0; return; }
+    if (walk->number + cells - 1 < walk->own_number) {
+        walk->left = 0;
+        walk->begin = walk->end = 0;
+        return;
+    }
     walk->begin = grid->start[walk->number];
     walk->end = grid->start[walk->number + cells];
     if (walk->own_number >= 0 && walk->begin <= walk->above) walk->begin = walk->above + 1;
@@ -1323,7 +1571,7 @@ UGRID_FN void ugrid_i_open_sorted(ugrid_near *walk, int32_t cells)
     walk->left = walk->end - walk->begin;
 }
 
-/* The slots of the visited cell that are taken. */
+/* Opens the occupied slots of the visited cell. */
 UGRID_FN void ugrid_i_open_slots(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
@@ -1334,7 +1582,7 @@ UGRID_FN void ugrid_i_open_slots(ugrid_near *walk)
     walk->left = count < grid->desc.slots ? count : grid->desc.slots;
 }
 
-/* Makes the entries of the visited cell (or strip of cells) the next to be handed out. */
+/* Opens the visited cell (or strip of cells): its entries are returned next. */
 UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
@@ -1358,7 +1606,7 @@ UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
     }
 }
 
-/* The next combination of turns: x fastest. 0 when all were made. */
+/* The next combination of turns: x fastest. 0 after the last. */
 UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 {
     if (++walk->x.turn < walk->x.turns) return 1;
@@ -1376,7 +1624,7 @@ UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
     const ugrid *grid = walk->grid;
     int32_t cells = 1;
     walk->left = 0;
-    if (walk->done || !ugrid_i_advance(walk)) return 0; /* done stays done: a walk never starts again */
+    if (walk->done || !ugrid_i_advance(walk)) return 0; /* a finished walk stays finished */
     if (walk->whole) {
         walk->number = walk->x.turn;
     } else {
@@ -1390,7 +1638,7 @@ UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
     return 1;
 }
 
-/* Takes one entry from the visited cell. 0 when it has no more. */
+/* The next entry of the visited cell. 0 after the last. */
 UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk, int32_t *entry)
 {
     const ugrid *grid = walk->grid;
@@ -1407,8 +1655,8 @@ UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk, int32_t *entry)
     return 1;
 }
 
-/* Unbounded: does this entry belong to the visited cell, or only share its bucket? (Else it would come once for each cell of the
-   walk that has the bucket.) */
+/* Unbounded: does this entry belong to the visited cell, or only share its bucket? (Otherwise it
+   would be returned once for each cell of the walk with this bucket.) */
 UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk, int32_t entry)
 {
     const ugrid *grid = walk->grid;
@@ -1426,22 +1674,23 @@ UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk, int32_t entry)
     return x == walk->x.cell && y == walk->y.cell && z == walk->z.cell;
 }
 
-/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. Ours are set where the visited cell is not the first of the walk. */
-UGRID_FN int ugrid_i_meets_here(const ugrid_near *walk, int32_t entry)
+/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. The bits of the walk are set where
+   the visited cell is not its first. */
+UGRID_FN int ugrid_i_mask_test(const ugrid_near *walk, int32_t entry)
 {
-    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) | (walk->y.cell != walk->y.low) << 1
-                       | (walk->z.cell != walk->z.low) << 2;
+    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) |
+                         (walk->y.cell != walk->y.low) << 1 | (walk->z.cell != walk->z.low) << 2;
     return (ours & ugrid_i_tight_bits(walk->grid, entry % walk->grid->spans)) == 0;
 }
 
-/* Is the entry just taken one to report? Sets walk->id. */
+/* Is this entry to be returned? Sets walk->id. */
 UGRID_FN_WALK int ugrid_i_accept(ugrid_near *walk, int32_t entry)
 {
     const ugrid *grid = walk->grid;
     walk->id = entry;
     if (ugrid_i_tight(grid)) {
         walk->id = walk->place = entry / grid->spans;
-        if (!ugrid_i_meets_here(walk, entry)) return 0;
+        if (!ugrid_i_mask_test(walk, entry)) return 0;
     } else if (!ugrid_i_sorted(grid)) {
         walk->place = entry;
     }
@@ -1449,7 +1698,7 @@ UGRID_FN_WALK int ugrid_i_accept(ugrid_near *walk, int32_t entry)
     return !grid->desc.unbounded || walk->whole || ugrid_i_in_visited_cell(walk, entry);
 }
 
-/* The next near particle in walk->id and walk->place; 0 when there are no more. */
+/* The next candidate in walk->id and walk->place; 0 after the last. */
 UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 {
     int32_t entry;
@@ -1460,14 +1709,23 @@ UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
     return 0;
 }
 
-/* Do walks through this grid consist of whole ranges of places? SORT and COUNT, LOOSE, with a box. */
+/* Are the walks through this grid ranges of places? SORT and COUNT, LOOSE, with a box. */
 UGRID_FN int ugrid_has_ranges(const ugrid *grid)
 {
     return grid->n > 0 && ugrid_i_sorted(grid) && !grid->desc.unbounded;
 }
 
-/* The same walk by ranges, for callers who want the inner loop themselves: places walk->begin .. walk->end-1, which may
-   include the particle itself. 0 at the end, and for a grid that has no ranges (ugrid_has_ranges). */
+/* The walk of lists and of searches over all particles. With ranges it is one order of the cells,
+   ascending z, y, x, whatever desc.walk says. */
+UGRID_FN ugrid_walk ugrid_i_list_walk(const ugrid *grid)
+{
+    if (!ugrid_has_ranges(grid)) return grid->desc.walk;
+    return grid->desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+}
+
+/* The same walk by ranges, for callers that write the inner loop themselves: places walk->begin ..
+   walk->end-1, which may include the particle itself. 0 at the end, and for a grid without ranges
+   (ugrid_has_ranges). */
 UGRID_FN int ugrid_next_range(ugrid_near *walk)
 {
     if (!ugrid_has_ranges(walk->grid)) return 0;
@@ -1476,15 +1734,16 @@ UGRID_FN int ugrid_next_range(ugrid_near *walk)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>stb_ds: queries that append to an stb_ds array, when stb_ds.h was included before this file
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct ugrid_pair { int32_t i, j; } ugrid_pair;
 
 #ifdef INCLUDE_STB_DS_H
 
-/* One more element at the end of an stb_ds array; the functions behind its macros, because those warn under -Wconversion. */
+/* Appends one element to an stb_ds array. It calls the functions behind the macros, because the
+   macros warn under -Wconversion. */
 static inline void *ugrid_i_arr_more(void *array, size_t bytes)
 {
     size_t const length = array ? ((stbds_array_header *)array - 1)->length : 0;
@@ -1494,20 +1753,22 @@ static inline void *ugrid_i_arr_more(void *array, size_t bytes)
     return array;
 }
 
-/* Appends the ids of the particles within radius of p, the same as ugrid_query: int32_t *hits = NULL; ... arrlen(hits) ... arrfree(hits). */
-static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius, int32_t **hits)
+/* Appends the ids of the particles within radius of p, the same as ugrid_query: int32_t *hits =
+   NULL; ... arrlen(hits) ... arrfree(hits). */
+static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real *p,
+                                            ugrid_real radius, int32_t **hits)
 {
     ugrid_real at[3], q[3];
     ugrid_near walk;
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
     if (!p || !hits) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
     walk = ugrid_near_within(grid, at, radius);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         *hits = (int32_t *)ugrid_i_arr_more(*hits, sizeof **hits);
         (*hits)[((stbds_array_header *)(void *)*hits - 1)->length - 1] = walk.id;
     }
@@ -1528,7 +1789,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
-            if (ugrid_i_apart2(grid, p, q) > radius * radius) continue;
+            if (ugrid_i_distance2_in_box(grid, p, q) > radius * radius) continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
             last->i = walk.self;
@@ -1544,26 +1805,32 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
 } /* extern "C" */
 #endif
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files. In a kernel, the walk of a ugrid_device; from the host, a functor for each contact.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files. In a kernel, the walk of a ugrid_device; on the host, a functor
+   for each contact.
+   ---------------------------------------------------------------------------------------------- */
 
 #if defined(UGRID_CUDA) && defined(__CUDACC__)
 
-/* The functions of the walk for what kernels are given. They exist on the device only. */
-static __device__ __forceinline__ ugrid_near ugrid_near_within(const ugrid_device *device, const ugrid_real *p, ugrid_real radius)
+/* The functions of the walk for a ugrid_device. They exist on the device only. */
+static __device__ __forceinline__ ugrid_near ugrid_near_within(const ugrid_device *device,
+                                                               const ugrid_real *p,
+                                                               ugrid_real radius)
 {
     return ugrid_near_within(&device->grid, p, radius);
 }
-static __device__ __forceinline__ ugrid_near ugrid_near_point(const ugrid_device *device, const ugrid_real *p)
+static __device__ __forceinline__ ugrid_near ugrid_near_point(const ugrid_device *device,
+                                                              const ugrid_real *p)
 {
     return ugrid_near_point(&device->grid, p);
 }
-static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device *device, int32_t place, ugrid_real radius)
+static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device *device,
+                                                              int32_t place, ugrid_real radius)
 {
     return ugrid_near_place(&device->grid, place, radius);
 }
-static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device, int32_t place, ugrid_real radius)
+static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device,
+                                                             int32_t place, ugrid_real radius)
 {
     return ugrid_near_half(&device->grid, place, radius);
 }
@@ -1575,12 +1842,13 @@ struct ugrid_contact {
     ugrid_real d[3], d2;        /* from i to j, to the nearest image, and its square */
 };
 
-/* How a kernel reaches the neighbours; chosen on the host, so that each kernel holds one way only. */
+/* How a kernel finds the neighbours. The host chooses, so that each kernel is compiled for one
+   way. */
 enum ugrid_path {
     UGRID_PATH_WALK,    /* any grid: entry by entry */
     UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
     UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
-    UGRID_PATH_IMAGES,  /* the same where some axis is periodic */
+    UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
     UGRID_PATHS
 };
 
@@ -1588,24 +1856,32 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
     if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
-    return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
+    return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic
+               ? UGRID_PATH_IMAGES
+               : UGRID_PATH_STRIPS;
 }
 
-/* row(begin, end) for each strip near a record: UGRID_STRIPS without the generality of ugrid_next_range. `above` >= 0: only places
-   above it (a half walk); rows below the own one come out empty. */
+/* row(begin, end) for each strip around a record: a specialised form of ugrid_next_range for
+   UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one come out
+   empty. */
 template <class Row>
-__device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p, ugrid_real radius, int32_t above, Row row)
+__device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p,
+                                                   ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
     ugrid_real const reach = radius + ugrid_i_widen(radius);
     bool const flat = grid.desc.dim == 2;
-    ugrid_sweep const x = ugrid_i_settle(&ax, ugrid_i_unbound(&ax, p[0] - (reach + ax.margin)),
-                                         ugrid_i_unbound(&ax, p[0] + (reach + ax.margin)));
-    ugrid_sweep const y = ugrid_i_settle(&ay, ugrid_i_unbound(&ay, p[1] - (reach + ay.margin)),
-                                         ugrid_i_unbound(&ay, p[1] + (reach + ay.margin)));
-    ugrid_sweep const z = ugrid_i_settle(&az, flat ? 0 : ugrid_i_unbound(&az, p[2] - (reach + az.margin)),
-                                         flat ? 0 : ugrid_i_unbound(&az, p[2] + (reach + az.margin)));
-    int32_t const wraps = x.low + x.width - ax.cells;                       /* cells at the beginning of the row, or <= 0 */
+    ugrid_sweep const x =
+        ugrid_i_clip_sweep(&ax, ugrid_i_raw_coordinate(&ax, p[0] - (reach + ax.margin)),
+                           ugrid_i_raw_coordinate(&ax, p[0] + (reach + ax.margin)));
+    ugrid_sweep const y =
+        ugrid_i_clip_sweep(&ay, ugrid_i_raw_coordinate(&ay, p[1] - (reach + ay.margin)),
+                           ugrid_i_raw_coordinate(&ay, p[1] + (reach + ay.margin)));
+    ugrid_sweep const z =
+        ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
+                           flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
+    /* cells at the beginning of the row, or <= 0 */
+    int32_t const wraps = x.low + x.width - ax.cells;
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
         int32_t const cell_z = ugrid_i_ascending(&az, &z, turn_z);
@@ -1619,9 +1895,10 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     }
 }
 
-/* Fills in the geometry of a contact between points in the box; is it within the limit? */
+/* Computes the geometry of a contact between points in the box. Is it within the limit? */
 template <ugrid_path Path>
-__device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p, const ugrid_real *q, ugrid_real limit,
+__device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p,
+                                              const ugrid_real *q, ugrid_real limit,
                                               ugrid_contact &contact)
 {
     for (int a = 0; a < 3; a++) {
@@ -1632,22 +1909,27 @@ __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_rea
     return contact.d2 <= limit;
 }
 
-/* row(begin, end) for each range of places near the particle at `place`, which lies at p; itself may be among them. */
+/* row(begin, end) for each range of places around the particle at `place`, whose position is p; the
+   particle itself may be in one. */
 template <ugrid_path Path, class Row>
-__device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real radius, bool half,
+__device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p,
+                                                   int32_t place, ugrid_real radius, bool half,
                                                    Row row)
 {
     if (Path == UGRID_PATH_RANGES) {
-        ugrid_near walk = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        ugrid_near walk =
+            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
         while (ugrid_next_range(&walk)) row(walk.begin, walk.end);
     } else if (ugrid_i_point_finite(p)) {
         ugrid_i_each_strip(grid, p, radius, half ? place : -1, row);
     }
 }
 
-/* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once over all places. */
+/* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once
+   over all places. */
 template <ugrid_path Path, class F>
-__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
+                                               bool half, F f)
 {
     ugrid_real p[3], q[3];
     ugrid_contact contact;
@@ -1656,7 +1938,8 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
     if (Path == UGRID_PATH_WALK) {
-        ugrid_near walk = half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        ugrid_near walk =
+            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
@@ -1677,17 +1960,20 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     }
 }
 
-/* The same where the kernel does not know the path beforehand. */
+/* The same if the kernel does not know the path at compile time. */
 template <class F>
-__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius, bool half, F f)
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
+                                               bool half, F f)
 {
-    if (ugrid_has_ranges(&grid) && grid.record) ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
+    if (ugrid_has_ranges(&grid) && grid.record)
+        ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
     else ugrid_for_each<UGRID_PATH_WALK>(grid, place, radius, half, f);
 }
 
 template <ugrid_path Path, class F>
 __global__ void __launch_bounds__(128)
-    ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, F f)
+    ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
+                        F f)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (place < device.grid.n) ugrid_for_each<Path>(device.grid, place, radius, half, f);
@@ -1695,22 +1981,25 @@ __global__ void __launch_bounds__(128)
 
 template <ugrid_path Path, class T, class F>
 __global__ void __launch_bounds__(128)
-    ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places, F f, T *sums)
+    ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places,
+                       F f, T *sums)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     T sum = T();
     if (place >= device.grid.n) return;
-    ugrid_for_each<Path>(device.grid, place, radius, false, [&](const ugrid_contact &contact) { sum += f(contact); });
+    ugrid_for_each<Path>(device.grid, place, radius, false,
+                         [&](const ugrid_contact &contact) { sum += f(contact); });
     sums[places ? place : ugrid_id(&device.grid, place)] = sum;
 }
 
-/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. `shared`: bytes of dynamic
-   shared memory. */
+/* Launches a kernel: the compiler checks the argument types, the error is stored and returned.
+   `shared`: bytes of dynamic shared memory. No other function launches kernels. */
 template <class... Parameters, class... Arguments>
-static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, size_t shared,
+static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream,
+                                          int64_t threads, int block, size_t shared,
                                           void (*kernel)(Parameters...), Arguments... arguments)
 {
-    size_t const declared = 48 * 1024; /* more has to be asked for */
+    size_t const declared = 48 * 1024; /* more must be requested */
     cudaLaunchConfig_t config = {};
     cudaError_t error = cudaSuccess;
     gpu->stream = stream;
@@ -1719,24 +2008,28 @@ static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *s
     config.blockDim = dim3((unsigned)block);
     config.dynamicSmemBytes = shared;
     config.stream = stream;
-    if (shared > declared) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    if (shared > declared)
+        error =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
     if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     if (error == cudaSuccess) return UGRID_OK;
     gpu->device.grid.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    (void)cudaGetLastError(); /* reported: the next call begins without it */
     return UGRID_CUDA_ERROR;
 }
 
 template <class... Parameters, class... Arguments>
-static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
-                                   Arguments... arguments)
+static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads,
+                                   int block, void (*kernel)(Parameters...), Arguments... arguments)
 {
     return ugrid_i_launch_shared(gpu, stream, threads, block, 0, kernel, arguments...);
 }
 
-/* Runs f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle (UGRID_HALF: each pair once). */
+/* Calls f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle
+   (UGRID_HALF: each pair once). */
 template <class F>
-static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, struct CUstream_st *stream)
+static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f,
+                                    struct CUstream_st *stream)
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
@@ -1745,14 +2038,16 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, f);
 }
 
-/* d_sums[i] = sum of f(const ugrid_contact &) over the neighbours of particle i (UGRID_PLACES: of place i), added in the order
-   of the walk. T needs T() and +=. */
+/* d_sums[i] = sum of f(const ugrid_contact &) over the neighbours of particle i (UGRID_PLACES: of
+   place i), added in the order of the walk. T needs T() and +=. */
 template <class T, class F>
-static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums, struct CUstream_st *stream)
+static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums,
+                                   struct CUstream_st *stream)
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
@@ -1761,7 +2056,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
 }
 
@@ -1769,9 +2065,9 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 
 #endif /* UGRID_H */
 
-/* ================================================================================================
+/* ==============================================================================================
    Implementation
-   ================================================================================================ */
+   ============================================================================================== */
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
 #define UGRID_IMPLEMENTATION_DONE
@@ -1789,7 +2085,7 @@ extern "C" {
 #define UGRID_I_RESTRICT
 #endif
 
-/* Asks for the line of memory that will be written soon. */
+/* Prefetches a cache line that will be written soon. */
 #ifdef __GNUC__
 #define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
 #else
@@ -1800,7 +2096,7 @@ extern "C" {
 #define UGRID_I_REAL_MAX FLT_MAX
 #define UGRID_I_REAL_MIN FLT_MIN
 #define UGRID_I_EPSILON  FLT_EPSILON
-#define UGRID_I_AXIS_CELLS 16777216     /* 2^24: a float counts no further one by one */
+#define UGRID_I_AXIS_CELLS 16777216     /* 2^24: up to here a float holds every integer */
 #else
 #define UGRID_I_REAL_MAX DBL_MAX
 #define UGRID_I_REAL_MIN DBL_MIN
@@ -1808,7 +2104,8 @@ extern "C" {
 #define UGRID_I_AXIS_CELLS 268435456    /* 2^28: within the range of ugrid_i_floor */
 #endif
 
-#define UGRID_I_INT_MAX 2147482624      /* 2^31 - 1024: ids, places and cell numbers, rounded up to whole blocks of threads, fit int32_t */
+#define UGRID_I_INT_MAX 2147482624      /* 2^31 - 1024: ids, places and cell numbers, rounded up to
+                                           whole blocks of threads, fit int32_t */
 
 UGRID_API int ugrid_version(void)
 {
@@ -1823,11 +2120,20 @@ UGRID_API const char *ugrid_result_text(ugrid_result result)
     return (int)result >= 0 && result < UGRID_RESULT_COUNT ? texts[result] : "unknown ugrid_result";
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>memory: the arrays live in blocks that only grow
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-enum { UGRID_I_START, UGRID_I_ORDER, UGRID_I_INVERSE, UGRID_I_RECORD, UGRID_I_SLOT, UGRID_I_NEXT, UGRID_I_WORK_A, UGRID_I_WORK_B };
+enum {
+    UGRID_I_START,
+    UGRID_I_ORDER,
+    UGRID_I_INVERSE,
+    UGRID_I_RECORD,
+    UGRID_I_SLOT,
+    UGRID_I_NEXT,
+    UGRID_I_WORK_A,
+    UGRID_I_WORK_B
+};
 
 static void *ugrid_i_alloc(const ugrid_allocator *allocator, size_t bytes)
 {
@@ -1836,21 +2142,23 @@ static void *ugrid_i_alloc(const ugrid_allocator *allocator, size_t bytes)
 
 static void ugrid_i_release(const ugrid_allocator *allocator, ugrid_block *block)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, allocator->user);
     else free(block->memory);
     block->memory = NULL;
     block->bytes = 0;
 }
 
-/* What a block that holds too little becomes: half as much again, so that n builds of one particle more each grow it O(log n) times.
-   (A sum that wraps is below `bytes`.) A first block, and a reserved one, get what was asked for. */
+/* The new size of a block that is too small: half as much again, so that n builds of one more
+   particle each reallocate O(log n) times. (A sum that wraps is below `bytes`.) A first block, and
+   a reserved one, get the size asked for. */
 static size_t ugrid_i_grown(const ugrid_block *block, size_t bytes, int exact)
 {
     size_t const more = block->bytes + block->bytes / 2;
     return exact || more < bytes ? bytes : more;
 }
 
-/* Makes each block at least as large as asked; what was in one that grows is lost. */
+/* Makes each block at least as large as asked. A block that grows loses its contents. */
 static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS], int exact)
 {
     const ugrid_allocator *allocator = &grid->desc.allocator;
@@ -1861,14 +2169,16 @@ static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS], 
         if (bytes[b] <= block->bytes) continue;
         ugrid_i_release(allocator, block);
         block->memory = ugrid_i_alloc(allocator, grown);
-        if (!block->memory && grown > bytes[b]) block->memory = ugrid_i_alloc(allocator, grown = bytes[b]);
+        if (!block->memory && grown > bytes[b])
+            block->memory = ugrid_i_alloc(allocator, grown = bytes[b]);
         if (!block->memory) return UGRID_OUT_OF_MEMORY;
         block->bytes = grown;
     }
     return UGRID_OK;
 }
 
-/* count * size in bytes. The counts are below 2^31 and the sizes small: only a 32-bit size_t can overflow. */
+/* count * size in bytes. The counts are below 2^31 and the sizes small: only a 32-bit size_t can
+   overflow. */
 static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
 {
     if (count < 0 || (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size) return 0;
@@ -1876,7 +2186,7 @@ static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
     return 1;
 }
 
-/* What the arrays of a resolved grid with n particles need. */
+/* The bytes that the arrays of a resolved grid with n particles need. */
 static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS])
 {
     const ugrid_desc *desc = &grid->desc;
@@ -1885,22 +2195,29 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
     int const loose = desc->placement == UGRID_LOOSE;
     int fits;
     memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
-    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t)); /* start, count or head */
+    /* start, count or head */
+    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t));
     if (sorts) {
         size_t const work = desc->method == UGRID_SORT ? sizeof(uint64_t) : sizeof(int32_t);
         fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, sizeof(int32_t));
         fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, work);
-        if (desc->method == UGRID_SORT) fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
-        if (loose && desc->inverse) fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
-        if (loose && !desc->no_records) fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+        if (desc->method == UGRID_SORT)
+            fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
+        if (loose && desc->inverse)
+            fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
+        if (loose && !desc->no_records)
+            fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     }
-    if (desc->method == UGRID_FIXED) fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
-    if (desc->method == UGRID_LIST) fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
-    if (desc->method == UGRID_LIST_PACKED) fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    if (desc->method == UGRID_FIXED)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
+    if (desc->method == UGRID_LIST)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
+    if (desc->method == UGRID_LIST_PACKED)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
 }
 
-/* Points the arrays at their blocks; those that this method does not use become NULL. */
+/* Points the arrays to their blocks; those that the method does not use become NULL. */
 static void ugrid_i_bind(ugrid *grid, const ugrid_block *block)
 {
     const ugrid_desc *desc = &grid->desc;
@@ -1913,7 +2230,8 @@ static void ugrid_i_bind(ugrid *grid, const ugrid_block *block)
     grid->count = desc->method == UGRID_FIXED ? by_cell : NULL;
     grid->head = lists ? by_cell : NULL;
     grid->order = sorts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
-    grid->inverse = sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
+    grid->inverse =
+        sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
     grid->record = records ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
     grid->slot = desc->method == UGRID_FIXED ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
     grid->next = desc->method == UGRID_LIST ? (int32_t *)block[UGRID_I_NEXT].memory : NULL;
@@ -1935,14 +2253,15 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid)
     return bytes;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>resolve: from a desc to axes, cells and a method. Nothing is allocated and no point is read.
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static int ugrid_i_box_given(const ugrid_desc *desc)
 {
     int a;
-    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
+    /* a NaN counts as given */
+    for (a = 0; a < 3; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
     return 0;
 }
 
@@ -1951,7 +2270,7 @@ static int ugrid_i_any_periodic(const ugrid_desc *desc)
     return desc->periodic[0] || desc->periodic[1] || (desc->dim == 3 && desc->periodic[2]);
 }
 
-/* An enum of the user may hold any number. */
+/* An enum from the caller may hold any number. */
 static int ugrid_i_options_exist(const ugrid_desc *desc)
 {
     if ((int)desc->method < 0 || desc->method > UGRID_LIST_PACKED) return 0;
@@ -1969,12 +2288,14 @@ static int ugrid_i_box_valid(const ugrid_desc *desc)
     int a;
     for (a = 0; a < desc->dim; a++) {
         ugrid_real const length = desc->max[a] - desc->min[a];
-        if (!(length > 0) || !ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a])) return 0; /* also when one is NaN */
+        /* also when one is NaN */
+        if (!(length > 0) || !ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a]))
+            return 0;
     }
     return 1;
 }
 
-/* Is the length of some axis of a valid box beyond the largest number? */
+/* Does the length of some axis of a valid box exceed the largest number? */
 static int ugrid_i_box_too_wide(const ugrid_desc *desc)
 {
     int a;
@@ -1985,11 +2306,13 @@ static int ugrid_i_box_too_wide(const ugrid_desc *desc)
 static int ugrid_i_walk_possible(const ugrid_desc *desc)
 {
     int const strips = desc->walk == UGRID_STRIPS || desc->walk == UGRID_HYBRID;
-    int const sorts = desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE && !desc->unbounded);
+    int const sorts =
+        desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
+                       !desc->unbounded);
 }
 
-/* What can be refused without knowing the points. */
+/* The refusals that do not depend on the points. */
 static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
 {
     if (desc->dim != 2 && desc->dim != 3) return UGRID_BAD_DIM;
@@ -2000,7 +2323,8 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
-    if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED) return UGRID_BAD_PLACEMENT;
+    if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
+        return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
     if (desc->unbounded || !ugrid_i_box_given(desc)) return UGRID_OK;
     if (!ugrid_i_box_valid(desc)) return UGRID_BAD_BOX;
@@ -2023,25 +2347,34 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
     return ugrid_i_check_desc(&given);
 }
 
-UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells, const char **reason)
+UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t cells,
+                                    const char **reason)
 {
     const char *why;
     ugrid_method method = UGRID_COUNT;
-    if (desc && desc->unbounded) why = "COUNT: hashed buckets are about as many as the particles, one pass over them is cheap";
-    else if (cells > 64 * ((int64_t)n + 1024)) {
+    if (desc && desc->unbounded) {
+        why = "COUNT: hashed buckets are about as many as the particles, one pass over them is "
+              "cheap";
+    } else if (cells > 64 * ((int64_t)n + 1024)) {
         method = UGRID_SORT;
-        why = "SORT: far more cells than particles, and a sort does not count through the empty ones";
-    } else why = "COUNT: not many more cells than particles, so counting is one pass over each and beats the sort's several";
+        why = "SORT: far more cells than particles, and a sort does not count through the empty "
+              "ones";
+    } else {
+        why = "COUNT: not many more cells than particles, so counting is one pass over each and "
+              "beats the sort's several";
+    }
     if (reason) *reason = why;
     return method;
 }
 
-/* Cells of one axis of the box: floor(length / cell), at least 1; as a double, which holds any such number. */
+/* Cells of one axis of the box: floor(length / cell), at least 1, as a double, which holds any such
+   number. */
 static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
 {
     double cells;
     if (a >= desc->dim) return 1;
-    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell); /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+    /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell);
     if (cells < 1) cells = 1;
     if (cells < 1e9) cells = (double)(int64_t)cells;
     return a == 0 ? cells * desc->split : cells;
@@ -2054,7 +2387,7 @@ static int ugrid_i_bit_length(uint32_t v)
     return bits;
 }
 
-/* A power of two, at least v (v <= 2^30). */
+/* The smallest power of two that is at least v (v <= 2^30). */
 static int32_t ugrid_i_power_of_two(int32_t v)
 {
     int32_t power = 1;
@@ -2062,15 +2395,18 @@ static int32_t ugrid_i_power_of_two(int32_t v)
     return power;
 }
 
-/* Buckets: as asked for; else about n, within max_cells. */
+/* The number of buckets: as given; otherwise about n, within max_cells. */
 static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
 {
-    int32_t buckets = ugrid_i_power_of_two(desc->buckets ? desc->buckets : n < 64 ? 64 : n > 1 << 30 ? 1 << 30 : n);
+    int32_t buckets = ugrid_i_power_of_two(desc->buckets ? desc->buckets
+                                           : n < 64      ? 64
+                                           : n > 1 << 30 ? 1 << 30
+                                                         : n);
     while (!desc->buckets && buckets > desc->max_cells) buckets /= 2;
     return buckets ? buckets : 1;
 }
 
-/* How many cell numbers there are, as a double (it may be astronomic); 0 cells per axis never happens. */
+/* The number of cell numbers, as a double (it may exceed any integer). */
 static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const double cells[3])
 {
     double most = 1;
@@ -2100,9 +2436,11 @@ static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
     axis->last = (ugrid_real)(axis->cells - 1);
     axis->per_cell = (ugrid_real)axis->cells / (axis->max - axis->min);
     if (axis->periodic || ugrid_i_tight(grid)) {
-        /* Across the border, and where a search meets the end of a box, two different sums must agree. In them about a dozen numbers
-           up to 2 M, M = max(|min|, |max|), are rounded, by at most EPSILON / 2 * 2 M each: so 16 of these. */
-        ugrid_real const low = axis->min < 0 ? -axis->min : axis->min, high = axis->max < 0 ? -axis->max : axis->max;
+        /* Across the border, and where a search ends at the end of an AABB, two different sums must
+           agree. In them about a dozen numbers up to 2 M, M = max(|min|, |max|), are rounded, by at
+           most EPSILON / 2 * 2 M each: so 16 of these. */
+        ugrid_real const low = axis->min < 0 ? -axis->min : axis->min,
+                         high = axis->max < 0 ? -axis->max : axis->max;
         axis->margin = 16 * (ugrid_real)UGRID_I_EPSILON * (low > high ? low : high);
     }
     if (axis->periodic) {
@@ -2111,8 +2449,9 @@ static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
     }
 }
 
-/* TIGHT: how many cells one box can touch along each axis. Size <= cell gives 2; a size that exceeds the width of a cell by
-   rounding only must not give 3, hence the factor: what it cuts off is less than searches are widened by. */
+/* TIGHT: the number of cells that one AABB can touch along each axis. Size <= cell gives 2. A size
+   that exceeds the width of a cell by rounding only must not give 3, hence the factor: it removes
+   less than searches are widened by. */
 static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
 {
     int a;
@@ -2123,7 +2462,8 @@ static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
     grid->tight_half = grid->desc.size / 2;
     for (a = 0; a < grid->desc.dim; a++) {
         ugrid_axis *axis = &grid->axis[a];
-        double const cells = (double)grid->desc.size * (double)axis->per_cell * (1 - 8 * (double)UGRID_I_EPSILON);
+        double const cells =
+            (double)grid->desc.size * (double)axis->per_cell * (1 - 8 * (double)UGRID_I_EPSILON);
         if (!(cells < 15)) return UGRID_BAD_SIZE;
         axis->span = (int32_t)cells + 2;
         if (!grid->desc.unbounded && axis->span > axis->cells) axis->span = axis->cells;
@@ -2133,7 +2473,7 @@ static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
     return UGRID_OK;
 }
 
-/* Fills axes, cell_count, spans, and what desc leaves to be chosen. desc has its box and its cell. */
+/* Sets the axes, cell_count, spans and the automatic choices. desc has its box and its cell. */
 static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
 {
     ugrid_desc *desc = &grid->desc;
@@ -2151,9 +2491,11 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
     for (a = 0; a < 3; a++) ugrid_i_resolve_axis(grid, a, cells[a]);
     if (ugrid_i_resolve_spans(grid) != UGRID_OK) return UGRID_BAD_SIZE;
     if ((int64_t)n * grid->spans > UGRID_I_INT_MAX) return UGRID_TOO_MANY_ENTRIES;
-    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX) return UGRID_BAD_SLOTS;
+    if (desc->method == UGRID_FIXED && grid->needed_cells * desc->slots > UGRID_I_INT_MAX)
+        return UGRID_BAD_SLOTS;
     grid->reason = "chosen by the caller";
-    if (desc->method == UGRID_AUTO) desc->method = ugrid_choose(desc, n, grid->needed_cells, &grid->reason);
+    if (desc->method == UGRID_AUTO)
+        desc->method = ugrid_choose(desc, n, grid->needed_cells, &grid->reason);
     if (desc->walk == UGRID_WALK_AUTO) {
         desc->walk = UGRID_STRIPS;
         if (!ugrid_i_walk_possible(desc)) desc->walk = UGRID_CELLS;
@@ -2161,25 +2503,27 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
     return UGRID_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>fit: the box and the cell, from the points
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* The dim-th root of v > 0, by Newton's method: no libm, and any number near the root will do. A turn divides what is far too large
-   by at least 1.5, so some 1200 reach the root of any double. */
+/* The dim-th root of v > 0, by Newton's method: no libm, and an approximation is enough. A step
+   divides a value that is far too large by at least 1.5, so about 1200 steps reach the root of any
+   double. */
 static double ugrid_i_root(double v, int dim)
 {
     double root = v > 1 ? v : 1;
     int turn;
-    for (turn = 0; turn < 2200 && root * (dim > 1 ? root : 1) * (dim > 2 ? root : 1) > v * 1.001; turn++) {
+    for (turn = 0; turn < 2200 && root * (dim > 1 ? root : 1) * (dim > 2 ? root : 1) > v * 1.001;
+         turn++) {
         double const rest = v / ((dim > 1 ? root : 1) * (dim > 2 ? root : 1));
         root = ((dim - 1) * root + rest) / dim;
     }
     return root;
 }
 
-/* About 2 particles per cell: cell = (2 * volume / n) ^ (1 / dim). An axis shorter than that holds one cell anyway: the next turn leaves
-   it out. */
+/* About 2 particles per cell: cell = (2 * volume / n) ^ (1 / dim). An axis shorter than a cell has
+   one cell in any case: the next turn leaves it out. */
 static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
 {
     double cell = 0;
@@ -2195,16 +2539,19 @@ static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
         }
         if (axes > 0) cell = ugrid_i_root(volume / n, axes);
     }
-    return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell : 1;
+    return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell
+                                                                              : 1;
 }
 
-/* 0, or room for a point, and every number on its own size's boundary. */
+/* 0, or at least the size of a point and a multiple of the size of a coordinate. */
 static int ugrid_i_stride_valid(size_t stride, int32_t dim)
 {
-    return stride == 0 || (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
+    return stride == 0 ||
+           (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
 }
 
-static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
+static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
+                                    int32_t n, int32_t *bad_id)
 {
     int32_t i;
     int a;
@@ -2223,7 +2570,8 @@ static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, siz
     return UGRID_OK;
 }
 
-/* Gives a flat axis the width of a cell, or of what the numbers can tell apart there; a cell that is not given grows to that. */
+/* Gives an axis of zero length the width of a cell, but at least what the numbers can resolve
+   there. A cell that is not given grows to that. */
 static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
 {
     int a;
@@ -2236,12 +2584,14 @@ static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
     }
 }
 
-UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n, int32_t *bad_id)
+UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
+                                 int32_t *bad_id)
 {
     ugrid_result result;
     int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
     int const cell_given = desc && desc->cell != 0;
-    if (!desc || n < 0 || (n > 0 && !pos) || !ugrid_i_stride_valid(stride, dim)) return UGRID_BAD_ARGUMENT;
+    if (!desc || n < 0 || (n > 0 && !pos) || !ugrid_i_stride_valid(stride, dim))
+        return UGRID_BAD_ARGUMENT;
     if (desc->dim == 0) desc->dim = 3;
     if (desc->dim != dim) return UGRID_BAD_DIM;
     if (bad_id) *bad_id = -1;
@@ -2258,18 +2608,24 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
     return UGRID_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>build: the particles of the example at the top, in cells 3 10 5 1 5 6, become
+/* ----------------------------------------------------------------------------------------------
+   >>build: the particles of the example of >>cells, in cells 3 10 5 1 5 6, become
 
-       COUNT, SORT   start   0 0 1 1 2 2 4 5 5 5 5 6 6           LIST    head  -1 3 -1 0 -1 4 5 -1 -1 -1 1 -1
-                     order   3 0 2 4 5 1                                 next  -1 -1 -1 -1 2 -1      (cell 5: 4, then 2)
+       COUNT, SORT   count   0 1 0 1 0 2 1 0 0 0 1 0      particles of each cell
+                     start   0 0 1 1 2 2 4 5 5 5 5 6 6    exclusive prefix sum of count
+                     order   3 0 2 4 5 1                  ids: cell c has order[start[c]] to
+                                                          order[start[c+1] - 1]
        FIXED         count   0 1 0 1 0 2 1 0 0 0 1 0
-                     slot    . 3 . 0 . 2 5 . . . 1 .   . . . . . 4 . . . . . .      (2 slots by column: slot 0 of all cells, then slot 1)
-   ------------------------------------------------------------------------------------------------ */
+                     slot    . 3 . 0 . 2 5 . . . 1 .      2 slots by column: slot 0 of all cells,
+                             . . . . . 4 . . . . . .      then slot 1
+       LIST          head    -1 3 -1 0 -1 4 5 -1 -1 -1 1 -1
+                     next    -1 -1 -1 -1 2 -1             cell 5: 4, then 2
+   ---------------------------------------------------------------------------------------------- */
 
-/* The cell numbers of points in a box of rows that nowhere repeats, each in one cell: no branch, so that compilers take several at
-   a time. Returns 0 if some point is not finite. */
-static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim, int32_t *UGRID_I_RESTRICT numbers)
+/* The cell numbers of points in a box with UGRID_ROWS and closed axes, LOOSE. There is no branch,
+   so that compilers vectorise the loop. Returns 0 if some point is not finite. */
+static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
+                               int32_t *UGRID_I_RESTRICT numbers)
 {
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
     int32_t const n = grid->n;
@@ -2287,7 +2643,7 @@ static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim, in
     return !bad;
 }
 
-/* The same for any grid, entry by entry (-1: not used). */
+/* The same for any grid, entry by entry (-1: unused). */
 static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
 {
     int32_t i, local;
@@ -2295,7 +2651,8 @@ static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
         ugrid_real p[3];
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) return 0;
-        for (local = 0; local < grid->spans; local++) numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
+        for (local = 0; local < grid->spans; local++)
+            numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
     }
     return 1;
 }
@@ -2311,17 +2668,20 @@ static int32_t ugrid_i_first_not_finite(const ugrid *grid)
     return -1;
 }
 
-/* The number of every entry (-1: not used) into numbers[], and how many there are of each into start[]. */
+/* The cell number of every entry (-1: unused) into numbers[], and the count of each number into
+   start[]. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
-    ugrid const view = *grid; /* a copy, which the stores below cannot change: its fields stay in registers */
+    /* a copy, which the stores below cannot change: its fields stay in registers */
+    ugrid const view = *grid;
     size_t const tight = 3 * sizeof(ugrid_real);
     int32_t const entries = view.n * view.spans;
     int32_t e;
     int finite;
-    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS || ugrid_i_any_periodic(&view.desc))
+    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS ||
+        ugrid_i_any_periodic(&view.desc))
         finite = ugrid_i_number_any(&view, numbers);
-    else if (view.desc.dim == 3 && view.stride == tight) /* constants make a loop of its own */
+    else if (view.desc.dim == 3 && view.stride == tight) /* the constants give a specialised loop */
         finite = ugrid_i_number_rows(&view, tight, 3, numbers);
     else finite = ugrid_i_number_rows(&view, view.stride, view.desc.dim, numbers);
     if (!finite) { grid->bad_id = ugrid_i_first_not_finite(&view); return UGRID_NOT_FINITE; }
@@ -2330,7 +2690,7 @@ static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
     return UGRID_OK;
 }
 
-/* Counts become ends: end[c] = entries in the cells up to and with c. Returns their total. */
+/* Inclusive prefix sum: counts become ends, end[c] = entries in cells 0 .. c. Returns the total. */
 static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
 {
     int32_t c, sum = 0;
@@ -2338,8 +2698,9 @@ static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
     return count[cells] = sum;
 }
 
-/* A position, moved into the box on periodic axes, and one number. */
-UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3], int32_t link)
+/* A position, wrapped into the box on periodic axes, and one number. */
+UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3],
+                                        int32_t link)
 {
     ugrid_record record;
     record.x[0] = ugrid_i_wrap(&axis[0], p[0]);
@@ -2357,7 +2718,8 @@ UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link
     return ugrid_i_record_at(grid->axis, p, link);
 }
 
-/* SORT and COUNT: what lies at place k. The order is read off the records afterwards: one scattered store less. */
+/* SORT and COUNT: puts an entry at place k. The order is copied from the records afterwards, which
+   saves a scattered store. */
 UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
 {
     if (grid->record) grid->record[k] = ugrid_i_record(grid, entry, entry);
@@ -2371,8 +2733,9 @@ static void ugrid_i_order_from_records(ugrid *grid)
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
-/* COUNT (Barbieri section 1): count, prefix sum, scatter. Scattering the last entry first, each to the end of what is left of its
-   cell, keeps ids ascending, and leaves every end where the cell starts: cell 5 ends at 4, so particle 4 goes to place 3, 2 to place 2. */
+/* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The scatter starts with
+   the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
+   of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
@@ -2387,8 +2750,10 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
     return UGRID_OK;
 }
 
-/* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`, into out[]. */
-static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys, uint64_t *UGRID_I_RESTRICT out, int32_t m, int shift, int bits)
+/* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`,
+   into out[]. */
+static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys,
+                               uint64_t *UGRID_I_RESTRICT out, int32_t m, int shift, int bits)
 {
     int32_t begin[1 << 11], digit, i, sum = 0;
     uint64_t const mask = ((uint64_t)1 << bits) - 1;
@@ -2402,8 +2767,8 @@ static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys, uint64_t *
     for (i = 0; i < m; i++) out[begin[(keys[i] >> shift) & mask]++] = keys[i];
 }
 
-/* Sorts by the cell number in the upper half of each key, in as few passes of at most 11 bits as it takes (2048 counters, 8 KB, stay
-   in the first-level cache). Returns the array that holds the result. */
+/* Sorts by the cell number in the upper half of each key, in as few passes of at most 11 bits as
+   possible (2048 counters, 8 KB, fit the L1 cache). Returns the array that holds the result. */
 static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, int32_t cells)
 {
     int const bits = ugrid_i_bit_length((uint32_t)(cells - 1));
@@ -2419,7 +2784,7 @@ static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, 
     return keys;
 }
 
-/* keys[k] = (cell number, entry) for every entry that is used; grid->entries: how many. */
+/* keys[k] = (cell number, entry) for every used entry; grid->entries: their number. */
 static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
 {
     ugrid const view = *grid;
@@ -2430,16 +2795,18 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
         if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const number = ugrid_i_entry_number(&view, p, local);
-            if (number >= 0) keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
+            if (number >= 0)
+                keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
     }
     grid->entries = entries;
     return UGRID_OK;
 }
 
-/* SORT (Barbieri section 1, Kureck section 2.3.1): sort (cell, entry); a cell starts where the number changes. Empty cells in
-   between start there, too, so that a strip of cells is always start[first] .. start[last + 1] - 1. (Barbieri stores an end for each cell,
-   Kureck a mark where it is empty.) */
+/* SORT (Barbieri section 1, Kureck section 2.3.1): sort (cell, entry); a cell starts where the
+   number changes. Empty cells in between get the same start, so that a strip of cells is always
+   start[first] .. start[last + 1] - 1. (Barbieri stores an end for each cell, Kureck marks empty
+   cells.) */
 static ugrid_result ugrid_i_build_sort(ugrid *grid)
 {
     uint64_t *keys = (uint64_t *)grid->block[UGRID_I_WORK_A].memory;
@@ -2447,7 +2814,8 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
     int32_t k, cell = 0;
     ugrid_result const result = ugrid_i_make_keys(grid, keys);
     if (result != UGRID_OK) return result;
-    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries, grid->cell_count);
+    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries,
+                              grid->cell_count);
     for (k = 0; k < grid->entries; k++) {
         int32_t const number = (int32_t)(keys[k] >> 32);
         while (cell <= number) view.start[cell++] = k;
@@ -2458,13 +2826,15 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
     return UGRID_OK;
 }
 
-/* Where slot s of a cell lies. */
+/* The index of slot s of a cell. */
 UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
 {
-    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s : s * grid->cell_count + number;
+    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s
+                                                        : s * grid->cell_count + number;
 }
 
-/* FIXED (Barbieri section 1): the counter gives the slot. It counts on when the cell is full, so that the size needed is known. */
+/* FIXED (Barbieri section 1): the counter gives the slot. It also counts entries that do not fit,
+   which gives the size needed. */
 static ugrid_result ugrid_i_build_fixed(ugrid *grid)
 {
     ugrid const view = *grid;
@@ -2479,7 +2849,8 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
-            if (s < view.desc.slots) view.slot[ugrid_i_slot(&view, number, s)] = i * view.spans + local;
+            if (s < view.desc.slots)
+                view.slot[ugrid_i_slot(&view, number, s)] = i * view.spans + local;
             if (s >= grid->needed_slots) grid->needed_slots = s + 1;
             grid->entries++;
         }
@@ -2487,12 +2858,13 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
     return grid->needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
 }
 
-/* LIST and LIST_PACKED (Barbieri section 2, figure 1): each entry becomes the head of its cell's list, the old head follows it.
+/* LIST and LIST_PACKED (Barbieri section 2, figure 1): each entry becomes the head of its cell's
+   list, followed by the old head.
 
        cell 5         head[5]   next[2]   next[4]
        at first         -1
        particle 2        2        -1                 2
-       particle 4        4        -1         2       4 -> 2: ids descend                                          */
+       particle 4        4        -1         2       4 -> 2: ids descend */
 static ugrid_result ugrid_i_build_list(ugrid *grid)
 {
     ugrid const view = *grid;
@@ -2503,7 +2875,8 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const entry = i * view.spans + local, number = ugrid_i_entry_number(&view, p, local);
+            int32_t const entry = i * view.spans + local,
+                          number = ugrid_i_entry_number(&view, p, local);
             if (number < 0) { view.next[entry] = -1; continue; }
             if (view.next) view.next[entry] = view.head[number];
             else view.record[i] = ugrid_i_record(&view, i, view.head[number]);
@@ -2525,7 +2898,8 @@ static ugrid_result ugrid_i_build_method(ugrid *grid)
     }
 }
 
-/* Empties the grid and takes over a checked desc. The memory stays, and so must the allocator. */
+/* Empties the grid and stores a checked desc. The memory is kept, and so the allocator must be the
+   same. */
 static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
 {
     ugrid_desc given;
@@ -2537,14 +2911,15 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     grid->cuda_error = 0;
     if (result != UGRID_OK) return result;
     if (ugrid_bytes(grid) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
         return UGRID_BAD_ALLOCATOR;
     grid->desc = given;
     grid->third = given.dim == 3 ? 2 : 0;
     return UGRID_OK;
 }
 
-/* Cells, method and memory for n particles; `exact`: memory that grows, grows no further than needed. */
+/* Cells, method and memory for n particles. `exact`: memory grows only to the size needed. */
 static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n, int exact)
 {
     size_t bytes[UGRID_BLOCKS];
@@ -2565,7 +2940,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     if (result != UGRID_OK) return result;
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
     if (grid->desc.cell == 0) return UGRID_BAD_CELL;
-    if (grid->desc.method == UGRID_AUTO) { /* fewer particles may get the other method: room for both */
+    /* fewer particles may choose the other method: room for both */
+    if (grid->desc.method == UGRID_AUTO) {
         grid->desc.method = UGRID_SORT;
         result = ugrid_i_prepare(grid, n, 1);
         grid->desc = given;
@@ -2573,7 +2949,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     return result == UGRID_OK ? ugrid_i_prepare(grid, n, 1) : result;
 }
 
-UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
+UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos,
+                                   size_t stride, int32_t n)
 {
     ugrid_result result;
     if (!grid) return UGRID_BAD_ARGUMENT;
@@ -2591,9 +2968,9 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>attributes: gather, scatter, sums per cell
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
 {
@@ -2601,7 +2978,8 @@ UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t b
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     for (k = 0; k < grid->n; k++)
-        memcpy((char *)dst + (size_t)k * bytes, (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+        memcpy((char *)dst + (size_t)k * bytes,
+               (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
     return UGRID_OK;
 }
 
@@ -2611,7 +2989,8 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     for (k = 0; k < grid->n; k++)
-        memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes, (const char *)src + (size_t)k * bytes, bytes);
+        memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes,
+               (const char *)src + (size_t)k * bytes, bytes);
     return UGRID_OK;
 }
 
@@ -2621,8 +3000,10 @@ static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
     for (w = 0; w < width; w++) sum[w] += value[w];
 }
 
-/* Places ascend through the cells, and ids through each cell; so either loop adds a cell's particles by ascending id. */
-UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width, ugrid_real *sums)
+/* Places ascend through the cells, and ids through each cell. So both loops add the particles of a
+   cell by ascending id. */
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
+                                       ugrid_real *sums)
 {
     int32_t k, cell;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
@@ -2632,31 +3013,36 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
     if (ugrid_i_sorted(grid)) {
         for (cell = 0; cell < grid->cell_count; cell++)
             for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
-                ugrid_i_add(sums + (size_t)cell * (size_t)width, values + (size_t)grid->order[k] * (size_t)width, width);
+                ugrid_i_add(sums + (size_t)cell * (size_t)width,
+                            values + (size_t)grid->order[k] * (size_t)width, width);
     } else {
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
-            ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width, values + (size_t)k * (size_t)width, width);
+            ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
+                        values + (size_t)k * (size_t)width, width);
         }
     }
     return UGRID_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>search: every place's neighbours, handed row by row to a sink
+/* ----------------------------------------------------------------------------------------------
+   >>search: the neighbours of every place, passed row by row to a callback
 
-   Two ways to the same rows. Where the grid has ranges and records, all places of a cell share one gather:
+   There are two algorithms with the same rows. If the grid has ranges and records, all places of a
+   cell share their candidates:
 
-       cell c:  a b c        The box around a, b, c, widened by the radius, touches a block of cells. Their records are
-                             copied once, coordinate by coordinate, into a small buffer; then each of a, b, c runs one long
-                             branch-free loop over the buffer. (27 cells of 7 particles: 189 copied for 7 * 189 tests.)
+       cell c:  a b c        The bounding box of a, b, c, widened by the radius, touches a block of
+                             cells. Their records are copied once into a buffer, as one array per
+                             coordinate. Then each of a, b, c runs one branch-free loop over the
+                             buffer. (27 cells of 7 particles: 189 copies for 7 * 189 tests.)
 
-   Everywhere else, and where a block has more than UGRID_I_GATHER candidates, each place walks by itself.
-   ------------------------------------------------------------------------------------------------ */
+   Otherwise, and if a block has more than UGRID_I_GATHER candidates, each place has its own walk.
+   ---------------------------------------------------------------------------------------------- */
 
-/* Takes some neighbours of the particle at `place`: their names (ids, or places with UGRID_PLACES), or only their number. The pieces of
-   one place follow each other, and places ascend. Non-zero ends the search. */
+/* Receives some neighbours of the particle at `place`: their names (ids, or places with
+   UGRID_PLACES), or only their number. The pieces of one place come one after the other, and places
+   ascend. A non-zero result ends the search. */
 typedef struct ugrid_i_sink {
     int (*take)(void *user, int32_t place, const int32_t *names, int32_t count);
     void *user;
@@ -2666,11 +3052,12 @@ typedef struct ugrid_i_search {
     const ugrid *grid;
     ugrid_real radius;
     int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
-    int count_only;     /* the sink gets no names */
+    int count_only;     /* the callback gets no names */
     ugrid_i_sink sink;
 } ugrid_i_search;
 
-/* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most names in a piece of a walk's row. */
+/* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
+   names in a piece of a walk's row. */
 enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256 };
 
 typedef struct ugrid_i_candidates {
@@ -2678,15 +3065,16 @@ typedef struct ugrid_i_candidates {
     int32_t name[UGRID_I_GATHER];
     int32_t hits[UGRID_I_GATHER];
     int32_t count;
-    int32_t own;        /* where in the buffer the cell's own places begin: from its first, or in a half search, which needs those
-                           above it only, its second */
-    int images;         /* a nearest image may be another than the candidate itself */
+    int32_t own;        /* the index in the buffer of the first place of the cell; in a half search
+                           of its second, since only places above the first are needed */
+    int images;         /* the nearest image may differ from the candidate itself */
 } ugrid_i_candidates;
 
 /* Squared distances from p to all candidates. */
 static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 {
-    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
+    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
+                                       *UGRID_I_RESTRICT z = set->z;
     ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t const count = set->count;
@@ -2695,21 +3083,25 @@ static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 }
 
 /* The same to their nearest images. */
-static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set,
+                                       const ugrid_real p[3])
 {
-    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y, *UGRID_I_RESTRICT z = set->z;
+    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
+                                       *UGRID_I_RESTRICT z = set->z;
     ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
     int32_t const count = set->count;
     int32_t k;
     for (k = 0; k < count; k++)
-        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, &ax), ugrid_i_nearest(y[k] - py, &ay), ugrid_i_nearest(z[k] - pz, &az));
+        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, &ax), ugrid_i_nearest(y[k] - py, &ay),
+                               ugrid_i_nearest(z[k] - pz, &az));
 }
 
-/* Appends the names whose distance is within the limit: every name is written, and the end moves on where it counts, so
-   there is no branch to mispredict. */
-static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2, const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
+/* Appends the names whose distance is within the limit. Every name is written, and the end advances
+   for hits only: there is no branch to mispredict. */
+static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
+                              const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
                               ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t count)
 {
     int32_t k;
@@ -2720,23 +3112,26 @@ static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2, const int32
     return count;
 }
 
-/* Can the nearest image of a candidate along this axis be another than itself? Not when the cells of the block follow each
-   other without wrapping and span less than half the box. */
+/* Can the nearest image of a candidate along this axis differ from the candidate? Not if the cells
+   of the block do not wrap and span less than half the box. */
 UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
-    return axis->periodic && (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
+    return axis->periodic &&
+           (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
 }
 
-/* Copies what lies near the box from .. to, which holds places first .. of one cell. 0: more than fit. */
-static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3], const ugrid_real to[3], int32_t first,
-                           ugrid_i_candidates *set)
+/* Copies the candidates around the box from .. to, which bounds the places from `first` on of one
+   cell. 0: they do not fit. */
+static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3],
+                           const ugrid_real to[3], int32_t first, ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
     ugrid_near walk = ugrid_i_near_box(grid, from, to, search->radius);
     set->count = 0;
     set->own = UGRID_I_GATHER;
-    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) | ugrid_i_sees_images(&grid->axis[1], &walk.y)
-                | ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
+                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
+                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
     if (search->half) {
         walk.above = first;
         walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
@@ -2757,72 +3152,82 @@ static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3
     return 1;
 }
 
-/* How many of the candidates from .. to-1 are within the limit: one loop without stores, where images play no part. */
-static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3], int32_t from, int32_t to, ugrid_real limit)
+/* The number of candidates from .. to-1 within the limit, where no images occur: one loop without
+   stores. */
+static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3],
+                                        int32_t from, int32_t to, ugrid_real limit)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t k, count = 0;
-    for (k = from; k < to; k++) count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
+    for (k = from; k < to; k++)
+        count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
     return count;
 }
 
-static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to, ugrid_real limit)
+static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to,
+                                       ugrid_real limit)
 {
     int32_t k, count = 0;
     for (k = from; k < to; k++) count += set->d2[k] <= limit;
     return count;
 }
 
-static void ugrid_i_measure(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+static void ugrid_i_all_distances(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
 {
     if (set->images) ugrid_i_distances_periodic(grid, set, p);
     else ugrid_i_distances(set, p);
 }
 
-/* The candidates before .. after-1 are left out. */
-static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3], int32_t before, int32_t after,
-                                 ugrid_real limit)
+/* Counts all candidates but before .. after-1. */
+static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
+                                 int32_t before, int32_t after, ugrid_real limit)
 {
     if (!set->images)
-        return ugrid_i_count_candidates(set, p, 0, set->count, limit) - ugrid_i_count_candidates(set, p, before, after, limit);
-    ugrid_i_measure(grid, set, p);
-    return ugrid_i_count_distances(set, 0, before, limit) + ugrid_i_count_distances(set, after, set->count, limit);
+        return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
+               ugrid_i_count_candidates(set, p, before, after, limit);
+    ugrid_i_all_distances(grid, set, p);
+    return ugrid_i_count_distances(set, 0, before, limit) +
+           ugrid_i_count_distances(set, after, set->count, limit);
 }
 
-static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3], int32_t before, int32_t after,
-                                  ugrid_real limit)
+static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
+                                  int32_t before, int32_t after, ugrid_real limit)
 {
     int32_t hits;
-    ugrid_i_measure(grid, set, p);
+    ugrid_i_all_distances(grid, set, p);
     hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
     return ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
 }
 
-/* The row of the j-th place of the cell: all candidates but itself, and in a half search without those before it in the cell, either. */
-static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *set, int32_t place, int32_t j)
+/* The row of the j-th place of the cell: all candidates but itself; in a half search without the
+   places before it in the cell, too. */
+static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *set, int32_t place,
+                             int32_t j)
 {
     const ugrid_real *p = search->grid->record[place].x;
     ugrid_real const limit = search->radius * search->radius;
     int32_t const own = set->own < set->count ? set->own : set->count;
     int32_t const before = search->half ? own : own + j;
     int32_t const after = search->half || own == set->count ? own + j : own + j + 1;
-    int32_t const hits = search->count_only ? ugrid_i_count_row(search->grid, set, p, before, after, limit)
-                                            : ugrid_i_append_row(search->grid, set, p, before, after, limit);
+    int32_t const hits = search->count_only
+                             ? ugrid_i_count_row(search->grid, set, p, before, after, limit)
+                             : ugrid_i_append_row(search->grid, set, p, before, after, limit);
     return hits > 0 && search->sink.take(search->sink.user, place, set->hits, hits);
 }
 
-/* The row of one place by its own walk, in pieces. */
+/* The row of one place by its own walk, passed on in pieces. */
 static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
 {
     const ugrid *grid = search->grid;
     ugrid_real const limit = search->radius * search->radius;
-    ugrid_near walk = search->half ? ugrid_near_half(grid, place, search->radius) : ugrid_near_place(grid, place, search->radius);
+    ugrid_near walk = search->half ? ugrid_near_half(grid, place, search->radius)
+                                   : ugrid_near_place(grid, place, search->radius);
     ugrid_real p[3], q[3];
     int32_t names[UGRID_I_HITS], hits = 0;
     ugrid_point(grid, place, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, p, q) > limit) continue;
+        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits == UGRID_I_HITS) {
             if (search->sink.take(search->sink.user, place, names, hits)) return 1;
@@ -2833,7 +3238,8 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
 }
 
 /* The bounding box of places first .. last-1. */
-static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid_real from[3], ugrid_real to[3])
+static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid_real from[3],
+                           ugrid_real to[3])
 {
     int32_t k;
     int a;
@@ -2848,7 +3254,8 @@ static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid
 }
 
 /* All rows of one cell. */
-static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last, ugrid_i_candidates *set)
+static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last,
+                               ugrid_i_candidates *set)
 {
     ugrid_real from[3], to[3];
     int32_t k;
@@ -2856,11 +3263,12 @@ static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int3
     ugrid_i_bounds(search->grid, first, last, from, to);
     fits = ugrid_i_collect(search, from, to, first, set);
     for (k = first; k < last; k++)
-        if (fits ? ugrid_i_block_row(search, set, k, k - first) : ugrid_i_walk_row(search, k)) return 1;
+        if (fits ? ugrid_i_block_row(search, set, k, k - first) : ugrid_i_walk_row(search, k))
+            return 1;
     return 0;
 }
 
-/* Runs the search over all places. 1 when the sink ended it. */
+/* Runs the search over all places. 1 if the callback ended it. */
 static int ugrid_i_search_all(const ugrid_i_search *given)
 {
     ugrid_i_search search = *given;
@@ -2868,8 +3276,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
     int32_t k, cell;
     ugrid_i_candidates set;
     search.grid = &view;
-    if (ugrid_has_ranges(&view)) /* one order of cells, whatever the walk */
-        view.desc.walk = view.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    view.desc.walk = ugrid_i_list_walk(&view);
     if (!ugrid_has_ranges(&view) || !view.record) {
         for (k = 0; k < view.n; k++) if (ugrid_i_walk_row(&search, k)) return 1;
         return 0;
@@ -2881,9 +3288,9 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>query: what the searches are used for
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>query: the public searches
+   ---------------------------------------------------------------------------------------------- */
 
 static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
                        int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
@@ -2908,12 +3315,12 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
     if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *found = 0;
     if (result != UGRID_OK) return result;
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
     walk = ugrid_near_within(grid, at, radius);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         if (*found < capacity) ids[*found] = walk.id;
         ++*found;
     }
@@ -2947,7 +3354,8 @@ static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags, int32_t *counts)
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                             int32_t *counts)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_counter counter;
@@ -2961,7 +3369,7 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
     return UGRID_OK;
 }
 
-/* A list in the making. offsets[row + 1] is where row ends, so far. */
+/* A list under construction. offsets[row + 1] is the end of the row so far. */
 typedef struct ugrid_i_list {
     const ugrid *grid;
     int64_t *offsets;
@@ -2970,7 +3378,7 @@ typedef struct ugrid_i_list {
     int32_t rows;       /* rows begun (by place) */
 } ugrid_i_list;
 
-/* Rows by place come in order: each is appended to the last, and offsets are filled up to it. */
+/* Rows by place come in order: each is appended, and the offsets up to it are set. */
 static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count)
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
@@ -2981,10 +3389,11 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
     return 0;
 }
 
-/* Rows by id lie anywhere in memory, and places follow each other: what later rows will touch is asked for ahead, an offset LATER
-   places before its row, the ids SOON places before. (Without it lists of 1M points took 1.5 times as long when it was added. Not in a
-   function: gcc 12 finds that such a function does nothing, and leaves it out.) */
-enum { UGRID_I_LATER = 16, UGRID_I_SOON = 8 };
+/* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
+   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the ids UGRID_I_IDS_AHEAD
+   places before. (Without it lists of 1M points took 1.5 times as long when it was added. It is not
+   in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
+enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid *grid, int32_t place, int32_t distance)
 {
@@ -2995,19 +3404,19 @@ static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *nam
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     (void)names;
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_LATER)]);
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_OFFSETS_AHEAD)]);
     list->offsets[ugrid_id(list->grid, place)] += count;
     return 0;
 }
 
-/* Rows by id: offsets[id] is the row's cursor; at the end it stands where the next row begins. */
+/* Rows by id: offsets[id] is the cursor of the row. At the end it is the begin of the next row. */
 static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, int32_t count)
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
-    int64_t const soon = list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_SOON)];
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_LATER)]);
-    if (soon <= list->capacity - 32) { /* 16 ids in a line */
+    int64_t const soon = list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_IDS_AHEAD)];
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_OFFSETS_AHEAD)]);
+    if (soon <= list->capacity - 32) { /* 16 ids per cache line */
         UGRID_I_PREFETCH(list->ids + soon);
         UGRID_I_PREFETCH(list->ids + soon + 16);
     }
@@ -3017,7 +3426,7 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-/* Row lengths become begins; returns their sum. */
+/* Exclusive prefix sum: row lengths become begins. Returns the sum. */
 static int64_t ugrid_i_row_begins(int64_t *offsets, int32_t rows)
 {
     int64_t sum = 0;
@@ -3031,14 +3440,14 @@ static int64_t ugrid_i_row_begins(int64_t *offsets, int32_t rows)
     return sum;
 }
 
-/* Cursors that stand at the ends of their rows become begins again. */
+/* Cursors at the ends of their rows become begins again. */
 static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
 {
     memmove(offsets + 1, offsets, (size_t)rows * sizeof *offsets);
     offsets[0] = 0;
 }
 
-/* A count pass, then a fill pass: rows come in the grid's order, and each knows where it goes. */
+/* Two passes, count and fill, because rows come in the order of the grid. */
 static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
     int32_t const n = list->grid->n;
@@ -3051,7 +3460,8 @@ static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 }
 
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
-                                       int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed)
+                                       int64_t *offsets, int32_t *ids, int64_t capacity,
+                                       int64_t *needed)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_list list;
@@ -3073,26 +3483,32 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
 }
 
-/* The row of one query point, written from ids[*total] on while it fits; *total counts all of it. */
-static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius, int32_t *ids, int64_t capacity, int64_t *total)
+/* The row of one query point, written from ids[*total] on as far as it fits; *total counts all of
+   it. */
+static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius,
+                           int32_t *ids, int64_t capacity, int64_t *total)
 {
     ugrid_near walk = ugrid_near_within(grid, p, radius);
     ugrid_real at[3], q[3];
-    ugrid_i_into_the_box(grid, p, at);
+    ugrid_i_wrap_point(grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, at, q) > radius * radius) continue;
+        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         if (*total < capacity) ids[*total] = walk.id;
         ++*total;
     }
 }
 
-UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points, size_t stride, int32_t m,
-                                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity, int64_t *needed)
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
+                                          size_t stride, int32_t m, ugrid_real radius,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
     int32_t q;
-    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
+        (capacity > 0 && !ids))
+        return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
     if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
@@ -3118,7 +3534,8 @@ static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags, ugrid_pair_fn *fn, void *user)
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
+                                       ugrid_pair_fn *fn, void *user)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_caller caller;
@@ -3128,15 +3545,17 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
     caller.grid = grid;
     caller.fn = fn;
     caller.user = user;
-    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED : UGRID_OK;
+    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
+                                                                            : UGRID_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>validate
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Ticks an entry off: it must exist, be met for the first time, and belong to cell `number`. */
-static int ugrid_i_tick(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
+/* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
+   `number`. */
+static int ugrid_i_mark_entry(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
 {
     ugrid_real p[3];
     if (entry < 0 || entry >= grid->n * grid->spans || seen[entry]) return 0;
@@ -3145,29 +3564,33 @@ static int ugrid_i_tick(const ugrid *grid, unsigned char *seen, int32_t entry, i
     return ugrid_i_entry_number(grid, p, entry % grid->spans) == number;
 }
 
-/* Ticks off what one cell holds. Returns the number of entries, or -1. */
-static int64_t ugrid_i_tick_cell(const ugrid *grid, unsigned char *seen, int32_t number)
+/* Marks the entries of one cell. Returns their number, or -1. */
+static int64_t ugrid_i_mark_cell(const ugrid *grid, unsigned char *seen, int32_t number)
 {
     int64_t ticked = 0;
     int32_t k, entry;
     if (grid->start) {
-        if (grid->start[number] < 0 || grid->start[number + 1] < grid->start[number] || grid->start[number + 1] > grid->entries) return -1;
+        if (grid->start[number] < 0 || grid->start[number + 1] < grid->start[number] ||
+            grid->start[number + 1] > grid->entries)
+            return -1;
         for (k = grid->start[number]; k < grid->start[number + 1]; k++, ticked++)
-            if (!ugrid_i_tick(grid, seen, grid->order[k], number)) return -1;
+            if (!ugrid_i_mark_entry(grid, seen, grid->order[k], number)) return -1;
     } else if (grid->count) {
         if (grid->count[number] < 0 || grid->count[number] > grid->desc.slots) return -1;
         for (k = 0; k < grid->count[number]; k++, ticked++)
-            if (!ugrid_i_tick(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number)) return -1;
+            if (!ugrid_i_mark_entry(grid, seen, grid->slot[ugrid_i_slot(grid, number, k)], number))
+                return -1;
     } else {
         for (entry = grid->head[number]; entry != -1; ticked++) {
-            if (!ugrid_i_tick(grid, seen, entry, number)) return -1; /* a second visit, too: no list runs in a circle */
+            /* also at a second visit, so a cycle ends */
+            if (!ugrid_i_mark_entry(grid, seen, entry, number)) return -1;
             entry = grid->next ? grid->next[entry] : grid->record[entry].link;
         }
     }
     return ticked;
 }
 
-/* Every place has the record and the inverse of its particle. */
+/* Does every place have the record and the inverse of its particle? */
 static int ugrid_i_places_agree(const ugrid *grid)
 {
     int32_t k, id;
@@ -3189,16 +3612,17 @@ static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
     int64_t entries = 0;
     int32_t number, i, local;
     for (number = 0; number < grid->cell_count; number++) {
-        int64_t const ticked = ugrid_i_tick_cell(grid, seen, number);
+        int64_t const ticked = ugrid_i_mark_cell(grid, seen, number);
         if (ticked < 0) return UGRID_INVALID;
         entries += ticked;
     }
     if (entries != grid->entries) return UGRID_INVALID;
-    for (i = 0; i < grid->n; i++) { /* nothing that should be entered is missing */
+    for (i = 0; i < grid->n; i++) { /* no entry is missing */
         ugrid_real p[3];
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         for (local = 0; local < grid->spans; local++)
-            if (ugrid_i_entry_number(grid, p, local) >= 0 && !seen[i * grid->spans + local]) return UGRID_INVALID;
+            if (ugrid_i_entry_number(grid, p, local) >= 0 && !seen[i * grid->spans + local])
+                return UGRID_INVALID;
     }
     return ugrid_i_places_agree(grid) ? UGRID_OK : UGRID_INVALID;
 }
@@ -3219,7 +3643,8 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     return result;
 }
 
-/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves: 2654435761, near 2^32 / golden ratio, spreads small seeds. */
+/* Sample k: evenly spaced in 0 .. n - 1, from a start that depends on the seed. 2654435761, near
+   2^32 / golden ratio, spreads small seeds. */
 static int32_t ugrid_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
@@ -3230,12 +3655,15 @@ static int32_t ugrid_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t
 static int ugrid_i_entered(const ugrid *grid, const ugrid_real q[3])
 {
     int32_t local;
-    for (local = 0; local < grid->spans; local++) if (ugrid_i_entry_number(grid, q, local) >= 0) return 1;
+    for (local = 0; local < grid->spans; local++)
+        if (ugrid_i_entry_number(grid, q, local) >= 0) return 1;
     return 0;
 }
 
-/* Does the walk around particle i find those that it should, each once? met: [n] zeros, before and after. */
-static int ugrid_i_finds(const ugrid *grid, ugrid_real radius, int32_t i, unsigned char *met)
+/* Does the walk around particle i find exactly the neighbours that brute force finds, each once?
+   met: [n] zeros, before and after. */
+static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius, int32_t i,
+                                           unsigned char *met)
 {
     ugrid_real p[3], q[3];
     ugrid_near walk;
@@ -3243,20 +3671,22 @@ static int ugrid_i_finds(const ugrid *grid, ugrid_real radius, int32_t i, unsign
     int right = 1;
     ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
     walk = ugrid_near_within(grid, p, radius);
-    ugrid_i_into_the_box(grid, p, p);
+    ugrid_i_wrap_point(grid, p, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
-        if (ugrid_i_apart2(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
+        if (ugrid_i_distance2_in_box(grid, p, q) <= radius * radius && met[walk.id]++) right = 0;
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
-        if (met[j] != (ugrid_i_entered(grid, q) && ugrid_distance2(grid, p, q) <= radius * radius)) right = 0;
+        if (met[j] != (ugrid_i_entered(grid, q) && ugrid_distance2(grid, p, q) <= radius * radius))
+            right = 0;
         met[j] = 0;
     }
     return right;
 }
 
-UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples, uint32_t seed, int32_t *bad_id)
+UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_t samples,
+                                    uint32_t seed, int32_t *bad_id)
 {
     ugrid_result result;
     ugrid_block met;
@@ -3273,7 +3703,7 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == UGRID_OK; k++) {
         int32_t const i = ugrid_i_sample(grid->n, samples, seed, k);
-        if (ugrid_i_finds(grid, radius, i, (unsigned char *)met.memory)) continue;
+        if (ugrid_i_agrees_with_brute_force(grid, radius, i, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = i;
         result = UGRID_INVALID;
     }
@@ -3303,35 +3733,40 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
 #undef UGRID_I_STRICT_GCC
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>licence
-   ------------------------------------------------------------------------------------------------
+   ----------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer.
    SPDX-License-Identifier: MIT OR Unlicense
 
    ALTERNATIVE A - MIT License
    Copyright (c) 2026 nearfield authors
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-   Software is furnished to do so, subject to the following conditions:
-   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-   Software.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
-   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+   associated documentation files (the "Software"), to deal in the Software without restriction,
+   including without limitation the rights to use, copy, modify, merge, publish, distribute,
+   sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+   furnished to do so, subject to the following conditions:
+   The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+   OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 
    ALTERNATIVE B - Public Domain (www.unlicense.org)
    This is free and unencumbered software released into the public domain.
-   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
-   compiled binary, for any purpose, commercial or non-commercial, and by any means.
-   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
-   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
-   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
-   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either
+   in source code form or as a compiled binary, for any purpose, commercial or non-commercial, and
+   by any means.
+   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate
+   any and all copyright interest in the software to the public domain. We make this dedication for
+   the benefit of the public at large and to the detriment of our heirs and successors. We intend
+   this dedication to be an overt act of relinquishment in perpetuity of all present and future
+   rights to this software under copyright law.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+   LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
    CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 */

@@ -1482,7 +1482,7 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job, co
 nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid, cudaStream_t stream)
 {
     ugrid_device view = grid->device;
-    if (ugrid_has_ranges(&view.grid)) view.grid.desc.walk = view.grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    view.grid.desc.walk = ugrid_i_list_walk(&view.grid);
     ugrid_path const path = ugrid_path_of(&view.grid);
     if (path == UGRID_PATH_WALK) return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
     nlist_result const result = nlist_i_take_words(gpu, job.n, stream);

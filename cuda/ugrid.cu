@@ -1,10 +1,13 @@
-/* cuda/ugrid.cu - the CUDA half of ugrid.h, which includes this file; sections and names follow the serial code there.
+/* cuda/ugrid.cu - the CUDA part of ugrid.h, which includes this file. Sections and names follow it.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   Kernels give each thread one turn of a serial loop of ugrid.h; what a turn does to its particle is the same UGRID_FN
-   function on both sides. (>>parts and >>hits have no serial counterpart.) Whole arrays are sorted and scanned by CUB. A warp is 32
-   threads that run side by side, its lanes 0 .. 31; __shfl, __ballot and their like let them read each other's registers (Blog).
-   In a mask of lanes 31 - __clz(mask) is the highest and __ffs(mask) - 1 the lowest. */
+   A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
+   particle is the same UGRID_FN function on both sides. (>>parts and >>hits have no serial
+   counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32 threads that run
+   together, its lanes 0 .. 31; __shfl, __ballot and similar functions read registers of other lanes
+   (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the lowest.
+
+   >>contents: memory, fit, build, parts, build-sorted, attributes, search, hits, query */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -15,25 +18,41 @@
 
 namespace {
 
-/* 256 threads: the kernels that run in such blocks share no memory, so any size does; 8 of them fill a processor of an H200. */
+/* 256 threads: the kernels with this block size share no memory, so any size is correct. 8 blocks
+   fill a multiprocessor of an H200. */
 constexpr int ugrid_i_block = 256;
 
-__device__ __forceinline__ int32_t ugrid_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
+__device__ __forceinline__ int32_t ugrid_i_thread()
+{
+    return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+}
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>memory
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Scratch blocks. SORT: keys and entries, in two versions (the other entries are the grid's order). COUNT: numbers and ranks, or what
-   travels to the parts, in KEYS_A. STARTS: of cells, for FIXED from sorted entries. TEMP: what CUB asks for. */
-enum { UGRID_I_KEYS_A, UGRID_I_KEYS_B, UGRID_I_ENTRIES_B, UGRID_I_STARTS, UGRID_I_HIT_BITS, UGRID_I_TEMP, UGRID_I_PARTS };
+/* Scratch blocks. SORT: keys and entries, two buffers each (the other buffer of the entries is the
+   grid's order). COUNT: numbers and ranks, or the items of >>parts, in KEYS_A. STARTS: of cells,
+   for FIXED from sorted entries. TEMP: temporary storage of CUB. */
+enum {
+    UGRID_I_KEYS_A,
+    UGRID_I_KEYS_B,
+    UGRID_I_ENTRIES_B,
+    UGRID_I_STARTS,
+    UGRID_I_HIT_BITS,
+    UGRID_I_TEMP,
+    UGRID_I_PARTS
+};
 
-/* The most strips of one search that keep their hits as bits, and the longest such strip (>>hits). */
+/* The most strips of one search that store their hits as bits, and the longest such strip
+   (>>hits). */
 constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
 
-/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
+/* CUB would return a pending error of the caller as its own. So it is cleared before scans and
+   sorts. */
 template <class In, class Out>
-cudaError_t ugrid_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
+cudaError_t ugrid_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m,
+                                  cudaStream_t stream = nullptr)
 {
     (void)cudaGetLastError();
     return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
@@ -43,7 +62,7 @@ bool ugrid_i_failed(ugrid_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.grid.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* reported */
     return true;
 }
 
@@ -52,101 +71,129 @@ void *ugrid_i_cuda_alloc(const ugrid_cuda_allocator *allocator, size_t bytes, cu
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* a failed allocation leaves no pending error */
     return nullptr;
 }
 
-void ugrid_i_cuda_release(const ugrid_cuda_allocator *allocator, ugrid_block *block, cudaStream_t stream)
+void ugrid_i_cuda_release(const ugrid_cuda_allocator *allocator, ugrid_block *block,
+                          cudaStream_t stream)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, stream, allocator->user);
     else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
     block->memory = nullptr;
     block->bytes = 0;
 }
 
-ugrid_result ugrid_i_cuda_grow(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, int exact, cudaStream_t stream)
+ugrid_result ugrid_i_cuda_grow(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, int exact,
+                               cudaStream_t stream)
 {
     const ugrid_cuda_allocator *allocator = &gpu->device.grid.desc.cuda_allocator;
     size_t grown = ugrid_i_grown(block, bytes, exact);
     if (bytes <= block->bytes) return UGRID_OK;
     ugrid_i_cuda_release(allocator, block, stream);
     block->memory = ugrid_i_cuda_alloc(allocator, grown, stream);
-    if (!block->memory && grown > bytes) block->memory = ugrid_i_cuda_alloc(allocator, grown = bytes, stream);
+    if (!block->memory && grown > bytes)
+        block->memory = ugrid_i_cuda_alloc(allocator, grown = bytes, stream);
     if (!block->memory) return UGRID_OUT_OF_MEMORY;
     block->bytes = grown;
     return UGRID_OK;
 }
 
-/* An array of the grid: no word of it stays unset, not even a slot that no particle ever takes. */
-ugrid_result ugrid_i_cuda_grow_array(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, int exact, cudaStream_t stream)
+/* Grows an array of the grid. All of it is initialised, also slots that no particle uses. */
+ugrid_result ugrid_i_cuda_grow_array(ugrid_cuda *gpu, ugrid_block *block, size_t bytes, int exact,
+                                     cudaStream_t stream)
 {
     bool const grows = bytes > block->bytes;
     ugrid_result const result = ugrid_i_cuda_grow(gpu, block, bytes, exact, stream);
     if (result != UGRID_OK || !grows) return result;
-    return ugrid_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+    return ugrid_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream))
+               ? UGRID_CUDA_ERROR
+               : UGRID_OK;
 }
 
-template <class T> T *ugrid_i_scratch(ugrid_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+template <class T> T *ugrid_i_scratch(ugrid_cuda *gpu, int which)
+{
+    return static_cast<T *>(gpu->scratch[which].memory);
+}
 
-/* Does this build go through a radix sort? A deterministic one always does: equal keys keep the order of their ids. */
-bool ugrid_i_sorts(const ugrid_desc *desc) { return desc->method == UGRID_SORT || desc->deterministic; }
+/* Does this build use a radix sort? A deterministic one always does: equal keys keep the order of
+   their ids. */
+bool ugrid_i_sorts(const ugrid_desc *desc)
+{
+    return desc->method == UGRID_SORT || desc->deterministic;
+}
 
-/* Keys are cell numbers, and cell_count for what is in no cell. */
+/* Keys are cell numbers, and cell_count for entries that are in no cell. */
 int ugrid_i_key_bits(const ugrid *grid) { return ugrid_i_bit_length((uint32_t)grid->cell_count); }
 
 cudaError_t ugrid_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
-                               cub::DoubleBuffer<int32_t> &entries, int64_t m, int bits, cudaStream_t stream)
+                               cub::DoubleBuffer<int32_t> &entries, int64_t m, int bits,
+                               cudaStream_t stream)
 {
     (void)cudaGetLastError();
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, entries, m, 0, bits, stream);
 }
 
-/* Temporary storage of the largest CUB call: a build of `rows` particles, or a list of as many rows. */
+/* Temporary storage of the largest CUB call: a build of `rows` particles, or a list of as many
+   rows. */
 ugrid_result ugrid_i_temp_bytes(ugrid_cuda *gpu, int64_t rows, size_t *bytes)
 {
     const ugrid *grid = &gpu->device.grid;
     size_t scan = 0, list = 0, sort = 0;
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> entries;
-    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr,
-                                                  (int64_t)grid->cell_count + 1)))
+    if (ugrid_i_failed(gpu,
+                       ugrid_i_exclusive_sum(nullptr, scan, (int32_t *)nullptr, (int32_t *)nullptr,
+                                             (int64_t)grid->cell_count + 1)))
         return UGRID_CUDA_ERROR;
-    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, list, (int64_t *)nullptr, (int64_t *)nullptr, rows + 1)))
+    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, list, (int64_t *)nullptr,
+                                                  (int64_t *)nullptr, rows + 1)))
         return UGRID_CUDA_ERROR;
     if (ugrid_i_sorts(&grid->desc) &&
-        ugrid_i_failed(gpu, ugrid_i_sort_pairs(nullptr, sort, keys, entries, rows * grid->spans, ugrid_i_key_bits(grid), nullptr)))
+        ugrid_i_failed(gpu, ugrid_i_sort_pairs(nullptr, sort, keys, entries, rows * grid->spans,
+                                               ugrid_i_key_bits(grid), nullptr)))
         return UGRID_CUDA_ERROR;
     *bytes = scan > list ? scan : list;
     *bytes = *bytes > sort ? *bytes : sort;
     return UGRID_OK;
 }
 
-/* The facts lie behind the array by cell (cell_count + 1 words, up to a multiple of 8 bytes), so that one memset clears both; behind
-   them the counters of >>parts. */
-size_t ugrid_i_facts_at(const ugrid *grid) { return ((size_t)grid->cell_count + 2) / 2 * 2 * sizeof(int32_t); }
+/* The offset of the facts: after the array by cell (cell_count + 1 words, rounded up to a multiple
+   of 8 bytes), so that one memset clears both. The counters of >>parts follow. */
+size_t ugrid_i_facts_at(const ugrid *grid)
+{
+    return ((size_t)grid->cell_count + 2) / 2 * 2 * sizeof(int32_t);
+}
 
-/* COUNT works with a number and a rank for each entry, or with each particle's record or tag; the larger of both, since a later build
-   may have fewer particles. */
-void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS], size_t scratch[UGRID_CUDA_SCRATCH]);
+/* Scratch memory of COUNT: a number and a rank for each entry, or the record or tag of each
+   particle. It has room for the larger of both, since a later build may have fewer particles. */
+void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS],
+                         size_t scratch[UGRID_CUDA_SCRATCH]);
 
-ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_BLOCKS], size_t scratch[UGRID_CUDA_SCRATCH])
+ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_BLOCKS],
+                                size_t scratch[UGRID_CUDA_SCRATCH])
 {
     const ugrid *grid = &gpu->device.grid;
     size_t const entries = (size_t)n * (size_t)grid->spans * sizeof(int32_t);
-    bool const sorts = ugrid_i_sorts(&grid->desc), ordered = grid->desc.method == UGRID_SORT || grid->desc.method == UGRID_COUNT;
+    bool const sorts = ugrid_i_sorts(&grid->desc),
+               ordered = grid->desc.method == UGRID_SORT || grid->desc.method == UGRID_COUNT;
     ugrid_result const result = ugrid_i_sizes(grid, n, bytes);
     if (result != UGRID_OK) return result;
     bytes[UGRID_I_START] = ugrid_i_facts_at(grid) + sizeof(ugrid_cuda_facts);
     bytes[UGRID_I_WORK_A] = bytes[UGRID_I_WORK_B] = 0;
-    if (sorts && !ordered) bytes[UGRID_I_ORDER] = entries; /* sorted entries, before they become slots or lists */
+    /* sorted entries, which then become slots or lists */
+    if (sorts && !ordered) bytes[UGRID_I_ORDER] = entries;
     memset(scratch, 0, UGRID_CUDA_SCRATCH * sizeof *scratch);
-    if (sorts) scratch[UGRID_I_KEYS_A] = scratch[UGRID_I_KEYS_B] = scratch[UGRID_I_ENTRIES_B] = entries;
+    if (sorts)
+        scratch[UGRID_I_KEYS_A] = scratch[UGRID_I_KEYS_B] = scratch[UGRID_I_ENTRIES_B] = entries;
     else if (ordered) ugrid_i_count_sizes(grid, n, bytes, scratch);
-    if (sorts && grid->desc.method == UGRID_FIXED) scratch[UGRID_I_STARTS] = ((size_t)grid->cell_count + 1) * sizeof(int32_t);
+    if (sorts && grid->desc.method == UGRID_FIXED)
+        scratch[UGRID_I_STARTS] = ((size_t)grid->cell_count + 1) * sizeof(int32_t);
     return ugrid_i_temp_bytes(gpu, n, &scratch[UGRID_I_TEMP]);
 }
 
-/* Cells, method and device memory for n particles; `exact` as for the host. */
+/* Cells, method and device memory for n particles; `exact` as in ugrid_i_prepare. */
 ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
@@ -155,8 +202,9 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     ugrid_result result = ugrid_i_resolve(grid, n);
     if (automatic)
-        grid->reason = grid->desc.deterministic ? "SORT: a stable sort gives the same bits every time"
-                                                : "COUNT: one atomic per particle costs less than the passes of a sort";
+        grid->reason = grid->desc.deterministic
+                           ? "SORT: a stable sort gives the same bits every time"
+                           : "COUNT: one atomic per particle costs less than the passes of a sort";
     if (result == UGRID_OK) result = ugrid_i_cuda_sizes(gpu, n, bytes, scratch);
     for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++)
         result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], exact, stream);
@@ -164,12 +212,12 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
         result = ugrid_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], exact, stream);
     if (result != UGRID_OK) return result;
     ugrid_i_bind(grid, gpu->block);
-    gpu->d_facts =
-        reinterpret_cast<ugrid_cuda_facts *>(static_cast<char *>(gpu->block[UGRID_I_START].memory) + ugrid_i_facts_at(grid));
+    gpu->d_facts = reinterpret_cast<ugrid_cuda_facts *>(
+        static_cast<char *>(gpu->block[UGRID_I_START].memory) + ugrid_i_facts_at(grid));
     return UGRID_OK;
 }
 
-/* Empties the grid and takes over a checked desc, as ugrid_i_begin does for the host. */
+/* Empties the grid and stores a checked desc, as ugrid_i_begin does for the host. */
 ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
@@ -190,11 +238,12 @@ ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStr
     return grid->desc.cell == 0 ? UGRID_BAD_CELL : UGRID_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>fit
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Reals as integers of the same order, for atomicMin and atomicMax: negative ones have all bits flipped, others the sign. */
+/* Maps reals to integers of the same order, for atomicMin and atomicMax: negative ones have all
+   bits flipped, others the sign. */
 #if UGRID_I_REAL_KIND == 1
 typedef unsigned int ugrid_i_ordered;
 __device__ ugrid_i_ordered ugrid_i_order_of(float x)
@@ -213,7 +262,8 @@ __device__ ugrid_i_ordered ugrid_i_order_of(double x)
 
 ugrid_real ugrid_i_real_of(ugrid_i_ordered order)
 {
-    ugrid_i_ordered const sign = (ugrid_i_ordered)1 << (8 * sizeof order - 1), bits = order & sign ? order ^ sign : ~order;
+    ugrid_i_ordered const sign = (ugrid_i_ordered)1 << (8 * sizeof order - 1),
+                          bits = order & sign ? order ^ sign : ~order;
     ugrid_real x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -225,7 +275,8 @@ struct ugrid_i_extent {
 };
 
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_extent_kernel(const ugrid_real *pos, size_t stride, int dim, int32_t n, ugrid_i_extent *extent)
+    ugrid_i_extent_kernel(const ugrid_real *pos, size_t stride, int dim, int32_t n,
+                          ugrid_i_extent *extent)
 {
     ugrid_real low[3] = {0, 0, 0}, high[3] = {0, 0, 0}, p[3];
     bool any = false;
@@ -248,38 +299,50 @@ __global__ void __launch_bounds__(ugrid_i_block)
     }
 }
 
-ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n, cudaStream_t stream,
-                                    ugrid_i_extent *extent)
+ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
+                                    int32_t n, cudaStream_t stream, ugrid_i_extent *extent)
 {
-    constexpr int64_t threads = 64 * 1024; /* each takes many points, so that few atomics remain */
-    ugrid_cuda none = {};                  /* there is no grid to keep an error in yet */
-    ugrid_block block = {ugrid_i_cuda_alloc(&desc->cuda_allocator, sizeof *extent, stream), sizeof *extent};
+    /* each loops over many points, so that few atomics remain */
+    constexpr int64_t threads = 64 * 1024;
+    /* receives the error of the launch: there is no grid yet */
+    ugrid_cuda none = {};
+    ugrid_block block = {ugrid_i_cuda_alloc(&desc->cuda_allocator, sizeof *extent, stream),
+                         sizeof *extent};
     if (!block.memory) return UGRID_OUT_OF_MEMORY;
     ugrid_i_extent *const d_extent = static_cast<ugrid_i_extent *>(block.memory);
-    memset(extent, 0xFF, sizeof *extent); /* min above all others, bad_id none */
+    memset(extent, 0xFF, sizeof *extent); /* min: the largest value; bad_id: none */
     memset(extent->max, 0, sizeof extent->max);
-    bool ok = cudaMemcpyAsync(d_extent, extent, sizeof *extent, cudaMemcpyHostToDevice, stream) == cudaSuccess;
-    ok = ok && ugrid_i_launch(&none, stream, n < threads ? n : threads, ugrid_i_block, ugrid_i_extent_kernel, d_pos, stride,
-                              desc->dim, n, d_extent) == UGRID_OK;
-    ok = ok && cudaMemcpyAsync(extent, d_extent, sizeof *extent, cudaMemcpyDeviceToHost, stream) == cudaSuccess;
+    bool ok = cudaMemcpyAsync(d_extent, extent, sizeof *extent, cudaMemcpyHostToDevice, stream) ==
+              cudaSuccess;
+    ok = ok &&
+         ugrid_i_launch(&none, stream, n < threads ? n : threads, ugrid_i_block,
+                        ugrid_i_extent_kernel, d_pos, stride, desc->dim, n, d_extent) == UGRID_OK;
+    ok = ok && cudaMemcpyAsync(extent, d_extent, sizeof *extent, cudaMemcpyDeviceToHost, stream) ==
+                   cudaSuccess;
     ok = cudaStreamSynchronize(stream) == cudaSuccess && ok;
     ugrid_i_cuda_release(&desc->cuda_allocator, &block, stream);
     return ok ? UGRID_OK : UGRID_CUDA_ERROR;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>build
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Reports a particle that is in no cell. Of these the first has the largest INT_MAX - i; 0, as memset leaves it, says none. */
-__device__ void ugrid_i_report_bad(ugrid_cuda_facts *facts, int32_t i) { atomicMax(&facts->first_bad, INT_MAX - i); }
+/* Reports a particle that is in no cell. The first such particle has the largest INT_MAX - i; 0, as
+   memset leaves it, means none. */
+__device__ void ugrid_i_report_bad(ugrid_cuda_facts *facts, int32_t i)
+{
+    atomicMax(&facts->first_bad, INT_MAX - i);
+}
 
-/* The cell number of entry e; cell_count for a bad particle, and -1 for an entry that is not used. */
+/* The cell number of entry e; cell_count for a particle that is not finite, and -1 for an unused
+   entry. */
 __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_facts *facts)
 {
     ugrid_real p[3];
     bool const loose = !ugrid_i_tight(&grid);
-    int32_t const i = loose ? e : e / grid.spans; /* the division would be a third of the kernel's instructions */
+    /* the division would be a third of the kernel's instructions */
+    int32_t const i = loose ? e : e / grid.spans;
     ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
     if (!ugrid_i_point_finite(p)) {
         ugrid_i_report_bad(facts, i);
@@ -288,8 +351,9 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
     return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
 }
 
-/* The sum of x over the lower lanes of the warp: distance by distance each lane adds what the one so far below has, so that it holds
-   the sum of 2, 4, 8, ... lanes up to itself; in the end less its own x. */
+/* Exclusive prefix sum of x over the warp. At each distance a lane adds the partial sum of the lane
+   that far below, so that it holds the sum of 2, 4, 8, ... lanes up to itself. At the end its own x
+   is subtracted. */
 __device__ int32_t ugrid_i_warp_prefix(int32_t x)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -301,12 +365,13 @@ __device__ int32_t ugrid_i_warp_prefix(int32_t x)
     return sum - x;
 }
 
-/* counter[number]++ for each thread of a warp; returns what was there before, as if the threads came one after another.
-   Neighbouring threads with the same number (particles kept in cell order have many) make one atomic together (Blog, Voting and
-   Shuffling; there all lanes of one number meet, here runs only, which takes one ballot):
+/* counter[number]++ for each thread of a warp. Returns the value before, as if the threads came one
+   after another. Consecutive lanes with the same number make one atomic together; particles in cell
+   order have many such runs. (Blog, Voting and Shuffling. There all lanes of one number are
+   combined, here only runs, for which one ballot is enough.)
 
        number   5 5 5 7 7 2        leaders  x . . x . x        one atomicAdd of 3, of 2, of 1
-       lane     0 1 2 3 4 5        returned base + 0 1 2, base + 0 1, base + 0                                      */
+       lane     0 1 2 3 4 5        returned base + 0 1 2, base + 0 1, base + 0 */
 __device__ int32_t ugrid_i_count_run(int32_t *counter, int32_t number, bool counts)
 {
     unsigned const all = 0xFFFFFFFFu, lane = threadIdx.x % 32;
@@ -322,19 +387,21 @@ __device__ int32_t ugrid_i_count_run(int32_t *counter, int32_t number, bool coun
 }
 
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_count_kernel(__grid_constant__ const ugrid_device device, int32_t *numbers, int32_t *ranks, ugrid_cuda_facts *facts)
+    ugrid_i_count_kernel(__grid_constant__ const ugrid_device device, int32_t *numbers,
+                         int32_t *ranks, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread(), entries = grid.n * grid.spans;
     int32_t const number = e < entries ? ugrid_i_number_of(grid, e, facts) : -1;
     int32_t const rank = ugrid_i_count_run(grid.start, number, number >= 0);
     if (e >= entries) return;
-    __stcs(&numbers[e], number); /* read once, in line: not worth a place in the cache */
+    __stcs(&numbers[e], number); /* read once, in order: no use for the cache */
     __stcs(&ranks[e], rank);
 }
 
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_scatter_kernel(__grid_constant__ const ugrid_device device, const int32_t *numbers, const int32_t *ranks)
+    ugrid_i_scatter_kernel(__grid_constant__ const ugrid_device device, const int32_t *numbers,
+                           const int32_t *ranks)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
@@ -343,10 +410,12 @@ __global__ void __launch_bounds__(ugrid_i_block)
     if (number >= 0) grid.order[grid.start[number] + rank] = e;
 }
 
-/* SORT and COUNT: what lies at each place, given the order. Gathering records is faster than scattering them along with the
-   order: 16-byte stores to random places take 2.3 times as long as loads from there (10M particles, H200), and at 1M, where all of
-   it fits into the L2 cache, the scatter took 53 us against 21 + 14. */
-__global__ void __launch_bounds__(ugrid_i_block) ugrid_i_reorder_kernel(__grid_constant__ const ugrid_device device)
+/* SORT and COUNT: the records and the inverse, given the order. To gather records is faster than to
+   scatter them along with the order: 16-byte stores to random addresses take 2.3 times as long as
+   loads from there (10M particles, H200). At 1M, where all of it fits the L2 cache, the scatter
+   took 53 us against 21 + 14. */
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_reorder_kernel(__grid_constant__ const ugrid_device device)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread();
@@ -363,111 +432,138 @@ ugrid_result ugrid_i_cuda_reorder(ugrid_cuda *gpu, cudaStream_t stream)
     return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_reorder_kernel, gpu->device);
 }
 
-/* COUNT (Barbieri section 1): count, prefix sum, scatter. What atomicAdd returned, an entry's rank in its cell, is kept: place = start +
-   rank, and the scatter needs no second atomic. The last counter, of what is in no cell, becomes the end of the last cell. */
-ugrid_result ugrid_i_cuda_build_count_at_once(ugrid_cuda *gpu, cudaStream_t stream)
+/* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The value that atomicAdd
+   returned, the rank of an entry in its cell, is kept: place = start + rank, and the scatter needs
+   no second atomic. The last counter, of entries in no cell, becomes the end of the last cell. */
+ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     int32_t *const numbers = ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A);
     int64_t const entries = (int64_t)grid->n * grid->spans;
     int32_t *const ranks = numbers + entries;
     size_t temp = gpu->scratch[UGRID_I_TEMP].bytes;
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0, ugrid_i_facts_at(grid) + sizeof *gpu->d_facts, stream)))
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0,
+                                            ugrid_i_facts_at(grid) + sizeof *gpu->d_facts, stream)))
         return UGRID_CUDA_ERROR;
-    ugrid_result result =
-        ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel, gpu->device, numbers, ranks, gpu->d_facts);
+    ugrid_result result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_count_kernel,
+                                         gpu->device, numbers, ranks, gpu->d_facts);
     if (result != UGRID_OK) return result;
-    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start, grid->start,
-                                                  (int64_t)grid->cell_count + 1, stream)))
+    if (ugrid_i_failed(gpu,
+                       ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, grid->start,
+                                             grid->start, (int64_t)grid->cell_count + 1, stream)))
         return UGRID_CUDA_ERROR;
-    result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel, gpu->device, numbers, ranks);
+    result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel,
+                            gpu->device, numbers, ranks);
     return result == UGRID_OK ? ugrid_i_cuda_reorder(gpu, stream) : result;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>parts: COUNT in two rounds, for many particles. (No source has it.)
+/* ----------------------------------------------------------------------------------------------
+   >>parts: COUNT in two rounds, for many particles: partition, then count in shared memory. (This
+   is in none of the sources.)
 
-   One round sends every particle to a random place, and memory moves sectors of 32 bytes for it. Two rounds stay within what a
-   block holds in shared memory:
+   One round stores every particle at a random place, and each store moves a sector of 32 bytes. Two
+   rounds use what a block can hold in shared memory:
 
        cells   0 1 2 3 4 5 6 7 8 9 ...        as numbered
-       bins    [  0  ][  1  ][  2  ] ...      the same number of cells each (but for rounding), few enough to be counted there
-       parts   [     0      ][  1  ] ...      as many bins as have particles that fit there
+       bins    [  0  ][  1  ][  2  ] ...      the same number of cells each (up to rounding); few
+                                              enough to be counted in shared memory
+       parts   [     0      ][  1  ] ...      as many bins as their particles fit shared memory
 
-   1. Particles are counted by bin. 2. A prefix sum makes parts of the bins. 3. Tiles of particles are ordered by part in shared
-   memory, so that those of one part leave side by side. 4. A block per part orders it by cell, writes it out, and its cells' starts.
-   It reaches to 4 million cells and some 12 million records of 16 bytes (22 million tags); tests/bench/NOTES.md has what was tried.
-   ------------------------------------------------------------------------------------------------ */
+   1. Count the particles by bin. 2. A prefix sum groups the bins into parts. 3. Sort tiles of
+   particles by part in shared memory, so that particles of one part are stored side by side. 4. A
+   block per part sorts it by cell, and writes it and the starts of its cells. This works up to 4
+   million cells and some 12 million records of 16 bytes (22 million tags). tests/bench/NOTES.md
+   lists what was tried.
+   ---------------------------------------------------------------------------------------------- */
 
-/* What travels to the parts instead of a record where the grid keeps none. */
+/* The item of >>parts where the grid keeps no records. */
 struct alignas(8) ugrid_i_tag {
     int32_t number, id;
 };
 
-/* A part begins at this place, and with this cell. One more closes the last. */
+/* The first place and the first cell of a part. One more closes the last part. */
 struct ugrid_i_part {
     int32_t place, cell;
 };
 
-constexpr int ugrid_i_bins_block = 512, ugrid_i_parts_block = 1024, ugrid_i_order_block = 1024; /* threads of steps 1, 2 and 4 */
+constexpr int ugrid_i_bins_block = 512, ugrid_i_parts_block = 1024,
+              ugrid_i_order_block = 1024; /* threads of steps 1, 2 and 4 */
 constexpr int ugrid_i_parts_least = 16384;                          /* particles */
 constexpr int ugrid_i_bins_max = 8192, ugrid_i_parts_max = 4096;
-constexpr int ugrid_i_part_cells = 4096, ugrid_i_bin_cells = 512;   /* cells: at most in a part, in a bin */
-constexpr int ugrid_i_cells_target = ugrid_i_part_cells - ugrid_i_bin_cells - 64;   /* so that the last bin fits, however it rounds */
+constexpr int ugrid_i_part_cells = 4096,
+              ugrid_i_bin_cells = 512; /* the most cells of a part, of a bin */
+constexpr int ugrid_i_cells_target =
+    ugrid_i_part_cells - ugrid_i_bin_cells - 64; /* room for the last bin, with its rounding */
 
-/* Particles that a block orders in shared memory: 80 KB of them. */
+/* The particles that a block sorts in shared memory: 80 KB. */
 template <class Item> constexpr int ugrid_i_part_items = 80 * 1024 / (int)sizeof(Item);
 
-/* Step 3: particles that a block sends to the parts at a time, 8 a thread. Large tiles need 180 KB of shared memory. */
+/* Step 3: particles that a block partitions at a time, 8 per thread. Large tiles need 180 KB of
+   shared memory. */
 template <class Item> constexpr int ugrid_i_small_tile = sizeof(Item) > 16 ? 2048 : 4096;
 template <class Item> constexpr int ugrid_i_large_tile = 2 * ugrid_i_small_tile<Item>;
-constexpr int ugrid_i_tile_turns = 8, ugrid_i_large_tiles_least = 4; /* so many large tiles for each processor, or small ones */
+constexpr int ugrid_i_tile_turns = 8;
 
-/* The cells of a grid in bins, and what is known of its parts. Lives in scratch memory, but for the numbers. */
+/* The fewest large tiles per multiprocessor; below that, small tiles. */
+constexpr int ugrid_i_large_tiles_least = 4;
+
+/* Bins and parts of a grid. The arrays are in scratch memory. */
 struct ugrid_i_parts {
-    int32_t bins, room;     /* bins; parts there may be */
+    int32_t bins, room;     /* number of bins; the most parts */
     uint32_t scale;         /* bin of a cell = its number * scale >> 32 */
     double bin_width;       /* 2^32 / scale */
-    double target;          /* particles of a part, about */
+    double target;          /* approximate number of particles of a part */
     bool large_tiles;
     int32_t *count;         /* [bins] particles of each */
-    int32_t *made;          /* [1] how many parts there are */
+    int32_t *made;          /* [1] the number of parts */
     uint16_t *part_of;      /* [bins] */
-    int32_t *cursor;        /* [room] where the next particle of each part goes */
+    int32_t *cursor;        /* [room] the place of the next particle of each part */
     ugrid_i_part *part;     /* [room + 1] */
 };
 
-__device__ int32_t ugrid_i_bin_of(const ugrid_i_parts &parts, int32_t number) { return (int32_t)__umulhi((uint32_t)number, parts.scale); }
+__device__ int32_t ugrid_i_bin_of(const ugrid_i_parts &parts, int32_t number)
+{
+    return (int32_t)__umulhi((uint32_t)number, parts.scale);
+}
 
-/* The first cell of a bin: the smallest number that is in it. */
+/* The first cell of a bin: the smallest number in it. */
 __device__ int32_t ugrid_i_first_of_bin(const ugrid_i_parts &parts, int32_t bin)
 {
-    int32_t number = (int32_t)(bin * parts.bin_width); /* right but for rounding */
+    int32_t number = (int32_t)(bin * parts.bin_width); /* correct up to rounding */
     while (ugrid_i_bin_of(parts, number) < bin) number++;
     while (number > 0 && ugrid_i_bin_of(parts, number - 1) >= bin) number--;
     return number;
 }
 
-/* The number of the cell of a point; cell_count where it is in none. */
+/* The cell number of a point; cell_count if it is not finite. */
 __device__ int32_t ugrid_i_number_at(const ugrid &grid, const ugrid_real p[3])
 {
     return ugrid_i_point_finite(p) ? ugrid_cell_at(&grid, p) : grid.cell_count;
 }
 
-__device__ int32_t ugrid_i_item_number(const ugrid &grid, const ugrid_record &item) { return ugrid_i_number_at(grid, item.x); }
-__device__ int32_t ugrid_i_item_number(const ugrid &, const ugrid_i_tag &item) { return item.number; }
+__device__ int32_t ugrid_i_item_number(const ugrid &grid, const ugrid_record &item)
+{
+    return ugrid_i_number_at(grid, item.x);
+}
+__device__ int32_t ugrid_i_item_number(const ugrid &, const ugrid_i_tag &item)
+{
+    return item.number;
+}
 
-/* What the particle at p travels as. */
-__device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3], int32_t id, ugrid_record *item)
+/* Makes the item of the particle at p. */
+__device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3],
+                                                  int32_t id, ugrid_record *item)
 {
     *item = ugrid_i_record_at(grid.axis, p, id);
 }
-__device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3], int32_t id, ugrid_i_tag *item)
+__device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3],
+                                                  int32_t id, ugrid_i_tag *item)
 {
     *item = {ugrid_i_number_at(grid, p), id};
 }
 
-/* Dynamic shared memory: blocks here take more than the 48 KB that may be declared. (CUDA_EMU: tests/emu runs kernels on the CPU.) */
+/* Dynamic shared memory: blocks here use more than the 48 KB that may be declared. (CUDA_EMU:
+   tests/emu runs kernels on the CPU.) */
 __device__ __forceinline__ char *ugrid_i_shared()
 {
 #ifdef CUDA_EMU
@@ -478,11 +574,12 @@ __device__ __forceinline__ char *ugrid_i_shared()
 #endif
 }
 
-/* The sum of x over the threads of a block before this one, and over all. `warp_sums`: shared memory, one for each warp and one
-   more. */
+/* Exclusive prefix sum of x over the block, and its total in *all. `warp_sums`: shared memory, one
+   word per warp and one more. */
 __device__ int32_t ugrid_i_block_prefix(int32_t x, int32_t *warp_sums, int32_t *all)
 {
-    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32), warps = (int)(blockDim.x / 32);
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32),
+              warps = (int)(blockDim.x / 32);
     int32_t const before = ugrid_i_warp_prefix(x);
     if (lane == 31) warp_sums[warp] = before + x;
     __syncthreads();
@@ -499,7 +596,7 @@ __device__ int32_t ugrid_i_block_prefix(int32_t x, int32_t *warp_sums, int32_t *
     return prefix;
 }
 
-/* counters[0 .. m-1] become the sums of those before each: every thread takes a run of them. */
+/* Exclusive prefix sum of counters[0 .. m-1]: every thread sums a run of them. */
 __device__ void ugrid_i_block_scan(int32_t *counters, int32_t m, int32_t *warp_sums)
 {
     int32_t const run = (m + (int32_t)blockDim.x - 1) / (int32_t)blockDim.x;
@@ -515,12 +612,15 @@ __device__ void ugrid_i_block_scan(int32_t *counters, int32_t m, int32_t *warp_s
     __syncthreads();
 }
 
-/* How many particles a thread loads before it uses the first: memory is far away. */
+/* The number of particles that a thread loads before it uses the first, to hide the latency of
+   memory. */
 constexpr int ugrid_i_batch = 4;
 
-/* 1. Blocks count in shared memory and add up at the end (Blog, Fast Histograms). Here bad particles are reported. */
+/* 1. Blocks count in shared memory and add their counters at the end (Blog, Fast Histograms).
+   Particles that are not finite are reported here. */
 __global__ void __launch_bounds__(ugrid_i_bins_block)
-    ugrid_i_bins_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, ugrid_cuda_facts *facts)
+    ugrid_i_bins_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
+                        ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t *const count = reinterpret_cast<int32_t *>(ugrid_i_shared());
@@ -532,35 +632,42 @@ __global__ void __launch_bounds__(ugrid_i_bins_block)
 #pragma unroll
         for (int t = 0; t < ugrid_i_batch; t++) {
             int64_t const i = first + t * threads;
-            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, (int32_t)(i < grid.n ? i : grid.n - 1), p[t]);
+            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim,
+                         (int32_t)(i < grid.n ? i : grid.n - 1), p[t]);
         }
 #pragma unroll
         for (int t = 0; t < ugrid_i_batch; t++) {
             if (first + t * threads >= grid.n) continue;
             int32_t const number = ugrid_i_number_at(grid, p[t]);
-            if (number == grid.cell_count) ugrid_i_report_bad(facts, (int32_t)(first + t * threads));
+            if (number == grid.cell_count)
+                ugrid_i_report_bad(facts, (int32_t)(first + t * threads));
             atomicAdd(&count[ugrid_i_bin_of(parts, number)], 1);
         }
     }
     __syncthreads();
-    for (int32_t b = (int32_t)threadIdx.x; b < parts.bins; b += ugrid_i_bins_block) /* 8 counters to a sector */
+    /* 8 counters per sector */
+    for (int32_t b = (int32_t)threadIdx.x; b < parts.bins; b += ugrid_i_bins_block)
         if (count[b]) atomicAdd(&parts.count[b], count[b]);
 }
 
-/* floor(particles / target + cells / cells_target) of what lies before a bin, monotone, as rounding is. A bin begins a part where it
-   changes, so that a part exceeds neither target but for its last bin. Numbers may be skipped; step 2 counts the parts that there are. */
+/* floor(particles / target + cells / cells_target), of the particles and cells before a bin; it is
+   monotone, since rounding is. A bin begins a part where this value changes, so that a part exceeds
+   a target by its last bin at most. Numbers may be skipped; step 2 counts the parts. */
 __device__ int32_t ugrid_i_part_number(const ugrid_i_parts &parts, int32_t particles, int32_t cells)
 {
     return (int32_t)(particles / parts.target + cells * (1.0 / ugrid_i_cells_target));
 }
 
-/* 2. One block; every thread takes a run of bins: what lies before it, which of its bins begin a part, which numbers these have. */
+/* 2. One block. Every thread handles a run of bins: the sums before it, which of its bins begin a
+   part, and the numbers of these parts. */
 constexpr int ugrid_i_bin_run = ugrid_i_bins_max / ugrid_i_parts_block;
 
-__global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugrid_i_parts parts, int32_t n, int32_t cell_count)
+__global__ void __launch_bounds__(ugrid_i_parts_block)
+    ugrid_i_parts_kernel(ugrid_i_parts parts, int32_t n, int32_t cell_count)
 {
     __shared__ int32_t warp_sums[ugrid_i_parts_block / 32 + 1];
-    int32_t const run = (parts.bins + ugrid_i_parts_block - 1) / ugrid_i_parts_block, from = (int32_t)threadIdx.x * run;
+    int32_t const run = (parts.bins + ugrid_i_parts_block - 1) / ugrid_i_parts_block,
+                  from = (int32_t)threadIdx.x * run;
     int32_t count[ugrid_i_bin_run], first[ugrid_i_bin_run], sum = 0, all, heads = 0;
     bool head[ugrid_i_bin_run];
 #pragma unroll
@@ -572,10 +679,13 @@ __global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugri
     }
     int32_t const above = from > 0 && from < parts.bins ? parts.count[from - 1] : 0;
     int32_t const place = ugrid_i_block_prefix(sum, warp_sums, &all);
-    int32_t last = from > 0 && from < parts.bins ? ugrid_i_part_number(parts, place - above, ugrid_i_first_of_bin(parts, from - 1)) : -1;
+    int32_t last =
+        from > 0 && from < parts.bins
+            ? ugrid_i_part_number(parts, place - above, ugrid_i_first_of_bin(parts, from - 1))
+            : -1;
     int32_t before = place;
 #pragma unroll
-    for (int k = 0; k < ugrid_i_bin_run; k++) { /* which bins begin a part? */
+    for (int k = 0; k < ugrid_i_bin_run; k++) { /* does this bin begin a part? */
         int32_t const number = ugrid_i_part_number(parts, before, first[k]);
         head[k] = k < run && from + k < parts.bins && number != last;
         heads += head[k];
@@ -596,37 +706,43 @@ __global__ void __launch_bounds__(ugrid_i_parts_block) ugrid_i_parts_kernel(ugri
         before += count[k];
     }
     if (threadIdx.x > 0) return;
-    parts.part[all] = {n, cell_count + 1}; /* those that are in no cell are counted to one more */
+    parts.part[all] = {n, cell_count + 1}; /* particles in no cell are counted in one more cell */
     *parts.made = all;
 }
 
-/* The shared memory of a block that partitions. */
+/* The shared memory of a block of step 3. */
 template <class Item, int Tile> struct ugrid_i_tile {
     Item item[(size_t)Tile];                    /* ordered by part */
     uint16_t part[(size_t)Tile];                /* of each */
-    int32_t first[ugrid_i_parts_max + 1];       /* of each part: how many, then where they begin in the tile */
-    int32_t shift[ugrid_i_parts_max];           /* of each part: from a place in the tile to one in the array */
+    int32_t first[ugrid_i_parts_max + 1];       /* of each part: count, then first place in the
+                                                   tile */
+    int32_t shift[ugrid_i_parts_max];           /* of each part: offset from the tile to the
+                                                   array */
     int32_t warp_sums[(size_t)(Tile / ugrid_i_tile_turns / 32 + 1)];
 };
 
-/* The positions of a thread's particles of a tile; beyond the end the last one again. */
-__device__ __forceinline__ void ugrid_i_load_tile(const ugrid &grid, int64_t begin, ugrid_real p[ugrid_i_tile_turns][3])
+/* The positions of a thread's particles of a tile; beyond the end, the last one again. */
+__device__ __forceinline__ void ugrid_i_load_tile(const ugrid &grid, int64_t begin,
+                                                  ugrid_real p[ugrid_i_tile_turns][3])
 {
 #pragma unroll
     for (int t = 0; t < ugrid_i_tile_turns; t++) {
         int64_t const i = begin + t * (int32_t)blockDim.x + (int32_t)threadIdx.x;
-        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, (int32_t)(i < grid.n ? i : grid.n - 1), p[t]);
+        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, (int32_t)(i < grid.n ? i : grid.n - 1),
+                     p[t]);
     }
 }
 
-/* 3. Tile by tile. */
+/* 3. Sorts tile by tile by part, and stores each tile. */
 template <class Item, int Tile>
 __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
-    ugrid_i_partition_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, Item *parted)
+    ugrid_i_partition_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
+                             Item *parted)
 {
     constexpr int turns = ugrid_i_tile_turns, block = Tile / turns;
     const ugrid &grid = device.grid;
-    ugrid_i_tile<Item, Tile> &tile = *reinterpret_cast<ugrid_i_tile<Item, Tile> *>(ugrid_i_shared());
+    ugrid_i_tile<Item, Tile> &tile =
+        *reinterpret_cast<ugrid_i_tile<Item, Tile> *>(ugrid_i_shared());
     int32_t const count = *parts.made, thread = (int32_t)threadIdx.x;
     int64_t const step = (int64_t)gridDim.x * Tile;
     ugrid_real p[turns][3];
@@ -638,9 +754,10 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
         for (int32_t q = thread; q <= count; q += block) tile.first[q] = 0;
         __syncthreads();
 #pragma unroll
-        for (int t = 0; t < turns; t++) part[t] = parts.part_of[ugrid_i_bin_of(parts, ugrid_i_number_at(grid, p[t]))];
+        for (int t = 0; t < turns; t++)
+            part[t] = parts.part_of[ugrid_i_bin_of(parts, ugrid_i_number_at(grid, p[t]))];
 #pragma unroll
-        for (int t = 0; t < turns; t++) { /* count by part; the counter's value is the rank */
+        for (int t = 0; t < turns; t++) { /* count by part; the counter returns the rank */
             if (t * block + thread >= size) part[t] = -1;
             rank[t] = ugrid_i_count_run(tile.first, part[t], part[t] >= 0);
         }
@@ -648,7 +765,8 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
         ugrid_i_block_scan(tile.first, count + 1, tile.warp_sums);
 #pragma unroll 4
         for (int32_t q = thread; q < count; q += block) /* reserve room in each part */
-            tile.shift[q] = atomicAdd(&parts.cursor[q], tile.first[q + 1] - tile.first[q]) - tile.first[q];
+            tile.shift[q] =
+                atomicAdd(&parts.cursor[q], tile.first[q + 1] - tile.first[q]) - tile.first[q];
 #pragma unroll
         for (int t = 0; t < turns; t++) {
             if (part[t] < 0) continue;
@@ -656,21 +774,24 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
             ugrid_i_make_item(grid, p[t], (int32_t)(begin + t * block + thread), &tile.item[k]);
             tile.part[k] = (uint16_t)part[t];
         }
-        if (begin + step < grid.n) ugrid_i_load_tile(grid, begin + step, p); /* they arrive while these leave */
+        /* the loads overlap the stores below */
+        if (begin + step < grid.n) ugrid_i_load_tile(grid, begin + step, p);
         __syncthreads();
-        for (int32_t k = thread; k < size; k += block) parted[tile.shift[tile.part[k]] + k] = tile.item[k];
+        for (int32_t k = thread; k < size; k += block)
+            parted[tile.shift[tile.part[k]] + k] = tile.item[k];
     }
 }
 
-/* The shared memory of a block that orders a part. */
+/* The shared memory of a block of step 4. */
 template <class Item> struct ugrid_i_order_part {
     Item item[ugrid_i_part_items<Item>];
-    uint16_t from[ugrid_i_part_items<Item>];    /* by place in the part: which item */
-    int32_t first[ugrid_i_part_cells];          /* of each cell: how many, then where they begin in the part */
+    uint16_t from[ugrid_i_part_items<Item>];    /* by place in the part: the index of its item */
+    int32_t first[ugrid_i_part_cells];          /* of each cell: count, then first place in the
+                                                   part */
     int32_t warp_sums[ugrid_i_order_block / 32 + 1];
 };
 
-/* What lies at place k. */
+/* Puts an item at place k. */
 __device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_record &item)
 {
     grid.record[k] = item;
@@ -683,20 +804,25 @@ __device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_i_tag
     if (grid.inverse) grid.inverse[item.id] = k;
 }
 
-/* Counters of a part become where cells begin; so do the grid's. */
+/* Exclusive prefix sum of the counters of a part, which also gives the starts of its cells. */
 template <class Item>
-__device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> &own, const ugrid_i_part &part, int32_t cells)
+__device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> &own,
+                                    const ugrid_i_part &part, int32_t cells)
 {
     ugrid_i_block_scan(own.first, cells, own.warp_sums);
-    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) grid.start[part.cell + c] = part.place + own.first[c];
+    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block)
+        grid.start[part.cell + c] = part.place + own.first[c];
 }
 
-/* A part that fits: everything happens in shared memory. */
+/* Sorts a part that fits shared memory. */
 template <class Item>
-__device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own,
-                                                     const ugrid_i_part &part, int32_t size, int32_t cells)
+__device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid, const Item *item,
+                                                       ugrid_i_order_part<Item> &own,
+                                                       const ugrid_i_part &part, int32_t size,
+                                                       int32_t cells)
 {
-    constexpr int turns = (ugrid_i_part_items<Item> + ugrid_i_order_block - 1) / ugrid_i_order_block;
+    constexpr int turns =
+        (ugrid_i_part_items<Item> + ugrid_i_order_block - 1) / ugrid_i_order_block;
     int32_t const thread = (int32_t)threadIdx.x;
     int32_t cell[turns], rank[turns];
 #pragma unroll
@@ -714,34 +840,41 @@ __device__ __forceinline__ void ugrid_i_order_inside(const ugrid &grid, const It
     ugrid_i_start_cells(grid, own, part, cells);
 #pragma unroll
     for (int t = 0; t < turns; t++)
-        if (cell[t] >= 0) own.from[own.first[cell[t]] + rank[t]] = (uint16_t)(t * ugrid_i_order_block + thread);
+        if (cell[t] >= 0)
+            own.from[own.first[cell[t]] + rank[t]] = (uint16_t)(t * ugrid_i_order_block + thread);
     __syncthreads();
-    for (int32_t k = thread; k < size; k += ugrid_i_order_block) ugrid_i_put_item(grid, part.place + k, own.item[own.from[k]]);
+    for (int32_t k = thread; k < size; k += ugrid_i_order_block)
+        ugrid_i_put_item(grid, part.place + k, own.item[own.from[k]]);
 }
 
-/* A part whose last bin is too crowded for that: twice through memory. */
+/* Sorts a part with too many particles in its last bin: two passes through global memory. */
 template <class Item>
-__device__ void ugrid_i_order_outside(const ugrid &grid, const Item *item, ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
-                                      int32_t size, int32_t cells)
+__device__ void ugrid_i_sort_in_global(const ugrid &grid, const Item *item,
+                                       ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
+                                       int32_t size, int32_t cells)
 {
     for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* whole warps */
-        int32_t const k = first + (int32_t)threadIdx.x, cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
+        int32_t const k = first + (int32_t)threadIdx.x,
+                      cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
         ugrid_i_count_run(own.first, cell, cell >= 0);
     }
     __syncthreads();
     ugrid_i_start_cells(grid, own, part, cells);
     __syncthreads();
-    for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* where cells begin is where their next goes */
-        int32_t const k = first + (int32_t)threadIdx.x, cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
+    /* the start of a cell is the cursor of its next particle */
+    for (int32_t first = 0; first < size; first += ugrid_i_order_block) {
+        int32_t const k = first + (int32_t)threadIdx.x,
+                      cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
         int32_t const at = ugrid_i_count_run(own.first, cell, cell >= 0);
         if (cell >= 0) ugrid_i_put_item(grid, part.place + at, item[k]);
     }
 }
 
-/* 4. A block per part. */
+/* 4. A block sorts each part by cell. */
 template <class Item>
 __global__ void __launch_bounds__(ugrid_i_order_block, 2)
-    ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts, const Item *parted)
+    ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
+                         const Item *parted)
 {
     ugrid_i_order_part<Item> &own = *reinterpret_cast<ugrid_i_order_part<Item> *>(ugrid_i_shared());
     if ((int32_t)blockIdx.x >= *parts.made) return;
@@ -750,11 +883,12 @@ __global__ void __launch_bounds__(ugrid_i_order_block, 2)
     for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) own.first[c] = 0;
     __syncthreads();
     if (size == 0) ugrid_i_start_cells(device.grid, own, part, cells);
-    else if (size <= ugrid_i_part_items<Item>) ugrid_i_order_inside(device.grid, parted + part.place, own, part, size, cells);
-    else ugrid_i_order_outside(device.grid, parted + part.place, own, part, size, cells);
+    else if (size <= ugrid_i_part_items<Item>)
+        ugrid_i_sort_in_shared(device.grid, parted + part.place, own, part, size, cells);
+    else ugrid_i_sort_in_global(device.grid, parted + part.place, own, part, size, cells);
 }
 
-/* The smallest power of two that is not below x, within `least` and `most`. */
+/* The smallest power of two that is at least x, within `least` and `most`. */
 int32_t ugrid_i_bins_for(int64_t x, int32_t least, int32_t most)
 {
     int32_t bins = least;
@@ -765,26 +899,37 @@ int32_t ugrid_i_bins_for(int64_t x, int32_t least, int32_t most)
 int ugrid_i_device_attribute(cudaDeviceAttr attribute)
 {
     int device = 0, value = 0;
-    if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess) return value;
-    (void)cudaGetLastError(); /* what is not known is none */
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess)
+        return value;
+    (void)cudaGetLastError(); /* an unknown attribute counts as 0 */
     return 0;
 }
 
-/* Would n particles be counted in parts? bins = 0: no, in one round. */
+/* The plan for n particles. bins = 0: one round, no parts. */
 template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_t n)
 {
     ugrid_i_parts parts = {}, one_round = {};
     size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     int64_t const cells = (int64_t)grid->cell_count + 1;
     if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
-    if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2) return one_round; /* as fast there */
-    if (shared < std::max(sizeof(ugrid_i_tile<Item, ugrid_i_small_tile<Item>>), sizeof(ugrid_i_order_part<Item>))) return one_round;
-    int64_t const bins = std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1); /* 4 to a part */
+    /* one round is as fast there */
+    if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2)
+        return one_round;
+    if (shared < std::max(sizeof(ugrid_i_tile<Item, ugrid_i_small_tile<Item>>),
+                          sizeof(ugrid_i_order_part<Item>)))
+        return one_round;
+    /* 4 bins per part */
+    int64_t const bins =
+        std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1);
     parts.bins = ugrid_i_bins_for(bins, 64, ugrid_i_bins_max);
     if (cells <= parts.bins || cells / parts.bins >= ugrid_i_bin_cells) return one_round;
-    /* a part ends with the bin that exceeds its target: room is left for one of 1.25 times the mean */
-    parts.target = std::max(ugrid_i_part_items<Item> - 1.25 * n / parts.bins, 0.5 * ugrid_i_part_items<Item>);
-    int const large_tiles = n / ugrid_i_large_tile<Item>, processors = ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount);
+    /* a part ends with the bin that exceeds its target: reserve room for one of 1.25 times the
+       mean */
+    parts.target =
+        std::max(ugrid_i_part_items<Item> - 1.25 * n / parts.bins, 0.5 * ugrid_i_part_items<Item>);
+    int const large_tiles = n / ugrid_i_large_tile<Item>,
+              processors = ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount);
     parts.large_tiles = large_tiles >= ugrid_i_large_tiles_least * processors &&
                         shared >= sizeof(ugrid_i_tile<Item, ugrid_i_large_tile<Item>>);
     double const room = n / parts.target + (double)cells / ugrid_i_cells_target + 2;
@@ -795,11 +940,13 @@ template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_
     return parts;
 }
 
-/* Bytes of the arrays of ugrid_i_parts that lie in scratch memory, for the largest plan. */
-constexpr size_t ugrid_i_parts_bytes =
-    (ugrid_i_parts_max + 1) * sizeof(ugrid_i_part) + (ugrid_i_parts_max + 1) * sizeof(int32_t) + ugrid_i_bins_max * sizeof(uint16_t);
+/* Bytes of the arrays of ugrid_i_parts in scratch memory, for the largest plan. */
+constexpr size_t ugrid_i_parts_bytes = (ugrid_i_parts_max + 1) * sizeof(ugrid_i_part) +
+                                       (ugrid_i_parts_max + 1) * sizeof(int32_t) +
+                                       ugrid_i_bins_max * sizeof(uint16_t);
 
-void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS], size_t scratch[UGRID_CUDA_SCRATCH])
+void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS],
+                         size_t scratch[UGRID_CUDA_SCRATCH])
 {
     bool const parts = n >= ugrid_i_parts_least && !ugrid_i_tight(grid);
     scratch[UGRID_I_KEYS_A] = (size_t)n * (size_t)grid->spans * 2 * sizeof(int32_t);
@@ -809,7 +956,7 @@ void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS
     bytes[UGRID_I_START] += ugrid_i_bins_max * sizeof(int32_t);
 }
 
-/* Puts the arrays of a plan into scratch memory; the counters lie behind the facts. */
+/* Points the arrays of a plan into scratch memory; the counters follow the facts. */
 void ugrid_i_bind_parts(ugrid_cuda *gpu, ugrid_i_parts *parts)
 {
     parts->count = reinterpret_cast<int32_t *>(gpu->d_facts + 1);
@@ -819,46 +966,57 @@ void ugrid_i_bind_parts(ugrid_cuda *gpu, ugrid_i_parts *parts)
     parts->part_of = reinterpret_cast<uint16_t *>(parts->cursor + ugrid_i_parts_max);
 }
 
-/* Threads in as many blocks as run at once, `per` on each processor, but no more than n particles need at `items` a block. */
+/* The threads of as many blocks as are resident, `per` on each multiprocessor, but no more than n
+   particles need at `items` per block. */
 int64_t ugrid_i_resident_threads(int64_t n, int items, int block, int per)
 {
-    int64_t const processors = std::max(ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount), 1);
+    int64_t const processors =
+        std::max(ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount), 1);
     return std::min((n + items - 1) / items, processors * per) * block;
 }
 
 template <class Item, int Tile>
-ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item *parted, cudaStream_t stream)
+ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item *parted,
+                               cudaStream_t stream)
 {
-    /* two blocks to a processor where its shared memory has room for both: an H200 has 227 KB */
-    int const block = Tile / ugrid_i_tile_turns, per = sizeof(ugrid_i_tile<Item, Tile>) > 110 * 1024 ? 1 : 2;
-    return ugrid_i_launch_shared(gpu, stream, ugrid_i_resident_threads(gpu->device.grid.n, Tile, block, per), block,
-                                 sizeof(ugrid_i_tile<Item, Tile>), ugrid_i_partition_kernel<Item, Tile>, gpu->device, parts, parted);
+    /* two blocks per multiprocessor if its shared memory has room for both: an H200 has 227 KB */
+    int const block = Tile / ugrid_i_tile_turns,
+              per = sizeof(ugrid_i_tile<Item, Tile>) > 110 * 1024 ? 1 : 2;
+    return ugrid_i_launch_shared(gpu, stream,
+                                 ugrid_i_resident_threads(gpu->device.grid.n, Tile, block, per),
+                                 block, sizeof(ugrid_i_tile<Item, Tile>),
+                                 ugrid_i_partition_kernel<Item, Tile>, gpu->device, parts, parted);
 }
 
-template <class Item> ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStream_t stream)
+template <class Item>
+ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     Item *const parted = ugrid_i_scratch<Item>(gpu, UGRID_I_KEYS_A);
     int const batches = 2 * ugrid_i_batch;
     size_t const counters = (size_t)parts.bins * sizeof(int32_t);
     ugrid_i_bind_parts(gpu, &parts);
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts + counters, stream)))
+    if (ugrid_i_failed(gpu,
+                       cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts + counters, stream)))
         return UGRID_CUDA_ERROR;
     ugrid_result result = ugrid_i_launch_shared(
-        gpu, stream, ugrid_i_resident_threads(grid->n, batches * ugrid_i_bins_block, ugrid_i_bins_block, 4), ugrid_i_bins_block,
-        counters, ugrid_i_bins_kernel, gpu->device, parts, gpu->d_facts);
+        gpu, stream,
+        ugrid_i_resident_threads(grid->n, batches * ugrid_i_bins_block, ugrid_i_bins_block, 4),
+        ugrid_i_bins_block, counters, ugrid_i_bins_kernel, gpu->device, parts, gpu->d_facts);
     if (result == UGRID_OK)
-        result = ugrid_i_launch(gpu, stream, ugrid_i_parts_block, ugrid_i_parts_block, ugrid_i_parts_kernel, parts, grid->n,
-                                grid->cell_count);
+        result = ugrid_i_launch(gpu, stream, ugrid_i_parts_block, ugrid_i_parts_block,
+                                ugrid_i_parts_kernel, parts, grid->n, grid->cell_count);
     if (result != UGRID_OK) return result;
-    result = parts.large_tiles ? ugrid_i_partition<Item, ugrid_i_large_tile<Item>>(gpu, parts, parted, stream)
-                               : ugrid_i_partition<Item, ugrid_i_small_tile<Item>>(gpu, parts, parted, stream);
+    result = parts.large_tiles
+                 ? ugrid_i_partition<Item, ugrid_i_large_tile<Item>>(gpu, parts, parted, stream)
+                 : ugrid_i_partition<Item, ugrid_i_small_tile<Item>>(gpu, parts, parted, stream);
     if (result != UGRID_OK) return result;
-    return ugrid_i_launch_shared(gpu, stream, (int64_t)parts.room * ugrid_i_order_block, ugrid_i_order_block,
-                                 sizeof(ugrid_i_order_part<Item>), ugrid_i_order_kernel<Item>, gpu->device, parts, parted);
+    return ugrid_i_launch_shared(gpu, stream, (int64_t)parts.room * ugrid_i_order_block,
+                                 ugrid_i_order_block, sizeof(ugrid_i_order_part<Item>),
+                                 ugrid_i_order_kernel<Item>, gpu->device, parts, parted);
 }
 
-/* COUNT: in parts where that pays and the GPU has the shared memory, else in one round. */
+/* COUNT: in parts if that is faster and the GPU has the shared memory, otherwise in one round. */
 ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
@@ -869,15 +1027,16 @@ ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
         ugrid_i_parts const parts = ugrid_i_plan_parts<ugrid_i_tag>(grid, grid->n);
         if (parts.bins > 0) return ugrid_i_build_parts<ugrid_i_tag>(gpu, parts, stream);
     }
-    return ugrid_i_cuda_build_count_at_once(gpu, stream);
+    return ugrid_i_cuda_build_count_one_round(gpu, stream);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>build: sorted, and linked
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>build-sorted: SORT and the deterministic builds; FIXED and LIST by atomics
+   ---------------------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_key_kernel(__grid_constant__ const ugrid_device device, uint32_t *keys, int32_t *entries, ugrid_cuda_facts *facts)
+    ugrid_i_key_kernel(__grid_constant__ const ugrid_device device, uint32_t *keys,
+                       int32_t *entries, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
@@ -887,8 +1046,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
     entries[e] = e;
 }
 
-/* Fills start[after + 1] .. start[upto] = k for each thread of a warp. Where cells are dense each thread has one cell or none;
-   a long gap of empty cells is filled by the whole warp. */
+/* start[after + 1] .. start[upto] = k for each thread of a warp. If cells are dense, each thread
+   has one cell or none. A long gap of empty cells is filled by the whole warp. */
 __device__ void ugrid_i_fill_gap(int32_t *start, int32_t after, int32_t upto, int32_t k)
 {
     constexpr int32_t alone = 8;
@@ -898,21 +1057,24 @@ __device__ void ugrid_i_fill_gap(int32_t *start, int32_t after, int32_t upto, in
         for (int32_t c = after + 1; c <= upto; c++) start[c] = k;
     for (; longs; longs &= longs - 1) {
         int const owner = __ffs((int)longs) - 1;
-        int32_t const from = __shfl_sync(0xFFFFFFFFu, after, owner), to = __shfl_sync(0xFFFFFFFFu, upto, owner),
+        int32_t const from = __shfl_sync(0xFFFFFFFFu, after, owner),
+                      to = __shfl_sync(0xFFFFFFFFu, upto, owner),
                       at = __shfl_sync(0xFFFFFFFFu, k, owner);
         for (int32_t c = from + 1 + lane; c <= to; c += 32) start[c] = at;
     }
 }
 
-/* A cell starts where the sorted keys change (Barbieri section 1, Kureck section 2.3.1), and so do the empty cells before it; thread m
-   closes the last cells. Sparse: of a gap of more than two chunks of cells only the ends are filled, up to the borders of chunks:
+/* A cell starts where the sorted keys change (Barbieri section 1, Kureck section 2.3.1), and so do
+   the empty cells before it. Thread m closes the last cells. Sparse: of a gap of more than two
+   chunks of cells only the ends are filled, up to the borders of chunks:
 
        chunks   |    after ------->|               |               |-----> upto    |
-                             border                          resume + 1                                             */
+                             border                          resume + 1                       */
 constexpr int32_t ugrid_i_chunk = 4096;
 
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_start_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, bool sparse, int32_t *start)
+    ugrid_i_start_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, bool sparse,
+                         int32_t *start)
 {
     int32_t const k = ugrid_i_thread();
     int32_t after = 0, upto = 0, resume = 0;
@@ -930,13 +1092,14 @@ __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_fill_gap(start, after, upto, k);
 }
 
-/* Sparse: a block per chunk of cells. Where no key lies in it, all of it has one start. (Filling the last gap by a single warp took
-   most of a step of examples/drum with ten million spheres.) */
+/* Sparse: a block per chunk of cells. If there is no key in it, all of it has one start. (To fill
+   the last gap by a single warp took most of a step of examples/drum with ten million spheres.) */
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_empty_chunk_kernel(const uint32_t *keys, int32_t m, int32_t cell_count, int32_t *start)
 {
     int32_t const first = (int32_t)blockIdx.x * ugrid_i_chunk;
-    int32_t const last = cell_count - first < ugrid_i_chunk ? cell_count : first + ugrid_i_chunk - 1;
+    int32_t const last =
+        cell_count - first < ugrid_i_chunk ? cell_count : first + ugrid_i_chunk - 1;
     int32_t low = 0, high = m; /* the first key that is not below `first` */
     while (low < high) {
         int32_t const middle = low + (high - low) / 2;
@@ -949,8 +1112,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
 
 /* FIXED from sorted entries: the slot is the distance from the start of the cell. */
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_slots_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys, const int32_t *entries,
-                         const int32_t *start, ugrid_cuda_facts *facts)
+    ugrid_i_slots_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys,
+                         const int32_t *entries, const int32_t *start, ugrid_cuda_facts *facts)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread();
@@ -964,9 +1127,11 @@ __global__ void __launch_bounds__(ugrid_i_block)
     if (count > grid.desc.slots) atomicMax(&facts->needed_slots, count);
 }
 
-/* LIST and LIST_PACKED from sorted entries: each is followed by the one before it, the last of a cell is the head. */
+/* LIST and LIST_PACKED from sorted entries: each links to the one before it, and the last of a cell
+   is the head. */
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_links_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys, const int32_t *entries)
+    ugrid_i_links_kernel(__grid_constant__ const ugrid_device device, const uint32_t *keys,
+                         const int32_t *entries)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread(), m = grid.n * grid.spans;
@@ -979,43 +1144,52 @@ __global__ void __launch_bounds__(ugrid_i_block)
     if (used && (k == m - 1 || (int32_t)keys[k + 1] != number)) grid.head[number] = entry;
 }
 
-/* Where each cell starts among m sorted keys. */
-ugrid_result ugrid_i_find_starts(ugrid_cuda *gpu, const uint32_t *keys, int32_t m, int32_t *start, cudaStream_t stream)
+/* Finds the start of each cell in m sorted keys. */
+ugrid_result ugrid_i_find_starts(ugrid_cuda *gpu, const uint32_t *keys, int32_t m, int32_t *start,
+                                 cudaStream_t stream)
 {
     int32_t const cells = gpu->device.grid.cell_count;
     bool const sparse = cells > 2 * ugrid_i_chunk && cells / 4 > m;
-    ugrid_result const result =
-        ugrid_i_launch(gpu, stream, (int64_t)m + 1, ugrid_i_block, ugrid_i_start_kernel, keys, m, cells, sparse, start);
+    ugrid_result const result = ugrid_i_launch(gpu, stream, (int64_t)m + 1, ugrid_i_block,
+                                               ugrid_i_start_kernel, keys, m, cells, sparse, start);
     if (result != UGRID_OK || !sparse) return result;
-    return ugrid_i_launch(gpu, stream, ((int64_t)cells / ugrid_i_chunk + 1) * ugrid_i_block, ugrid_i_block, ugrid_i_empty_chunk_kernel,
-                          keys, m, cells, start);
+    return ugrid_i_launch(gpu, stream, ((int64_t)cells / ugrid_i_chunk + 1) * ugrid_i_block,
+                          ugrid_i_block, ugrid_i_empty_chunk_kernel, keys, m, cells, start);
 }
 
-/* What the sorted (number, entry) pairs become, by method. */
-ugrid_result ugrid_i_cuda_arrange(ugrid_cuda *gpu, const uint32_t *keys, int32_t *entries, cudaStream_t stream)
+/* Builds the arrays of the method from sorted (number, entry) pairs. */
+ugrid_result ugrid_i_cuda_arrange(ugrid_cuda *gpu, const uint32_t *keys, int32_t *entries,
+                                  cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
     int32_t const m = grid->n * grid->spans;
     bool const slots = grid->desc.method == UGRID_FIXED, lists = grid->head != nullptr;
     int32_t *const start = slots ? ugrid_i_scratch<int32_t>(gpu, UGRID_I_STARTS) : grid->start;
-    if (lists) return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_links_kernel, gpu->device, keys, entries);
+    if (lists)
+        return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_links_kernel, gpu->device,
+                              keys, entries);
     ugrid_result const result = ugrid_i_find_starts(gpu, keys, m, start, stream);
     if (result != UGRID_OK) return result;
     if (slots)
-        return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device, keys, entries, start, gpu->d_facts);
+        return ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_slots_kernel, gpu->device,
+                              keys, entries, start, gpu->d_facts);
     grid->order = entries;
     return ugrid_i_cuda_reorder(gpu, stream);
 }
 
-/* Clears the array by cell to `byte`s and the facts to 0. */
+/* Sets the array by cell to `byte`s and the facts to 0. */
 ugrid_result ugrid_i_clear(ugrid_cuda *gpu, int byte, cudaStream_t stream)
 {
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->block[UGRID_I_START].memory, byte, ugrid_i_facts_at(&gpu->device.grid), stream)))
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(gpu->block[UGRID_I_START].memory, byte,
+                                            ugrid_i_facts_at(&gpu->device.grid), stream)))
         return UGRID_CUDA_ERROR;
-    return ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+    return ugrid_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
+               ? UGRID_CUDA_ERROR
+               : UGRID_OK;
 }
 
-/* SORT, and every deterministic build: a stable sort of (number, entry) by as many bits as the numbers have. */
+/* SORT, and every deterministic build: a stable sort of (number, entry) by as many bits as the
+   numbers have. */
 ugrid_result ugrid_i_cuda_build_sort(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
@@ -1027,16 +1201,18 @@ ugrid_result ugrid_i_cuda_build_sort(ugrid_cuda *gpu, cudaStream_t stream)
                                        ugrid_i_scratch<int32_t>(gpu, UGRID_I_ENTRIES_B));
     ugrid_result result = ugrid_i_clear(gpu, grid->head ? 0xFF : 0, stream);
     if (result == UGRID_OK)
-        result = ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_key_kernel, gpu->device, keys.Current(), entries.Current(),
-                                gpu->d_facts);
+        result = ugrid_i_launch(gpu, stream, m, ugrid_i_block, ugrid_i_key_kernel, gpu->device,
+                                keys.Current(), entries.Current(), gpu->d_facts);
     if (result != UGRID_OK) return result;
-    if (m > 0 && ugrid_i_failed(gpu, ugrid_i_sort_pairs(gpu->scratch[UGRID_I_TEMP].memory, temp, keys, entries, m,
-                                                        ugrid_i_key_bits(grid), stream)))
+    if (m > 0 &&
+        ugrid_i_failed(gpu, ugrid_i_sort_pairs(gpu->scratch[UGRID_I_TEMP].memory, temp, keys,
+                                               entries, m, ugrid_i_key_bits(grid), stream)))
         return UGRID_CUDA_ERROR;
     return ugrid_i_cuda_arrange(gpu, keys.Current(), entries.Current(), stream);
 }
 
-/* FIXED (Barbieri section 1): the counter gives the slot, and counts on when the cell is full. */
+/* FIXED (Barbieri section 1): the counter gives the slot, and also counts entries that do not
+   fit. */
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_fixed_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
 {
@@ -1050,7 +1226,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
     else atomicMax(&facts->needed_slots, s + 1);
 }
 
-/* LIST and LIST_PACKED (Barbieri section 2): one atomicExch makes the entry the head, and returns the one that follows it. */
+/* LIST and LIST_PACKED (Barbieri section 2): one atomicExch makes the entry the head and returns
+   the old head, its link. */
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_list_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
 {
@@ -1058,7 +1235,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
     int32_t const e = ugrid_i_thread();
     if (e >= grid.n * grid.spans) return;
     int32_t const number = ugrid_i_number_of(grid, e, facts);
-    int32_t const link = number >= 0 && number < grid.cell_count ? atomicExch(&grid.head[number], e) : -1;
+    int32_t const link =
+        number >= 0 && number < grid.cell_count ? atomicExch(&grid.head[number], e) : -1;
     if (grid.next) grid.next[e] = link;
     else grid.record[e] = ugrid_i_record(&grid, e, link);
 }
@@ -1069,8 +1247,11 @@ ugrid_result ugrid_i_cuda_build_entries(ugrid_cuda *gpu, cudaStream_t stream)
     int64_t const entries = (int64_t)grid->n * grid->spans;
     ugrid_result const result = ugrid_i_clear(gpu, grid->head ? 0xFF : 0, stream);
     if (result != UGRID_OK) return result;
-    if (grid->head) return ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_list_kernel, gpu->device, gpu->d_facts);
-    return ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_fixed_kernel, gpu->device, gpu->d_facts);
+    if (grid->head)
+        return ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_list_kernel, gpu->device,
+                              gpu->d_facts);
+    return ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_fixed_kernel, gpu->device,
+                          gpu->d_facts);
 }
 
 ugrid_result ugrid_i_cuda_build_method(ugrid_cuda *gpu, cudaStream_t stream)
@@ -1080,14 +1261,15 @@ ugrid_result ugrid_i_cuda_build_method(ugrid_cuda *gpu, cudaStream_t stream)
     return ugrid_i_cuda_build_entries(gpu, stream);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>attributes
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* dst[k] = src[id] (gather) or dst[id] = src[k] (scatter), a word of each element per thread. */
+/* dst[k] = src[id] (gather) or dst[id] = src[k] (scatter), one word of an element per thread. */
 template <class Word>
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_move_kernel(__grid_constant__ const ugrid_device device, const Word *src, int32_t words, Word *dst, bool gather)
+    ugrid_i_move_kernel(__grid_constant__ const ugrid_device device, const Word *src, int32_t words,
+                        Word *dst, bool gather)
 {
     int64_t const t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (t >= (int64_t)device.grid.n * words) return;
@@ -1098,17 +1280,21 @@ __global__ void __launch_bounds__(ugrid_i_block)
 }
 
 template <class Word>
-ugrid_result ugrid_i_move_words(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
+ugrid_result ugrid_i_move_words(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst,
+                                bool gather, cudaStream_t stream)
 {
     int32_t const words = (int32_t)(bytes / sizeof(Word));
-    return ugrid_i_launch(gpu, stream, (int64_t)gpu->device.grid.n * words, ugrid_i_block, ugrid_i_move_kernel<Word>, gpu->device,
-                          static_cast<const Word *>(src), words, static_cast<Word *>(dst), gather);
+    return ugrid_i_launch(gpu, stream, (int64_t)gpu->device.grid.n * words, ugrid_i_block,
+                          ugrid_i_move_kernel<Word>, gpu->device, static_cast<const Word *>(src),
+                          words, static_cast<Word *>(dst), gather);
 }
 
-/* In the widest words that the element and both addresses allow. */
-ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather, cudaStream_t stream)
+/* Moves the widest words that the element and both addresses allow. */
+ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *dst, bool gather,
+                          cudaStream_t stream)
 {
-    if (!gpu || bytes == 0 || bytes > INT_MAX || (gpu->device.grid.n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    if (!gpu || bytes == 0 || bytes > INT_MAX || (gpu->device.grid.n > 0 && (!src || !dst)))
+        return UGRID_BAD_ARGUMENT;
     if (!gpu->device.grid.built) return UGRID_NOT_BUILT;
     size_t const all = bytes | reinterpret_cast<size_t>(src) | reinterpret_cast<size_t>(dst);
     if (all % 16 == 0) return ugrid_i_move_words<uint4>(gpu, src, bytes, dst, gather, stream);
@@ -1116,10 +1302,11 @@ ugrid_result ugrid_i_move(ugrid_cuda *gpu, const void *src, size_t bytes, void *
     return ugrid_i_move_words<uint8_t>(gpu, src, bytes, dst, gather, stream);
 }
 
-/* Sums x over the lanes that share `peers`; the lowest of them gets the result (Blog, Voting and Shuffling). In each round a lane of
-   even rank among those left adds its next peer, and the odd ones leave: as many rounds as the logarithm of the largest group.
+/* Reduces x over the lanes of `peers`; the lowest of them gets the sum (Blog, Voting and
+   Shuffling). In each round a lane of even rank among the remaining ones adds the x of its next
+   peer, and the odd ones drop out. The number of rounds is the logarithm of the largest group.
 
-       ranks   0 1 2 3 4        round 1: 0+1, 2+3, 4        round 2: (0+1)+(2+3), 4        round 3: all                 */
+       ranks   0 1 2 3 4     round 1: 0+1, 2+3, 4     round 2: (0+1)+(2+3), 4     round 3: all */
 __device__ ugrid_real ugrid_i_sum_peers(unsigned peers, ugrid_real x)
 {
     unsigned const all = 0xFFFFFFFFu, lane = threadIdx.x % 32;
@@ -1135,10 +1322,11 @@ __device__ ugrid_real ugrid_i_sum_peers(unsigned peers, ugrid_real x)
     return x;
 }
 
-/* Particles add their values to their cells; where `aggregate`, lanes with the same cell as one. */
+/* Adds the values of particles to their cells; with `aggregate`, lanes with the same cell are
+   reduced first. */
 __global__ void __launch_bounds__(ugrid_i_block)
-    ugrid_i_sums_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *values, int32_t width, bool places,
-                        bool aggregate, ugrid_real *sums)
+    ugrid_i_sums_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *values,
+                        int32_t width, bool places, bool aggregate, ugrid_real *sums)
 {
     const ugrid &grid = device.grid;
     int32_t const k = ugrid_i_thread();
@@ -1150,7 +1338,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
         row = places ? k : ugrid_id(&grid, k);
         if (ugrid_i_point_finite(p)) number = ugrid_cell_at(&grid, p);
     }
-    unsigned const peers = aggregate ? __match_any_sync(0xFFFFFFFFu, number) : 1u << threadIdx.x % 32;
+    unsigned const peers =
+        aggregate ? __match_any_sync(0xFFFFFFFFu, number) : 1u << threadIdx.x % 32;
     bool const adds = number >= 0 && __ffs((int)peers) - 1 == (int)(threadIdx.x % 32);
     for (int32_t w = 0; w < width; w++) {
         ugrid_real x = exists ? values[(size_t)row * width + w] : 0;
@@ -1159,13 +1348,15 @@ __global__ void __launch_bounds__(ugrid_i_block)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>search
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* How many neighbours the particle at a place has. By ranges the loop counts the particle itself, too, rather than ask at every
-   candidate whether it is the one; only a particle that is in no cell finds none. */
-template <ugrid_path Path> __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
+/* The number of neighbours of the particle at a place. By ranges, the loop counts the particle
+   itself and subtracts it at the end, which is cheaper than a test at every candidate. Only a
+   particle in no cell does not find itself. */
+template <ugrid_path Path>
+__device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
 {
     int32_t count = 0;
     if (Path != UGRID_PATH_WALK) {
@@ -1173,7 +1364,8 @@ template <ugrid_path Path> __device__ int32_t ugrid_i_count_at(const ugrid &grid
         ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
         ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
             for (int32_t k = begin; k < end; k++)
-                count += ugrid_i_touch<Path>(grid, own.x, ugrid_i_fetch_record(&grid.record[k]).x, radius * radius, contact);
+                count += ugrid_i_touch<Path>(grid, own.x, ugrid_i_fetch_record(&grid.record[k]).x,
+                                             radius * radius, contact);
         });
         return half || count == 0 ? count : count - 1;
     }
@@ -1182,59 +1374,73 @@ template <ugrid_path Path> __device__ int32_t ugrid_i_count_at(const ugrid &grid
 }
 
 template <ugrid_path Path, class Count>
-__global__ void __launch_bounds__(128) ugrid_i_count_neighbors_kernel(__grid_constant__ const ugrid_device device,
-                                                                      ugrid_real radius, bool half, bool places, Count *counts)
+__global__ void __launch_bounds__(128)
+    ugrid_i_count_neighbors_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
+                                   bool half, bool places, Count *counts)
 {
     int32_t const place = ugrid_i_thread();
     if (place >= device.grid.n) return;
-    counts[places ? place : ugrid_id(&device.grid, place)] = ugrid_i_count_at<Path>(device.grid, place, radius, half);
+    counts[places ? place : ugrid_id(&device.grid, place)] =
+        ugrid_i_count_at<Path>(device.grid, place, radius, half);
 }
 
-/* A warp adds up its counts by shuffles (Blog, Faster Parallel Reductions) and makes one atomic (Blog, Warp-Aggregated Atomics). */
+/* A warp reduces its counts by shuffles (Blog, Faster Parallel Reductions) and makes one atomic
+   (Blog, Warp-Aggregated Atomics). */
 template <ugrid_path Path>
 __global__ void __launch_bounds__(128)
-    ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, unsigned long long *pairs)
+    ugrid_i_count_pairs_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
+                               unsigned long long *pairs)
 {
     int32_t const place = ugrid_i_thread();
     unsigned long long count =
-        place < device.grid.n ? (unsigned long long)ugrid_i_count_at<Path>(device.grid, place, radius, true) : 0;
-    for (int distance = 16; distance > 0; distance /= 2) count += __shfl_down_sync(0xFFFFFFFFu, count, distance);
+        place < device.grid.n
+            ? (unsigned long long)ugrid_i_count_at<Path>(device.grid, place, radius, true)
+            : 0;
+    for (int distance = 16; distance > 0; distance /= 2)
+        count += __shfl_down_sync(0xFFFFFFFFu, count, distance);
     if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(pairs, count);
 }
 
-/* Rows are staged in shared memory, warp by warp: lanes find hits one at a time, each in its own row, and a store of 4 bytes per
-   lane would touch 32 sectors. From the stage each row goes out in one piece. 1280 = 32 rows of 40; a warp whose rows
-   exceed it writes directly. */
+/* Rows are staged in shared memory, warp by warp. Each lane finds hits of its own row, one at a
+   time, and a direct store of 4 bytes per lane would touch 32 sectors. From the stage each row is
+   stored in one piece. 1280 = 32 rows of 40. A warp with longer rows stores directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
 struct ugrid_i_row {
-    int64_t begin;          /* where it goes in the list */
-    int32_t length, staged; /* how long it is, where it lies in the stage */
+    int64_t begin;          /* its first index in the list */
+    int32_t length, staged; /* its length, its first index in the stage */
 };
 
-/* Writes the staged rows of a warp to the list. Rows by place follow each other there as they do in the stage: one piece. */
-__device__ void ugrid_i_flush_together(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
+/* Stores the staged rows of a warp in the list. Rows by place are contiguous there as in the stage:
+   one piece. */
+__device__ void ugrid_i_flush_together(const ugrid_i_row &row, const int32_t *stage, int32_t *ids,
+                                       int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
     int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, 0);
     int32_t const total = __shfl_sync(0xFFFFFFFFu, row.staged + row.length, 31);
-    int32_t const room = capacity - begin > total ? total : capacity > begin ? (int32_t)(capacity - begin) : 0;
+    int32_t const room = capacity - begin > total ? total
+                         : capacity > begin       ? (int32_t)(capacity - begin)
+                                                  : 0;
     for (int32_t at = lane; at < room; at += 32) ids[begin + at] = stage[at];
 }
 
-/* Rows by id lie anywhere: all lanes write one row at a time. */
-__device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const int32_t *stage, int32_t *ids, int64_t capacity)
+/* Rows by id are scattered: all lanes store one row at a time. */
+__device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const int32_t *stage, int32_t *ids,
+                                   int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
     for (int r = 0; r < 32; r++) {
         int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r), from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
+        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r),
+                      from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
         for (int32_t at = lane; at < length; at += 32)
             if (begin + at < capacity) ids[begin + at] = stage[from + at];
     }
 }
 
-/* Where the thread's row goes: to the stage, or straight to the list, and there never beyond the caller's capacity. */
+/* The destination of the thread's row: the stage, or the list itself, never beyond the caller's
+   capacity. */
 struct ugrid_i_writer {
     ugrid_i_row row;
     bool staged;
@@ -1247,8 +1453,8 @@ struct ugrid_i_writer {
     }
 };
 
-__device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int64_t *offsets, int32_t *stage, int32_t *ids,
-                                            int64_t capacity)
+__device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int64_t *offsets,
+                                            int32_t *stage, int32_t *ids, int64_t capacity)
 {
     ugrid_i_writer writer = {{0, 0, 0}, false, ids, 0, 0};
     if (exists) {
@@ -1259,74 +1465,90 @@ __device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int6
     writer.row.staged = ugrid_i_warp_prefix(writer.row.length);
     writer.staged = __all_sync(0xFFFFFFFFu, writer.row.staged + writer.row.length <= ugrid_i_stage);
     writer.to = writer.staged ? stage + writer.row.staged : ids + writer.row.begin;
-    writer.room = writer.staged || left > writer.row.length ? writer.row.length : left > 0 ? (int32_t)left : 0;
+    writer.room = writer.staged || left > writer.row.length ? writer.row.length
+                  : left > 0                                ? (int32_t)left
+                                                            : 0;
     return writer;
 }
 
-__device__ void ugrid_i_end_row(const ugrid_i_writer &writer, bool places, const int32_t *stage, int32_t *ids, int64_t capacity)
+__device__ void ugrid_i_end_row(const ugrid_i_writer &writer, bool places, const int32_t *stage,
+                                int32_t *ids, int64_t capacity)
 {
     __syncwarp();
     if (writer.staged && places) ugrid_i_flush_together(writer.row, stage, ids, capacity);
     else if (writer.staged) ugrid_i_flush_rows(writer.row, stage, ids, capacity);
 }
 
-/* The second of two passes, any path: the search again, and this time each hit goes where the first pass found room for it. */
+/* The second of two passes, any path: the search again, which stores each hit at the offsets of the
+   first pass. */
 template <ugrid_path Path>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
-    ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
-                        const int64_t *offsets, int32_t *ids, int64_t capacity)
+    ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
+                        bool places, const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const place = ugrid_i_thread();
     bool const exists = place < device.grid.n;
     ugrid_i_writer writer =
-        ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place, offsets, stage, ids, capacity);
+        ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place,
+                          offsets, stage, ids, capacity);
     if (exists)
-        ugrid_for_each<Path>(device.grid, place, radius, half,
-                             [&](const ugrid_contact &contact) { writer.put(places ? contact.place_j : contact.j); });
+        ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) {
+            writer.put(places ? contact.place_j : contact.j);
+        });
     ugrid_i_end_row(writer, places, stage, ids, capacity);
 }
 
-/* Memory for the bits of n particles: a word per strip. Searches that keep none take none. */
+/* Memory for the hit bits of n particles, one word per strip. Searches that store none allocate
+   none. */
 ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
-    if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS) return UGRID_OK;
+    if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.unbounded ||
+        grid->desc.cell_order != UGRID_ROWS)
+        return UGRID_OK;
     int const strips = grid->desc.dim == 2 ? 3 : ugrid_i_strips;
-    return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS], (size_t)n * (size_t)strips * sizeof(uint32_t), exact, stream);
+    return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS],
+                             (size_t)n * (size_t)strips * sizeof(uint32_t), exact, stream);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>hits of strips: the first pass keeps what it finds, a bit per candidate, so that the second need not test again.
+/* ----------------------------------------------------------------------------------------------
+   >>hits: the first pass stores its results, one bit per candidate, so that the second need not
+   test them again.
 
-       strip s of place k:   candidates  begin .. end-1       hits[s][k]  1 0 0 1 0 1   (highest bit: begin)
+       strip s of place k:   candidates  begin .. end-1       hits[s][k]  1 0 0 1 0 1
+                                                              (highest bit: begin)
 
-   One ring of cells makes at most 9 strips (3 in 2D) of 20 or so candidates. A strip of more than 32, and strips beyond the 9th
-   (radius > cell, boxes that wrap along x) keep no bits and are tested twice.
-   ------------------------------------------------------------------------------------------------ */
+   One ring of cells makes at most 9 strips (3 in 2D) of about 20 candidates. A strip of more than
+   32, and strips beyond the 9th (radius > cell, boxes that wrap along x), store no bits and are
+   tested twice.
+   ---------------------------------------------------------------------------------------------- */
 
-/* Which candidates of a strip of at most 32 are hits; the particle itself is none. */
+/* The hit bits of a strip of at most 32 candidates; the particle itself is no hit. */
 template <ugrid_path Path>
-__device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin,
-                                       int32_t end)
+__device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, int32_t place,
+                                       ugrid_real limit, int32_t begin, int32_t end)
 {
     ugrid_contact contact;
     uint32_t hits = 0;
     for (int32_t k = begin; k < end; k++)
-        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact);
+        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(
+                               grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact);
     if (place >= begin && place < end) hits &= ~(1u << (end - 1 - place));
     return hits;
 }
 
-/* name(k) for each hit of a strip that keeps no bits. */
+/* name(k) for each hit of a strip that stores no bits. */
 template <ugrid_path Path, class F>
-__device__ void ugrid_i_test_strip(const ugrid &grid, const ugrid_real *p, int32_t place, ugrid_real limit, int32_t begin,
-                                   int32_t end, F name)
+__device__ void ugrid_i_test_strip(const ugrid &grid, const ugrid_real *p, int32_t place,
+                                   ugrid_real limit, int32_t begin, int32_t end, F name)
 {
     ugrid_contact contact;
     for (int32_t k = begin; k < end; k++)
-        if (ugrid_i_touch<Path>(grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact) && k != place) name(k);
+        if (ugrid_i_touch<Path>(grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact) &&
+            k != place)
+            name(k);
 }
 
 __device__ bool ugrid_i_keeps_bits(const ugrid &grid, int strip, int32_t begin, int32_t end)
@@ -1335,8 +1557,9 @@ __device__ bool ugrid_i_keeps_bits(const ugrid &grid, int strip, int32_t begin, 
 }
 
 template <ugrid_path Path>
-__global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
-                                                           bool half, bool places, uint32_t *hits, int64_t *lengths)
+__global__ void __launch_bounds__(128)
+    ugrid_i_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
+                        bool places, uint32_t *hits, int64_t *lengths)
 {
     const ugrid &grid = device.grid;
     int32_t const place = ugrid_i_thread();
@@ -1346,11 +1569,13 @@ __global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ con
     int strip = 0;
     ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
         if (ugrid_i_keeps_bits(grid, strip, begin, end)) {
-            uint32_t const found = ugrid_i_strip_hits<Path>(grid, own.x, place, radius * radius, begin, end);
+            uint32_t const found =
+                ugrid_i_strip_hits<Path>(grid, own.x, place, radius * radius, begin, end);
             hits[(size_t)strip * grid.n + place] = found;
             length += __popc(found);
         } else {
-            ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end, [&](int32_t) { length++; });
+            ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end,
+                                     [&](int32_t) { length++; });
         }
         strip++;
     });
@@ -1359,15 +1584,17 @@ __global__ void __launch_bounds__(128) ugrid_i_hits_kernel(__grid_constant__ con
 
 template <ugrid_path Path>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
-    ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half, bool places,
-                             const uint32_t *hits, const int64_t *offsets, int32_t *ids, int64_t capacity)
+    ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
+                             bool half, bool places, const uint32_t *hits, const int64_t *offsets,
+                             int32_t *ids, int64_t capacity)
 {
     __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
     int32_t *const stage = stages[threadIdx.x / 32];
     const ugrid &grid = device.grid;
     int32_t const place = ugrid_i_thread();
     bool const exists = place < grid.n;
-    ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? grid.order[place] : place, offsets, stage, ids, capacity);
+    ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? grid.order[place] : place,
+                                              offsets, stage, ids, capacity);
     if (exists) {
         ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
         int strip = 0;
@@ -1380,8 +1607,9 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
                     writer.put(places ? k : grid.order[k]);
                 }
             } else {
-                ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end,
-                                         [&](int32_t k) { writer.put(places ? k : grid.order[k]); });
+                ugrid_i_test_strip<Path>(
+                    grid, own.x, place, radius * radius, begin, end,
+                    [&](int32_t k) { writer.put(places ? k : grid.order[k]); });
             }
             strip++;
         });
@@ -1389,22 +1617,25 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     ugrid_i_end_row(writer, places, stage, ids, capacity);
 }
 
-/* The particles near one query point, to f(id). */
-template <class F> __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius, F f)
+/* f(id) for the neighbours of one query point. */
+template <class F>
+__device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius,
+                                    F f)
 {
     ugrid_near walk = ugrid_near_within(&grid, p, radius);
     ugrid_real at[3], q[3];
-    ugrid_i_into_the_box(&grid, p, at);
+    ugrid_i_wrap_point(&grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(&grid, walk.place, q);
-        if (ugrid_i_apart2(&grid, at, q) <= radius * radius) f(walk.id);
+        if (ugrid_i_distance2_in_box(&grid, at, q) <= radius * radius) f(walk.id);
     }
 }
 
-/* Points that are not in the grid: counts per row, or, once offsets are known, the rows. */
+/* Query points: the counts per row or, once offsets are known, the rows. */
 __global__ void __launch_bounds__(128)
-    ugrid_i_points_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *points, size_t stride, int32_t m,
-                          ugrid_real radius, int64_t *offsets, int32_t *ids, int64_t capacity)
+    ugrid_i_points_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *points,
+                          size_t stride, int32_t m, ugrid_real radius, int64_t *offsets,
+                          int32_t *ids, int64_t capacity)
 {
     int32_t const q = ugrid_i_thread();
     ugrid_real p[3];
@@ -1418,70 +1649,88 @@ __global__ void __launch_bounds__(128)
     if (!ids) offsets[q] = at;
 }
 
-/* Row lengths in offsets[0 .. rows-1] become begins, offsets[rows] their sum. */
-ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t rows, cudaStream_t stream)
+/* Exclusive prefix sum: row lengths in offsets[0 .. rows-1] become begins, offsets[rows] their
+   sum. */
+ugrid_result ugrid_i_cuda_row_begins(ugrid_cuda *gpu, int64_t *offsets, int64_t rows,
+                                     cudaStream_t stream)
 {
     size_t temp = 0;
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(offsets + rows, 0, sizeof *offsets, stream))) return UGRID_CUDA_ERROR;
-    if (ugrid_i_failed(gpu, ugrid_i_exclusive_sum(nullptr, temp, offsets, offsets, rows + 1, stream))) return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(offsets + rows, 0, sizeof *offsets, stream)))
+        return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu,
+                       ugrid_i_exclusive_sum(nullptr, temp, offsets, offsets, rows + 1, stream)))
+        return UGRID_CUDA_ERROR;
+    /* grows only if rows exceed the n reserved */
     ugrid_result const result =
-        ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, 0, stream); /* only where rows exceed the n reserved */
+        ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_TEMP], temp, 0, stream);
     if (result != UGRID_OK) return result;
-    return ugrid_i_failed(
-               gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp, offsets, offsets, rows + 1, stream))
+    return ugrid_i_failed(gpu, ugrid_i_exclusive_sum(gpu->scratch[UGRID_I_TEMP].memory, temp,
+                                                     offsets, offsets, rows + 1, stream))
                ? UGRID_CUDA_ERROR
                : UGRID_OK;
 }
 
 template <class Count>
-ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags, Count *counts, cudaStream_t stream)
+ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags, Count *counts,
+                                   cudaStream_t stream)
 {
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, Count *) = {
-        ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
-        ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>, ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
 }
 
-/* The grid as lists walk it: one order of cells, whatever desc.walk says, as in ugrid_i_search_all. */
+/* The grid with the walk of lists. */
 ugrid_device ugrid_i_list_view(const ugrid_cuda *gpu)
 {
     ugrid_device device = gpu->device;
-    if (ugrid_has_ranges(&device.grid))
-        device.grid.desc.walk = device.grid.desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    device.grid.desc.walk = ugrid_i_list_walk(&device.grid);
     return device;
 }
 
-/* A list in two passes that both search. */
-ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugrid_real radius, int flags, int64_t *offsets,
-                                int32_t *ids, int64_t capacity, cudaStream_t stream)
+/* A list in two passes, each of which searches. */
+ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugrid_real radius,
+                                int flags, int64_t *offsets, int32_t *ids, int64_t capacity,
+                                cudaStream_t stream)
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
-    auto const fill = ugrid_path_of(&device.grid) == UGRID_PATH_WALK ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
-                                                                     : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    auto const fill = ugrid_path_of(&device.grid) == UGRID_PATH_WALK
+                          ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
+                          : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half, places, offsets, ids, capacity);
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,
+                          places, offsets, ids, capacity);
 }
 
-/* A list through strips: the first pass keeps its hits as bits. */
-ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ugrid_real radius, int flags, int64_t *offsets,
-                                 int32_t *ids, int64_t capacity, cudaStream_t stream)
+/* A list by strips: the first pass stores its hits as bits. */
+ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ugrid_real radius,
+                                 int flags, int64_t *offsets, int32_t *ids, int64_t capacity,
+                                 cudaStream_t stream)
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     bool const images = ugrid_path_of(&device.grid) == UGRID_PATH_IMAGES;
     int32_t const n = gpu->device.grid.n;
-    auto const search = images ? ugrid_i_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_hits_kernel<UGRID_PATH_STRIPS>;
-    auto const fill = images ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS>;
-    ugrid_result result = ugrid_i_reserve_hits(gpu, n, 0, stream); /* nothing to do after ugrid_cuda_reserve */
+    auto const search =
+        images ? ugrid_i_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_hits_kernel<UGRID_PATH_STRIPS>;
+    auto const fill = images ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES>
+                             : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS>;
+    /* allocates nothing after ugrid_cuda_reserve */
+    ugrid_result result = ugrid_i_reserve_hits(gpu, n, 0, stream);
     uint32_t *const hits = ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS);
-    if (result == UGRID_OK) result = ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places, hits, offsets);
+    if (result == UGRID_OK)
+        result = ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places, hits,
+                                offsets);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
-    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half, places, hits, offsets, ids,
-                          capacity);
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,
+                          places, hits, offsets, ids, capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
@@ -1489,14 +1738,16 @@ ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius,
     return gpu ? ugrid_i_check_search(&gpu->device.grid, radius, flags) : UGRID_BAD_ARGUMENT;
 }
 
-/* One array from the device into a block of a host grid, unless something failed before. */
-void ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaStream_t stream, cudaError_t *error)
+/* Copies one array from the device into a block of a host grid, unless an earlier copy failed. */
+void ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaStream_t stream,
+                   cudaError_t *error)
 {
     if (!from || bytes == 0 || *error != cudaSuccess) return;
-    *error = cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream);
+    *error =
+        cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
-/* Entries in a grid that came from the device. */
+/* The number of entries of a downloaded grid. */
 int32_t ugrid_i_count_entries(const ugrid *grid)
 {
     int32_t entries = 0, c, e;
@@ -1504,21 +1755,22 @@ int32_t ugrid_i_count_entries(const ugrid *grid)
     for (c = 0; c < grid->cell_count; c++) {
         if (grid->count) entries += grid->count[c];
         else
-            for (e = grid->head[c]; e >= 0; e = grid->next ? grid->next[e] : grid->record[e].link) entries++;
+            for (e = grid->head[c]; e >= 0; e = grid->next ? grid->next[e] : grid->record[e].link)
+                entries++;
     }
     return entries;
 }
 
 } /* namespace */
 
-/* ------------------------------------------------------------------------------------------------
-   >>query: what the header declares
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>query: the functions that the header declares
+   ---------------------------------------------------------------------------------------------- */
 
 extern "C" {
 
-UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
-                                      struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
+                                      int32_t n, struct CUstream_st *stream)
 {
     ugrid_i_extent extent;
     bool const cell_given = desc && desc->cell != 0;
@@ -1543,7 +1795,8 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
     return fits_box && ugrid_i_box_too_wide(desc) ? UGRID_BOX_TOO_WIDE : UGRID_OK;
 }
 
-UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
+                                          struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return UGRID_BAD_ARGUMENT;
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
@@ -1551,7 +1804,8 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
     return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, 1, stream) : result;
 }
 
-UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc, const ugrid_real *d_pos, size_t stride, int32_t n,
+UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
+                                        const ugrid_real *d_pos, size_t stride, int32_t n,
                                         struct CUstream_st *stream)
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
@@ -1559,7 +1813,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result != UGRID_OK) return result;
     size_t const tight = (size_t)grid->desc.dim * sizeof *d_pos;
-    if (n < 0 || (n > 0 && !d_pos) || !ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
+    if (n < 0 || (n > 0 && !d_pos) || !ugrid_i_stride_valid(stride, grid->desc.dim))
+        return UGRID_BAD_ARGUMENT;
     result = ugrid_i_cuda_prepare(gpu, n, 0, stream);
     if (result != UGRID_OK) return result;
     grid->pos = d_pos;
@@ -1576,8 +1831,9 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     ugrid_cuda_facts facts = {0, 0};
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    if (grid->n > 0 && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream)))
-        return UGRID_CUDA_ERROR; /* (no particles, no facts) */
+    if (grid->n > 0 && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts,
+                                                           cudaMemcpyDeviceToHost, stream)))
+        return UGRID_CUDA_ERROR; /* (without particles there are no facts) */
     if (ugrid_i_failed(gpu, cudaStreamSynchronize(stream))) return UGRID_CUDA_ERROR;
     if (!grid->built) return UGRID_NOT_BUILT;
     grid->bad_id = facts.first_bad ? INT_MAX - facts.first_bad : -1;
@@ -1589,13 +1845,15 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)
 {
     if (!gpu) return;
-    for (int b = 0; b < UGRID_BLOCKS; b++) ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < UGRID_BLOCKS; b++)
+        ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->block[b], gpu->stream);
     for (int b = 0; b < UGRID_CUDA_SCRATCH; b++)
         ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
 }
 
-UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
+                                           struct CUstream_st *stream)
 {
     if (!grid || !gpu) return UGRID_BAD_ARGUMENT;
     const ugrid *device = &gpu->device.grid;
@@ -1607,7 +1865,8 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     if (result == UGRID_OK) result = ugrid_i_prepare(grid, device->n, 0);
     if (result == UGRID_OK) result = ugrid_i_sizes(grid, device->n, bytes);
     if (result != UGRID_OK) return result;
-    size_t const cells = (size_t)grid->cell_count * sizeof(int32_t), starts = grid->start ? cells + sizeof(int32_t) : cells;
+    size_t const cells = (size_t)grid->cell_count * sizeof(int32_t),
+                 starts = grid->start ? cells + sizeof(int32_t) : cells;
     cudaError_t error = cudaSuccess;
     ugrid_i_fetch(grid, UGRID_I_START, gpu->block[UGRID_I_START].memory, starts, stream, &error);
     ugrid_i_fetch(grid, UGRID_I_ORDER, device->order, bytes[UGRID_I_ORDER], stream, &error);
@@ -1618,7 +1877,7 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     cudaError_t const waited = cudaStreamSynchronize(stream);
     grid->cuda_error = error != cudaSuccess ? error : waited;
     if (grid->cuda_error) {
-        (void)cudaGetLastError(); /* it has been told */
+        (void)cudaGetLastError(); /* reported */
         return UGRID_CUDA_ERROR;
     }
     grid->n = device->n;
@@ -1628,44 +1887,55 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu, s
     return UGRID_OK;
 }
 
-UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                         void *d_dst, struct CUstream_st *stream)
 {
     return ugrid_i_move(gpu, d_src, bytes, d_dst, true, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes, void *d_dst, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                          void *d_dst, struct CUstream_st *stream)
 {
     return ugrid_i_move(gpu, d_src, bytes, d_dst, false, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values, int32_t width, int flags,
-                                            ugrid_real *d_sums, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
+                                            int32_t width, int flags, ugrid_real *d_sums,
+                                            struct CUstream_st *stream)
 {
-    if (!gpu || width < 1 || !d_sums || (gpu->device.grid.n > 0 && !d_values)) return UGRID_BAD_ARGUMENT;
+    if (!gpu || width < 1 || !d_sums || (gpu->device.grid.n > 0 && !d_values))
+        return UGRID_BAD_ARGUMENT;
     if (flags & ~((int)UGRID_PLACES | (int)UGRID_PLAIN_ATOMICS)) return UGRID_BAD_OPTION;
     const ugrid *grid = &gpu->device.grid;
     if (!grid->built) return UGRID_NOT_BUILT;
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream)))
+    if (ugrid_i_failed(
+            gpu, cudaMemsetAsync(
+                     d_sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *d_sums, stream)))
         return UGRID_CUDA_ERROR;
-    return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device, d_values, width,
-                          (flags & UGRID_PLACES) != 0, (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
+    return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device,
+                          d_values, width, (flags & UGRID_PLACES) != 0,
+                          (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
 }
 
-UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
+                                              struct CUstream_st *stream)
 {
     ugrid_result const result = ugrid_i_check_cuda_search(gpu, radius, 0);
     if (result != UGRID_OK) return result;
     if (!d_pairs) return UGRID_BAD_ARGUMENT;
-    if (ugrid_i_failed(gpu, cudaMemsetAsync(d_pairs, 0, sizeof *d_pairs, stream))) return UGRID_CUDA_ERROR;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(d_pairs, 0, sizeof *d_pairs, stream)))
+        return UGRID_CUDA_ERROR;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, unsigned long long *) = {
         ugrid_i_count_pairs_kernel<UGRID_PATH_WALK>, ugrid_i_count_pairs_kernel<UGRID_PATH_RANGES>,
-        ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>, ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>};
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));
 }
 
-UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int32_t *d_counts,
-                                                  struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                                  int32_t *d_counts, struct CUstream_st *stream)
 {
     ugrid_result const result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
@@ -1673,8 +1943,9 @@ UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real ra
     return ugrid_i_launch_counts(gpu, radius, flags, d_counts, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags, int64_t *d_offsets, int32_t *d_ids,
-                                            int64_t capacity, struct CUstream_st *stream)
+UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                            int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                            struct CUstream_st *stream)
 {
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, flags);
     if (result != UGRID_OK) return result;
@@ -1682,26 +1953,29 @@ UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, 
     ugrid_device const device = ugrid_i_list_view(gpu);
     ugrid_path const path = ugrid_path_of(&device.grid);
     bool const strips = path == UGRID_PATH_STRIPS || path == UGRID_PATH_IMAGES;
-    if (strips && capacity > 0) return ugrid_i_list_strips(gpu, device, radius, flags, d_offsets, d_ids, capacity, stream);
+    if (strips && capacity > 0)
+        return ugrid_i_list_strips(gpu, device, radius, flags, d_offsets, d_ids, capacity, stream);
     return ugrid_i_list_twice(gpu, device, radius, flags, d_offsets, d_ids, capacity, stream);
 }
 
-UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points, size_t stride, int32_t m,
-                                               ugrid_real radius, int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points,
+                                               size_t stride, int32_t m, ugrid_real radius,
+                                               int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
                                                struct CUstream_st *stream)
 {
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, 0);
     if (result != UGRID_OK) return result;
-    if (m < 0 || (m > 0 && !d_points) || !d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
+    if (m < 0 || (m > 0 && !d_points) || !d_offsets || capacity < 0 || (capacity > 0 && !d_ids))
+        return UGRID_BAD_ARGUMENT;
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
-    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets,
-                            (int32_t *)nullptr, (int64_t)0);
+    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points,
+                            stride, m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride, m, radius, d_offsets, d_ids,
-                          capacity);
+    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride,
+                          m, radius, d_offsets, d_ids, capacity);
 }
 
 } /* extern "C" */
