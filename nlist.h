@@ -186,7 +186,7 @@
    0.1.0  first version
 */
 
-/* The option NLIST_STATIC has done its work here: further down the name is that of a layout. */
+/* The option NLIST_STATIC ends here: further down the name is that of a layout. */
 #ifdef NLIST_STATIC
 #ifndef NLIST_API
 #if defined(__GNUC__) || defined(__clang__)
@@ -198,8 +198,9 @@
 #undef NLIST_STATIC
 #endif
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
-   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without
+   them. From here to its end the compiler respects NaN, infinity and the order of roundings; behind it
+   the caller's options hold again. */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define NLIST_I_FAST_MATH
@@ -251,14 +252,14 @@
 #define NLIST_VERSION_PATCH 0
 
 /* ------------------------------------------------------------------------------------------------
-   >>options: compile-time choices (the table at the top says where each must be defined)
+   >>compile: compile-time choices (>>options in the manual says where each must be defined)
    ------------------------------------------------------------------------------------------------ */
 
 #ifndef NLIST_REAL
 #define NLIST_REAL float
 #endif
 
-/* 1 for float, 2 for double: what the preprocessor can compare. */
+/* 1 for float, 2 for double: numbers that the preprocessor can compare. */
 #define NLIST_I_REAL_float  1
 #define NLIST_I_REAL_double 2
 #define NLIST_I_PASTE(a, b) a##b
@@ -269,7 +270,7 @@
 #error "nlist.h: NLIST_REAL must be float or double"
 #endif
 
-/* Who feeds this header is settled where it is included first. */
+/* Which headers can be sources: decided where this file is included first. */
 #ifdef UGRID_H
 #define NLIST_I_UGRID
 #endif
@@ -299,9 +300,10 @@
 #define NLIST_API extern
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. NLIST_FN_WALK: those of
-   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
-   compiled as the caller's file is, and hold the order by nlist_i_kept. */
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for
+   the device. NLIST_FN_WALK: those of a caller's innermost loop. In a file compiled with -ffast-math,
+   gcc does not inline functions that respect NaN and the order of roundings, with this exception: these
+   are compiled with the caller's options, and keep the order by nlist_i_kept. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(NLIST_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -319,8 +321,8 @@
 #endif
 #endif
 
-/* In a double build every function gets a second name, so that a program which mixes
-   float and double builds does not link, instead of computing nonsense. */
+/* In a double build every function gets a second name, so that a program that mixes float and double
+   builds does not link. */
 #if NLIST_I_REAL_KIND == 2
 #define nlist_version           nlist_f64_version
 #define nlist_result_text       nlist_f64_result_text
@@ -433,39 +435,58 @@ typedef struct nlist_cuda_allocator {
 typedef struct nlist_desc {
     int32_t dim;                /* numbers per point, 2 or 3 (default: 3) */
     nlist_real radius;          /* i and j are listed when no further apart than radius + radii[i] + radii[j] + skin (default with
-                                   radii: 0; else none). nlist_build_pairs takes your word and does not look at it. */
+                                   radii: 0; else none). nlist_build_pairs does not test distances. */
     const nlist_real *radii;    /* [n] a radius per particle (default: none, all 0) */
-    nlist_real skin;            /* lists reach that much further, so that one build serves many steps (Verlet): until nlist_moved
-                                   finds someone who moved more than half of it (default: 0) */
+    nlist_real skin;            /* Verlet skin: lists reach this much further and serve several steps, until nlist_moved finds
+                                   a particle that has moved by more than half of it (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
     int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 for half lists, else 16) */
-    int32_t half;               /* 1 = each pair once, in the row of the lower id (default: 0, in both rows) */
+    int32_t half;               /* 1 = each pair once (Newton's third law), in the row of the lower id (default: 0, in both rows) */
     int32_t history;            /* bytes kept per entry (default: 0) */
     int32_t events;             /* 1 = list.begun, persisted, ended are filled by every build (default: 0) */
     const uint32_t *masks;      /* [n] only pairs whose masks share a bit are listed (default: all are) */
-    const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded ones; it is enough to name a pair
-                                   in one of its two rows (default: none) */
+    const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded ones; naming a pair in one of
+                                   its two rows is enough (default: none) */
     const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] .. exclude[exclude_start[i+1] - 1] */
-    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. From a grid: the grid's own box counts, not this */
+    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source the grid's box is used instead */
     nlist_real min[3], max[3];  /* the box, on periodic axes */
-    int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), as the serial build makes them, in every bit, at
-                                   the cost of a second search for DYNAMIC and HYBRID (default: 0; the serial build always is) */
-    int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial (default: what it takes). CUDA (default:
-                                   COMPACT 16 n, DYNAMIC 8 n, HYBRID n; more once a check has found that more is needed) */
-    int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the build begins again, until all fits.
-                                   CUDA: the build then waits for the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
-    int32_t if_moved;           /* CUDA: 1 = the build does nothing, on the device, where the last nlist_cuda_moved found nobody;
-                                   events stay those of the last build that did something (default: 0) */
+    int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of the serial build in every bit, at
+                                   the cost of a second search for DYNAMIC and HYBRID (default: 0; serial builds always are) */
+    int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial (default: as many as needed). CUDA
+                                   (default: COMPACT 16 n, DYNAMIC 8 n, HYBRID n; more after a check that found more to be needed) */
+    int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the build is repeated, until all
+                                   fits. CUDA: the build then waits for the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
+    int32_t if_moved;           /* CUDA: 1 = the build does nothing, decided on the device, where the last nlist_cuda_moved found no
+                                   particle; events stay those of the last build that ran (default: 0) */
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } nlist_desc;
 
 /* ------------------------------------------------------------------------------------------------
    >>list: the object. All zero is empty. Every array may be read by you.
+
+   A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6. Rows 4 to 6 are empty. A dot is
+   -1, nothing.
+
+       row  STATIC, width 4  HYBRID, width 2         entry             0  1  2  3  4  5
+        0   [ 1  3  .  . ]   [ 1  3 ]                DYNAMIC  own      0  0  1  3  3  3
+        1   [ 2  .  .  . ]   [ 2  . ]                         partner  1  3  2  4  5  6
+        2   [ .  .  .  . ]   [ .  . ]                         link     1  .  .  4  5  .
+        3   [ 4  5  6  . ]   [ 4  5 ], rest 6        COMPACT  partner  1  3  2  4  5  6
+
+       row                   0  1  2  3  4  5  6
+       DYNAMIC  head         0  2  .  3  .  .  .     first entry of the row; link leads to the next
+                touched      0  1  3                 rows that have entries
+       COMPACT  start        0  2  3  3  6  6  6  6
+
+   The rest of the HYBRID list is one entry: own 3, partner 6, link . ; head of row 3 is 0. On a GPU
+   the entries of DYNAMIC and of the rest come in any order, and links lead from one entry of a row to
+   the next.
    ------------------------------------------------------------------------------------------------ */
 
-/* One generation of rows (figure: >>layout). Entries are numbered: slot k of row i is entry i * width + k, and partner[e] is entry
-   n * width + e. (Without slots width is 0, and the number is the index in partner.) */
+/* One generation of rows (figure above). Entries are numbered: slot k of row i is entry i * width + k,
+   and partner[e] is entry n * width + e. (Without slots width is 0, and the number is the index in
+   partner.) */
 typedef struct nlist_rows {
     int32_t n;              /* rows: particles */
     int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
@@ -481,7 +502,7 @@ typedef struct nlist_rows {
     int32_t *head;          /* DYNAMIC, HYBRID: [n] the row's first entry in partner, -1 = none */
     int32_t *touched;       /* DYNAMIC: [touched_count] the rows that have entries (Kureck section 5.4) */
     int64_t *uid;           /* half lists with history or events, after a nlist_remap: [n] a number that a particle keeps when it is
-                               renamed; a pair is in the row of the lower. Else NULL, and ids decide */
+                               renumbered; a pair is in the row of the lower uid. Else NULL: ids decide */
     nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
     unsigned char *history; /* [n * width + capacity] times desc.history bytes, by entry; else NULL */
 } nlist_rows;
@@ -498,7 +519,7 @@ enum { NLIST_BEGUN, NLIST_PERSISTED, NLIST_ENDED, NLIST_EVENT_KINDS };
 typedef struct nlist_axis {
     nlist_real min, max;
     nlist_real length;      /* max - min where periodic, else 0 */
-    nlist_real half;        /* length / 2 where periodic, else the largest number: no distance exceeds it */
+    nlist_real half;        /* length / 2 where periodic, else the largest number, which no distance exceeds */
     int32_t periodic;
 } nlist_axis;
 
@@ -510,17 +531,17 @@ typedef struct nlist {
     nlist_axis axis[3];
     int32_t n;              /* particles */
     int32_t keys;           /* 1: a list of triangles, ids are keys */
-    int32_t remembers;      /* 1: built with history or events, and the next build compares */
-    int32_t built;          /* 1: a build has made it, of no particles perhaps; 0: NLIST_NOT_BUILT */
+    int32_t remembers;      /* 1: built with history or events; the next build compares with it */
+    int32_t built;          /* 1: a build has made it, also one of no particles; 0: NLIST_NOT_BUILT */
     int32_t triangles;      /* lists of triangles: those of the mesh; nlist_key_triangle of every key is below. Else 0 */
-    int32_t exact;          /* private: 1 while a reserve takes memory, so that nothing beyond it is taken */
+    int32_t exact;          /* private: 1 during nlist_reserve, which takes no more memory than it needs */
     int32_t current;        /* rows[current] is the list, rows[1 - current] the generation before */
     const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
     nlist_rows rows[2];
     nlist_event *event[NLIST_EVENT_KINDS]; /* desc.events: contacts that began, persisted, ended with the last build */
     int64_t event_count[NLIST_EVENT_KINDS];/* how many (CUDA: fetched by nlist_cuda_check) */
     int64_t total;          /* entries in all rows (CUDA: fetched by nlist_cuda_check) */
-    int64_t next_uid;       /* no uid is as high: for particles that come later */
+    int64_t next_uid;       /* above every uid in use: for particles that come later */
     int32_t bad_id;         /* the first particle (or pair) that was refused, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
     int64_t needed_entries; /* entries that partner must have room for (CUDA, deterministic, DYNAMIC or HYBRID: 2^33 - 1 for more) */
@@ -536,38 +557,38 @@ typedef struct nlist {
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
 NLIST_API int nlist_version(void);
 
-/* What a result means and which field to change. Never NULL. */
+/* The meaning of a result and the field to change. Never NULL. */
 NLIST_API const char *nlist_result_text(nlist_result result);
 
-/* `*out` = `*desc` with every default filled in. Refuses what every build refuses, whatever the particles and the source. */
+/* `*out` = `*desc` with every default filled in. Makes the checks that need neither particles nor a source. */
 NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
-/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these allocate nothing (but for the sort of
-   nlist_build_pairs, 12 bytes a pair and way). The list is empty afterwards. Not thread-safe on one list. */
+/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these sizes allocate nothing (except for
+   the sort of nlist_build_pairs: 12 bytes per pair and direction). The list is empty afterwards. Not thread-safe on one list. */
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n, int64_t entries);
 
 /* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 = tightly packed). Building again
-   reuses the memory and, with desc.history, brings the history along: particle i is the same as before, particles from the old n on
-   are new (nlist_remap for everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width,
-   needed_entries say what was wrong. Not thread-safe on one list; different lists may be built at once.
+   reuses the memory and, with desc.history, carries the history over: particle i is the same as before, particles from the old n on
+   are new (nlist_remap for everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width and
+   needed_entries give the cause. Not thread-safe on one list; different lists may be built at the same time.
    Brute force, O(n^2): for tests, and for a few hundred particles. */
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t n);
 
-/* The same from pairs that you have found: ids pair[2 p] and pair[2 p + 1], m pairs in any order, repeated or not (they are listed
-   once). Masks and exclusions count; distances and the skin are yours. O(n + m log row). */
+/* The same from pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any order. Repeated pairs are listed once.
+   Masks and exclusions apply; distances are not tested, and there is no skin. O(n + m log row). */
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair, int64_t m, int32_t n);
 
 #ifdef NLIST_I_UGRID
-/* The same through a grid that was built from these positions, of any method. Its cells should be about as wide as the reach
-   (radius + skin + twice the largest radius); other widths are right, and slower. O(n). */
+/* The same, with a grid as source that was built from these positions, by any method. Cells about as wide as the reach (radius + skin
+   + twice the largest radius) are fastest; other widths give the same list. O(n). */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid, const nlist_real *pos, size_t stride,
                                          int32_t n);
 #endif
 
 #ifdef NLIST_I_LBVH
-/* The same through a tree over these particles, element i is particle i: for radii that differ much. Fastest when the boxes hold
-   the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements are points. The list is right whatever the
-   boxes are, also when they are out of date. On periodic axes the search is made for each image. O(n log n). */
+/* The same, with a tree as source, for radii that differ much: element i of the tree is particle i. Fastest when the boxes hold
+   the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements are points. The list is correct whatever the
+   boxes are, also when they are out of date. On periodic axes every image is searched. O(n log n). */
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_real *pos, size_t stride,
                                         int32_t n);
 
@@ -582,114 +603,114 @@ typedef struct nlist_mesh {
 
 /* Particles against triangles: row i has a key for each face, edge or vertex that is no further from particle i than radius +
    radii[i], once (>>walls). tree: over these triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
-   NLIST_DYNAMIC; half, masks and exclusions do not apply, periodic axes are refused. O(n log triangles). */
+   NLIST_DYNAMIC; half, masks and exclusions do not apply; periodic axes are refused. O(n log triangles). */
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
                                         const nlist_real *pos, size_t stride, int32_t n);
 #endif
 
-/* Gives the memory back and empties the list; an empty list is fine. */
+/* Frees the memory and empties the list; an empty list is accepted. */
 NLIST_API void nlist_free(nlist *list);
 
 /* Bytes of memory that the list holds. */
 NLIST_API int64_t nlist_bytes(const nlist *list);
 
-/* Has any particle moved by more than half the skin since the build, or is there no list, or one of nobody? Then `*moved` = 1: build
-   again, before it is used (figure: >>skin; Verlet). NLIST_BAD_SKIN: the list has none. O(n). */
+/* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there is no list, or one of no
+   particles: build again before the list is used (figure: >>skin; Verlet). NLIST_BAD_SKIN: the list has none. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved);
 
-/* The particles were sorted, inserted or deleted, and the list follows: new_id[i] is what particle i is now called, 0 .. n-1, or -1: it
-   is gone, and its contacts with it. Names that nobody got belong to new particles without contacts: all of them where the list was
-   built of no particles (new_id may be NULL then). History, rows and the order in
-   a row are kept; events are as they were, with old names and entries. new_id: as many as the list had particles; a permutation of ugrid.h:
-   grid.inverse. Positions of the skin's test go along; those of new particles are NaN, so that nlist_moved answers 1.
-   NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was.
-   O(n + entries).
-   (Figure: >>remap; Kureck section 5.5.1.) */
+/* Renumbers the list after the particles were sorted, inserted or deleted. new_id[i], 0 .. n-1, is the new id of particle i; -1 means
+   that it was deleted, with its contacts. Unused ids denote new particles without contacts; in a list that was built of no particles
+   all are new (new_id may be NULL then). History, rows and the order in a row are kept; events stay as they were, with old ids and
+   entries. new_id has as many numbers as the list had particles; for a permutation of ugrid.h pass grid.inverse. The reference
+   positions of the skin are renumbered too; those of new particles are NaN, so that nlist_moved answers 1.
+   NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the first particle whose new id is out of range or taken; the list is as it was.
+   O(n + entries). (Figure: >>remap; Kureck section 5.5.1.) */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
-/* How contributions are added up (Kureck sections 5.1 to 5.3). Serially the modes differ in the order of the sum only. */
+/* How contributions are summed (Kureck sections 5.1 to 5.3). Serially the modes differ in the order of the sum only. */
 typedef enum nlist_mode {
     NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE; NLIST_REDUCE in DYNAMIC, unless it is full and deterministic */
-    NLIST_PER_PARTICLE,     /* a thread goes through a row: full lists need no atomics. DYNAMIC: only touched rows get a thread */
+    NLIST_PER_PARTICLE,     /* a thread per row: full lists need no atomics. DYNAMIC: only touched rows get a thread */
     NLIST_PER_CONTACT,      /* a thread per entry (COMPACT: eight per row), and an atomic for every number that it adds */
-    NLIST_REDUCE            /* the same threads; those of a warp that share a row add up first: slots by width (1, 2, 4, 8, 16 or
-                               32), the rest by key */
+    NLIST_REDUCE            /* the same threads; the lanes of a warp that share a row are reduced first: slots by width (1, 2, 4,
+                               8, 16 or 32), the rest by key */
 } nlist_mode;
 
-/* Sums in fixed point do not depend on the order of adding, so `unit` makes any mode deterministic: each value is cut to a whole
-   number of units (towards 0), below 2^40 of them, and added in 64 bits (2^23 of the largest fit). A unit of 2^-30 of the largest
-   value to be expected is finer than a float. Without: floats, whose last bits depend on the order. That is defined for full lists
-   with NLIST_PER_PARTICLE, and for full STATIC lists with NLIST_REDUCE. */
+/* Sums in fixed point do not depend on the order of addition, so `unit` makes any mode deterministic: each value is truncated to a
+   whole number of units (towards 0), below 2^40 of them, and summed in 64 bits (2^23 of the largest fit). A unit of 2^-30 of the
+   largest expected value is finer than a float. Without a unit sums are in floating point, and their last bits depend on the order,
+   which is defined for full lists with NLIST_PER_PARTICLE, and for full STATIC lists with NLIST_REDUCE. */
 typedef struct nlist_sums {
     int32_t values;         /* numbers summed per particle: 1 .. 16 */
     nlist_mode mode;        /* (default: NLIST_AUTO) */
     double unit;            /* (default: 0, add in floating point) */
 } nlist_sums;
 
-/* What contact i, j adds to own[values] of i and, in half lists, to other[values] of j; both are 0 before. history: the entry's
-   bytes, or NULL. Returns 0 when it adds nothing (the two do not touch), else 1. In full lists a pair is called for twice, and
-   `other` goes nowhere; in lists of triangles j is a key. */
+/* The contribution of contact i, j to own[values] of i and, in half lists, to other[values] of j; both are 0 before the call.
+   history: the entry's bytes, or NULL. Returns 0 when it adds nothing (the two do not touch), else 1. In full lists it is called
+   twice for a pair, and `other` is ignored; in lists of triangles j is a key. */
 typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other);
 
 /* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers. With a unit: NLIST_SUM_OVERFLOW
-   leaves sums as they were. `list` is not const for the unit's work space only. NLIST_NOT_BUILT. O(entries). */
+   leaves sums as they were. `list` is not const only because the units need work space. NLIST_NOT_BUILT. O(entries). */
 NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn, void *user, nlist_real *sums);
 
-/* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs; shift (NULL, or 3
-   per pair): how many periods to add to the partner's position, as given in pos, for the image that is listed. `*needed`: how many
-   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles
-   shift must be. NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
+/* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs. shift (NULL, or 3 numbers
+   per pair): how many periods to add to the partner's position, as given in pos, for its nearest image. `*needed`: the number of
+   pairs, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles shift must be.
+   NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
                                    size_t stride, int32_t *shift);
 
 /* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the size, also when it did not fit
-   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT.
-   O(n + entries). */
+   (NLIST_BUFFER_TOO_SMALL; pass NULL and 0 to ask for it). For machines of the same byte order and the same NLIST_REAL.
+   NLIST_NOT_BUILT. O(n + entries). */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
 
-/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0 (any; with
-   desc.width it decides on the memory: name it where files come from strangers); desc.skin not more than that of the list that was saved.
-   The bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a look at every row, and then the list is as
-   it was. So are files of 0.1.0, whose format is another. The box comes from the file.
-   Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is a feature of a triangle below list.triangles. That number
-   is the file's: before you process such a list, see to it that your mesh has as many, list.triangles <= mesh.triangles, and that its
-   indices are below its vertex_count. O(n + entries log entries). */
+/* Reads what nlist_save wrote: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0
+   (any; with desc.width it determines the memory: set it for files that you do not trust); desc.skin not more than that of the list
+   that was saved. The bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a check of every row, and
+   the list stays as it was. So are files of 0.1.0, whose format differs. The box comes from the file.
+   Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is a feature of a triangle below list.triangles. That
+   number is the file's: before you process such a list, check that your mesh has as many triangles, list.triangles <=
+   mesh.triangles, and that its indices are below its vertex_count. O(n + entries log entries). */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
 
-/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice, no key of no
-   feature. Safe on any content of the arrays. NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries * row). */
+/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, pairs listed twice, keys
+   without a feature. Safe on any content of the arrays. NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as
+   partner has entries, if more. O(n + entries * row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
-/* The structure as nlist_validate does, and then the rows of `samples` particles, against a look at every particle. desc, pos, stride:
-   those that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for the latter); of desc its arrays are read. The
-   samples spread over the ids, others for each seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with
-   a wrong row, -1 where the structure is damaged. For tests of your own, with your data. Allocates as nlist_validate.
+/* nlist_validate, then the rows of `samples` particles compared with brute force. desc, pos, stride: those that the list was built
+   from (not from pairs or triangles: NLIST_BAD_ARGUMENT for the latter); of desc its arrays are read. The samples are spread over
+   the ids, others for each seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong row, -1
+   where the structure is damaged. For your own tests, with your data. Allocates as nlist_validate does.
    O(n + entries * row + samples * n). */
 NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
 
 /* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
-   NLIST_IMPLEMENTATION and NLIST_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as NLIST_CUDA_ERROR. An error of your own that
-   you have left unread before may be cleared.
+   >>cuda-api: the same on a GPU. These functions can be called from plain C; one .cu file with
+   NLIST_IMPLEMENTATION and NLIST_CUDA makes them. All pointers d_... are device memory. Nothing here
+   waits for the GPU unless its comment says so. Every launch error is returned as NLIST_CUDA_ERROR.
+   A CUDA error of your own that you have not read before the call may be cleared.
    ------------------------------------------------------------------------------------------------ */
 
 #ifdef NLIST_CUDA
 
-/* What kernels take by value: a list whose arrays lie in device memory. A type of its own, so that host code
-   cannot walk through device pointers by accident. */
+/* What kernels take by value: a list whose arrays are in device memory. A type of its own, so that host code that follows device
+   pointers does not compile. */
 typedef struct nlist_device { nlist list; } nlist_device;
 
-/* What the device knows, and the host only after nlist_cuda_check. */
+/* Status on the device, which the host knows only after nlist_cuda_check. */
 typedef struct nlist_cuda_facts {
-    int32_t current;            /* rows[current] is the list: a build turns it over when all has fitted, and not before */
+    int32_t current;            /* rows[current] is the list: a build swaps the two only when everything has fitted */
     int32_t filled;             /* builds that took effect */
     int32_t needed_width;       /* of the last build: slots of the fullest row */
     int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that atomicMax finds it; 0 = none */
     int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than half the skin */
     int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
-    int32_t sticks_bits;        /* bits of how far a sphere sticks out of its box in the tree, at most, as a float; Inf: too far */
+    int32_t sticks_bits;        /* bits, as a float, of the most by which a sphere exceeds its box in the tree; Inf: too far */
     int32_t touched[2];         /* by generation: rows that have entries */
     uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they fitted or not */
     uint64_t total;             /* entries in all rows */
@@ -709,26 +730,26 @@ typedef struct nlist_cuda {
     struct CUstream_st *stream; /* of the last call */
     int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
     int32_t wanted_width;
-    int32_t by_radii;           /* the last build had desc.radii: their reach is known on the device only */
-    int32_t by_index;           /* the last call took ids from the caller: first_bad is a bad one */
+    int32_t by_radii;           /* the last build had desc.radii: their largest is known on the device only */
+    int32_t by_index;           /* the last call took ids from the caller: first_bad is an invalid one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
 } nlist_cuda;
 
-/* Takes all memory that builds from positions and sums over up to n particles need, `values` numbers a sum (0: no sums with a unit):
-   after it they allocate nothing, so that a step can be captured in a CUDA graph. (Lists of triangles: desc.layout NLIST_DYNAMIC here,
-   too. nlist_cuda_build_pairs and nlist_cuda_remap take theirs with the first call.) Waits for the stream. The list is empty
-   afterwards. */
+/* Takes all memory for builds from positions and for sums over up to n particles, with `values` numbers per particle (0: no sums with
+   a unit). After it these calls allocate nothing, so that a step can be captured in a CUDA graph. (Lists of triangles: set desc.layout
+   to NLIST_DYNAMIC here, too. nlist_cuda_build_pairs and nlist_cuda_remap allocate in their first call.) Waits for the stream. The
+   list is empty afterwards. */
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
                                           struct CUstream_st *stream);
 
-/* As the builds above, with their costs. Particles with NaN are left out, pairs with ids out of range too: nlist_cuda_check tells. What
-   does not fit is counted to the end: then, with history or events and after a nlist_cuda_remap, the list before it stays the list;
-   else rows hold what fitted and `count` what there was; either way nlist_cuda_check says so, and the next build takes the memory that
-   was missing. (desc.grow does all that within the call, and waits.) Until a check, calls take the n and the mesh of the last build for
-   those of the list: where that did not fit, sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh
-   lacks; so must kernels of your own. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that
-   within a row is not. A build that needs other memory than the last (another n, width, capacity) waits for the stream where two
-   generations are kept. The grid, tree and pos must be complete on `stream`. */
+/* As the builds above, with the same costs. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check reports
+   them. On overflow the required size is still computed. With history or events, and after a nlist_cuda_remap, the previous list then
+   stays the list; otherwise rows hold what fitted and `count` the full lengths. In both cases nlist_cuda_check reports it, and the next
+   build takes the missing memory. (desc.grow does all that within the call, and waits.) Until a check, calls use the n and the mesh of
+   the last build: where that did not fit, sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh
+   does not have; kernels of your own must do the same. Without desc.deterministic the order of partner and touched in DYNAMIC and
+   HYBRID is undefined; the order within a row is defined. A build that needs other memory than the last (another n, width, capacity)
+   waits for the stream where two generations are kept. The grid, tree and pos must be complete on `stream`. */
 NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
                                               struct CUstream_st *stream);
 NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc, const int32_t *d_pair, int64_t m, int32_t n,
@@ -744,27 +765,27 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
                                              const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream);
 #endif
 
-/* Waits for the stream and says what the last build, remap or sum met: NLIST_OK, NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL
-   (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
-   NLIST_SUM_OVERFLOW. What a build met is told until the next build. Fetches n, built, triangles, total, event_count,
-   current, and entries and touched_count of both rows. */
+/* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK, NLIST_ROW_FULL (device.list.needed_width),
+   NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
+   NLIST_SUM_OVERFLOW. The status of a build is kept until the next build. Fetches n, built, triangles, total, event_count, current,
+   and entries and touched_count of both rows. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
-/* Gives the device memory back, in the order of the stream that the list was last used on: that stream must still exist. One
-   nlist_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+/* Frees the device memory, in the order of the stream that the list was last used on: that stream must still exist. One nlist_cuda
+   belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved; the answer stays on the device, in d_facts->moved (where there is no list yet: n), for desc.if_moved of the next build,
-   for the condition of a graph, or for nlist_cuda_check's reader. */
+/* As nlist_moved. The answer stays on the device, in d_facts->moved (where there is no list yet: n): for desc.if_moved of the next
+   build, for the condition of a graph, or to be read after nlist_cuda_check. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride, struct CUstream_st *stream);
 
-/* As nlist_remap. Names out of range or given twice are left out, and nlist_cuda_check tells. d_new_id: as many as the last build had
-   particles, or, after a nlist_cuda_check, list.n. Where that build did not fit and nobody asked, the list before it is renamed: its
-   particles beyond d_new_id are gone, and names of particles that it has not are those of new ones. */
+/* As nlist_remap. New ids out of range or given twice are left out; nlist_cuda_check reports them. d_new_id has as many numbers as the
+   last build had particles, or, after a nlist_cuda_check, list.n. Where that build did not fit and no check was made, the previous list
+   is renumbered: its particles beyond d_new_id are deleted, and ids of particles that it does not have denote new ones. */
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream);
 
-/* Copies a host list to the device, and a device list into a host list: rows, history, reference positions, and (down) events. Both wait
-   for the stream. NLIST_NOT_BUILT: there is nothing to copy (down: or rows were cut, see nlist_cuda_check). */
+/* Copies a host list to the device, and a device list into a host list: rows, history, reference positions, and (download) events. Both
+   wait for the stream. NLIST_NOT_BUILT: there is nothing to copy (download: or rows were cut, see nlist_cuda_check). */
 NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream);
 NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream);
 
@@ -773,11 +794,11 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
 /* Stop here if you only need the API; the iterator is next, and is part of it. */
 
 /* ------------------------------------------------------------------------------------------------
-   >>numbers: what both sides must round alike
+   >>numbers: arithmetic that both sides must round alike
    ------------------------------------------------------------------------------------------------ */
 
-/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: NLIST_FN_WALK, and products that clang
-   fuses with sums, whatever a pragma says, where the processor can. */
+/* x; no compiler moves an operation across it. Needed where -ffast-math still holds: in NLIST_FN_WALK, and for products that clang
+   fuses with sums on processors that can, whatever a pragma says. */
 NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
 {
 #if defined(NLIST_I_KEEP_BY_BARRIER)
@@ -792,7 +813,7 @@ NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
     return x;
 }
 
-/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+/* a * b, rounded. A GPU compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
 NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -830,7 +851,7 @@ NLIST_FN int nlist_i_finite(nlist_real x)
 
 NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return nlist_i_finite(p[0]) & nlist_i_finite(p[1]) & nlist_i_finite(p[2]); }
 
-/* floor(t) as a real, for the count of periods. From 2^52 on every number is whole. */
+/* floor(t) as a real, for counting periods. From 2^52 on every number is whole. */
 NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 {
     nlist_real const limit = (nlist_real)4503599627370496.0;
@@ -844,29 +865,29 @@ NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_t i, nlist_real p[3])
 {
     const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos + stride * (size_t)i);
-    nlist_real const last = at[dim - 1]; /* not `at[2]` behind the test: a compiler that saw an array of two numbers would warn */
+    nlist_real const last = at[dim - 1]; /* `at[2]` behind the test makes compilers warn that see an array of two numbers */
     p[0] = at[0];
     p[1] = at[1];
     p[2] = 0;
-    if (dim == 3) p[2] = last; /* not by ?:, which clang takes for finite under -ffast-math */
+    if (dim == 3) p[2] = last; /* not by ?:, whose result clang takes for finite under -ffast-math */
 }
 
-/* x, not in the box of a periodic axis, moved into it. */
+/* x, which is outside the box of a periodic axis, wrapped into it. */
 NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
 {
     if (!nlist_i_finite(x)) return x;
     x -= nlist_i_times(axis->length, nlist_i_periods(nlist_i_over(x - axis->min, axis->length)));
-    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border, which is min */
 }
 
-/* x moved into the box of a periodic axis, as ugrid.h does it; elsewhere, inside the box, and when not finite, x itself. */
+/* x wrapped into the box of a periodic axis, as ugrid.h does it; on other axes, inside the box, and when not finite, x itself. */
 NLIST_FN_WALK nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
     return nlist_i_wrap_outside(axis, x);
 }
 
-/* A particle's point, on periodic axes in the box: what distances are measured from. */
+/* A particle's point, wrapped on periodic axes: distances are measured from it. */
 NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, nlist_real p[3])
 {
     int a;
@@ -874,14 +895,14 @@ NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t str
     for (a = 0; a < 3; a++) p[a] = nlist_i_wrap(&list->axis[a], p[a]);
 }
 
-/* A difference of two coordinates in the box, to the nearest image: |d| < length, so one period at most is to be taken away. */
+/* A difference of two coordinates in the box by the minimum-image convention: |d| < length, so at most one period is subtracted. */
 NLIST_FN_WALK nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
 {
     nlist_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
     return nlist_i_kept(nlist_i_kept(d - above) + below);
 }
 
-/* Square of the distance of two points in the box, rounded after every operation, so that both sides find the same pairs at the rim. */
+/* Square of the distance of two points in the box, rounded after every operation, so that both sides find the same pairs at the cutoff. */
 NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3], const nlist_real q[3])
 {
     nlist_real const x = nlist_i_nearest(&list->axis[0], q[0] - p[0]), y = nlist_i_nearest(&list->axis[1], q[1] - p[1]),
@@ -889,7 +910,7 @@ NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3], 
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* d = q - p for two of the caller's points, to the nearest image on periodic axes: for your force law. dim numbers. */
+/* d = q - p for two of the caller's points, by the minimum-image convention on periodic axes: for your force law. dim numbers. */
 NLIST_FN_WALK void nlist_offset(const nlist *list, const nlist_real *p, const nlist_real *q, nlist_real *d)
 {
     int a;
@@ -913,7 +934,7 @@ typedef struct nlist_each {
     int64_t entry;      /* out: the entry */
     /* private */
     const int32_t *ids; /* of slots, or of partner */
-    int64_t at, end;    /* what is left there */
+    int64_t at, end;    /* entries left there */
     int32_t rest;       /* next entry in partner, -1 = none */
     int32_t bytes;      /* of history per entry */
     int64_t slots;      /* entries before those of the rest */
@@ -921,7 +942,7 @@ typedef struct nlist_each {
     unsigned char *all_history;
 } nlist_each;
 
-/* The rows that are the list: on a GPU the device knows which. */
+/* The rows that are the list; on a GPU the device knows which of the two. */
 NLIST_FN_WALK const nlist_rows *nlist_i_rows(const nlist *list)
 {
     return &list->rows[list->d_current ? *list->d_current : list->current];
@@ -945,7 +966,7 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
     if (rows->start) {
         e.ids = rows->partner;
         e.at = rows->start[i];
-        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity; /* CUDA: what did not fit is not there */
+        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity; /* CUDA: the rest did not fit */
         return e;
     }
     if (rows->slot) {
@@ -983,8 +1004,8 @@ NLIST_FN void *nlist_history(const nlist *list, int64_t entry)
     return history ? history + entry * list->desc.history : NULL;
 }
 
-/* The last bytes of a contact that ended, by the entry of its event: until the next build or remap, also one
-   that is refused. NULL without history, and in a list that was downloaded. */
+/* The last bytes of a contact that ended, by the entry of its event. Valid until the next build or remap, also one that is refused.
+   NULL without history, and in a list that was downloaded. */
 NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
 {
     unsigned char *history = list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
@@ -1000,22 +1021,21 @@ NLIST_FN int64_t nlist_find(const nlist *list, int32_t i, int32_t j)
     return -1;
 }
 
-/* The entry of a pair in a half list, whosever row it is in; -1 = not listed. O(row). */
+/* The entry of a pair in a half list, in the row of either; -1 = not listed. O(row). */
 NLIST_FN int64_t nlist_find_pair(const nlist *list, int32_t i, int32_t j)
 {
     int64_t const entry = nlist_find(list, i, j);
     return entry >= 0 ? entry : nlist_find(list, j, i);
 }
 
-/* What the keys of lists of triangles say: the triangle, and its feature as a lbvh_feature: 0 face, 1 .. 3 edge AB BC CA,
-   4 .. 6 vertex A B C. */
+/* Keys of lists of triangles: the triangle, and its feature as a lbvh_feature: 0 face, 1 .. 3 edge AB BC CA, 4 .. 6 vertex A B C. */
 NLIST_FN int32_t nlist_key(int32_t triangle, int32_t feature) { return triangle * 8 + feature; }
 NLIST_FN int32_t nlist_key_triangle(int32_t key) { return key / 8; }
 NLIST_FN int32_t nlist_key_feature(int32_t key) { return key % 8; }
 
 #define NLIST_I_TRIANGLES 268435456     /* 2^28: most triangles of a mesh, so that keys fit int32_t */
 
-/* Ids in rows are below this: particles, or keys of triangles 0 .. triangles - 1. (Of 2^28 the last key would be of no feature.) */
+/* Ids in rows are below this: particles, or keys of triangles 0 .. triangles - 1. (With 2^28 triangles the last key is of no feature.) */
 NLIST_FN int32_t nlist_i_id_limit(int32_t keys, int32_t triangles, int32_t n)
 {
     return !keys ? n : triangles < NLIST_I_TRIANGLES ? 8 * triangles : INT32_MAX;
@@ -1035,8 +1055,8 @@ NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle, const
     }
 }
 
-/* The point q of a triangle, 0 .. mesh->triangles - 1, that is closest to p: where a contact acts. Returns the feature that q belongs to.
-   The triangle is not checked: of a list from a file, see nlist_load. */
+/* The point q of a triangle, 0 .. mesh->triangles - 1, that is closest to p: where a contact acts. Returns the feature that q belongs
+   to. The triangle is not checked: for a list from a file, see nlist_load. */
 NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, const nlist_real *p, nlist_real q[3])
 {
     const nlist_real *corner[3];
@@ -1046,21 +1066,21 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>match: is j to be listed in the row of i? One text for the serial code and the kernels.
+   >>match: which candidates are listed. One text for the serial code and the kernels.
    ------------------------------------------------------------------------------------------------ */
 
-/* A particle that looks for its partners. */
+/* A query: the particle whose partners are searched for. */
 typedef struct nlist_i_seeker {
     int32_t i;
     nlist_real p[3];    /* its point, in the box */
     nlist_real radius;  /* its own, 0 without radii */
-    nlist_real limit;   /* square of the reach where that is the same for all */
+    nlist_real limit;   /* square of the reach where that is the same for all pairs */
 } nlist_i_seeker;
 
 /* Reach of two particles = gap + their radii. */
 NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
 
-/* Square of the reach of particles with radii a and b. The sum a + b comes first: so it is the same for (i, j) and for (j, i). */
+/* Square of the reach of particles with radii a and b. The sum a + b comes first, so that (i, j) and (j, i) give the same bits. */
 NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
 {
     nlist_real const reach = nlist_i_gap(desc) + (a + b);
@@ -1085,7 +1105,7 @@ NLIST_FN nlist_i_seeker nlist_i_seek(const nlist_desc *desc, int32_t i, const nl
     return seeker;
 }
 
-/* How far a source has to search so that no partner is missed: a little further than the reach, for sources round differently.
+/* The radius for a search of the source that misses no partner: a little more than the reach, since sources round differently.
    2^-20 are 8 units in the last place of a float, 2^-48 are 16 of a double. */
 NLIST_FN nlist_real nlist_i_widen(nlist_real reach, const nlist_real p[3])
 {
@@ -1094,7 +1114,7 @@ NLIST_FN nlist_real nlist_i_widen(nlist_real reach, const nlist_real p[3])
     return reach + (reach + size) * part;
 }
 
-/* Is a pair in the row of i rather than in that of j? */
+/* 1 if a pair belongs to the row of i rather than to that of j. */
 NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     if (!desc->half) return i != j;
@@ -1109,7 +1129,7 @@ NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
     return 0;
 }
 
-/* Do masks and exclusions allow a pair? */
+/* 1 if masks and exclusions allow a pair. */
 NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
 {
     if (desc->masks && !(desc->masks[i] & desc->masks[j])) return 0;
@@ -1117,13 +1137,13 @@ NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
     return 1;
 }
 
-/* Everything that decides but the distance. */
+/* All criteria except the distance. */
 NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
 }
 
-/* Everything. q: the point of j, in the box. */
+/* All criteria. q: the point of j, in the box. */
 NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
 {
     nlist_real const d2 = nlist_i_distance2(list, seeker->p, q);
@@ -1132,31 +1152,39 @@ NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_
     return d2 <= limit && nlist_i_may_list(&list->desc, uid, seeker->i, j);
 }
 
-/* Do the distance and the order of the two ids decide alone? */
+/* 1 if the distance and the order of the two ids are the only criteria. */
 NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 {
     return !desc->radii && !desc->masks && !desc->exclude_start && !uid;
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>carry: which old entry is this contact?
+   >>carry: contact tracking. The carry gives each entry of the new list the history of the same contact
+   in the old one.
 
-   Rows keep their order from build to build, more or less, so the partner behind the last one found is tried first, then all:
+   The new list is made beside the old one, as if there were no history. Then each new entry is looked
+   up in the old row, which is short:
 
-       old row   7 9 4 2      9: 7 is not it, all are tried: entry 1      4: behind 9, at once: entry 2      8: 2 is not it, nor any: new
-       new row   9 4 8
+       old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, their bytes are copied
+       bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
 
-   A row costs O(row) where the order is kept, O(row^2) at worst.
+   Rows mostly keep their order from build to build. So the partner after the last one found is tried
+   first, then the whole row:
+
+       9: first is 7, then all are tried: entry 1      4: after 9, found at once: entry 2      8: 2 is not it, none is: new
+
+   A row costs O(row) where the order is kept, O(row^2) at worst. (Kureck, section 5.5, marks the
+   contacts of the old list that persist, appends the new ones and sorts.)
    ------------------------------------------------------------------------------------------------ */
 
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
-    const int32_t *rename;  /* what ids are called now, or NULL: as before */
+    const int32_t *rename;  /* new ids of old particles, or NULL: unchanged */
     nlist_each cursor;      /* behind the last one found */
     int32_t i, keys;
 } nlist_i_matcher;
 
-/* For row i of old rows; none if there is no such row. */
+/* A matcher for row i of the old rows; it finds nothing if there is no such row. */
 NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i, const int32_t *rename, int32_t keys)
 {
     nlist_i_matcher matcher;
@@ -1173,7 +1201,7 @@ NLIST_FN int32_t nlist_i_renamed(const nlist_i_matcher *matcher, int32_t id)
     return matcher->rename && !matcher->keys ? matcher->rename[id] : id;
 }
 
-/* The entry of `id` (its name now) in the old row, -1 = none. */
+/* The entry of `id` (a new id) in the old row, -1 = none. */
 NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 {
     nlist_each e = matcher->cursor;
@@ -1192,7 +1220,18 @@ NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 
 #ifdef NLIST_I_LBVH
 /* ------------------------------------------------------------------------------------------------
-   >>walls: particle against triangle (figure: >>walls in the manual; Kureck section 5.4, who asks how many triangles a particle touches)
+   >>walls: particle against triangle (Kureck section 5.4, who asks how many triangles a particle touches)
+
+   Neighbouring triangles share edges and vertices. A sphere that touches such a feature must have one
+   contact there, not two or six; and on a flat patch only contacts with faces:
+
+             p                  The surface from the side. The point of T closest to p is q, on the edge
+             |\                 that it shares with U. But U continues towards p: its own closest point
+        -----u-q--------        u is nearer. So the contact at q is dropped, (T, edge), and (U, face) is
+           U   |   T            listed. Where both are equally near, at q, the lower triangle is listed.
+
+   The wander search (nlist_i_wander) is contact tracking across shared edges: a new contact takes over
+   the history of an old one on a neighbouring triangle, so that friction is continuous over the mesh.
    ------------------------------------------------------------------------------------------------ */
 
 /* Points closer than this are one point of contact: a thousandth of the reach. */
@@ -1207,8 +1246,8 @@ NLIST_FN nlist_real nlist_i_between(const nlist_real a[3], const nlist_real b[3]
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* q is the point of triangle t nearest to p. Does another triangle through q come nearer to p, or as near with a lower number? Then t
-   yields to it. Nearness, then number, put all triangles into one order: the first of those that meet in q stays. */
+/* q is the point of triangle t closest to p. 1 if another triangle through q comes nearer to p, or as near with a lower number: then t
+   is dropped. Distance, then number, order all triangles: of those that meet in q the first is listed. */
 NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t,
                                 const nlist_real q[3])
 {
@@ -1226,7 +1265,7 @@ NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const 
     return 0;
 }
 
-/* The key under which triangle t is in contact with p, or -1: too far, or not its own contact. */
+/* The key under which triangle t is in contact with p, or -1: too far, or superseded by another triangle. */
 NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t)
 {
     nlist_real const limit = nlist_i_times(reach, reach);
@@ -1236,9 +1275,9 @@ NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, cons
     return nlist_key(t, feature);
 }
 
-/* The old entry whose contact has wandered on to this new key, -1 = none: its own key is not in the new row, and its triangle comes
-   within reach / 16 of the point where the new one touches. Each can be taken once: bit k of `taken` is the old row's entry k, for the
-   first 64. */
+/* The wander search: the old entry whose contact has moved on to this new key, -1 = none. The old key must not be in the new row, and
+   its triangle must come within reach / 16 of the new contact point. Each old entry can be taken once: bit k of `taken` is entry k of
+   the old row, for the first 64. */
 NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t bytes, int32_t i, const nlist_mesh *mesh,
                                 const nlist_real p[3], nlist_real reach, int32_t key, uint64_t *taken)
 {
@@ -1260,12 +1299,12 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>units: sums whose order does not matter
+   >>units: fixed-point sums, which do not depend on the order of addition
 
-       sum = unit * (x0 / unit + x1 / unit + ...)      each quotient cut to a whole number: whole numbers are added without rounding
+       sum = unit * (x0 / unit + x1 / unit + ...)      quotients are truncated, and whole numbers are added without rounding
    ------------------------------------------------------------------------------------------------ */
 
-/* x in whole units, cut towards 0; returns 0 where x is NaN, or 2^40 units and more. */
+/* x in whole units, truncated towards 0; returns 0 where x is NaN, or 2^40 units and more. */
 NLIST_FN int nlist_i_units(nlist_real x, double units_per_one, int64_t *units)
 {
     double const t = (double)x * units_per_one;
@@ -1285,7 +1324,7 @@ NLIST_FN nlist_real nlist_i_from_units(int64_t units, double unit)
 #endif
 }
 
-/* Is the order in which a list is summed up defined, without units? */
+/* 1 if the order in which a list is summed up without units is defined. */
 NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 {
     if (desc->half) return 0;
@@ -1297,20 +1336,20 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files. In a kernel, nlist_of and nlist_next on the list of a nlist_device; from the host, a functor
-   for each entry, and sums.
+   >>cuda-templates: for .cu files. Kernels call nlist_of and nlist_next on the list of a nlist_device;
+   the host passes a functor, called for each entry, or for sums.
    ------------------------------------------------------------------------------------------------ */
 
 #if defined(NLIST_CUDA) && defined(__CUDACC__)
 
-/* The functions of the iterator for what kernels are given. They exist on the device only. */
+/* The iterator for a nlist_device. These functions exist on the device only. */
 static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i) { return nlist_of(&device->list, i); }
 static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry)
 {
     return nlist_history(&device->list, entry);
 }
 
-/* Checks a sum and provides zeroed units, where how.unit asks for them; adds the units up into d_sums. */
+/* begin: checks a sum and provides zeroed units, where how.unit asks for them. end: adds the units to d_sums. */
 extern "C" {
 NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, const nlist_real *d_sums,
                                               unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream);
@@ -1318,7 +1357,7 @@ NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *h
                                             const unsigned long long *units, struct CUstream_st *stream);
 }
 
-/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
+/* The only place where kernels are launched: the compiler checks the types, and the error is kept and returned. */
 template <class... Parameters, class... Arguments>
 static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
                                    Arguments... arguments)
@@ -1333,33 +1372,33 @@ static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, 
     cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     if (error == cudaSuccess) return NLIST_OK;
     gpu->device.list.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    (void)cudaGetLastError(); /* it is reported; the next call begins without it */
     return NLIST_CUDA_ERROR;
 }
 
 static __device__ __forceinline__ int64_t nlist_i_global_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ __forceinline__ int64_t nlist_i_all_threads() { return (int64_t)gridDim.x * blockDim.x; }
 
-/* Threads of kernels whose number of turns only the device knows: they go round until all is done. An H200 runs so many at once. */
+/* Threads of kernels whose amount of work only the device knows: they loop until all is done. An H200 runs this many at once. */
 constexpr int64_t nlist_i_round_threads = 132 * 2048;
 constexpr int nlist_i_sum_block = 128;
 constexpr int nlist_i_row_lanes = 8; /* lanes that share a row of COMPACT */
 
 static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Entries of partner that hold something: the counter goes on where partner is full. */
+/* Entries of partner in use. The counter goes on where partner is full. */
 static __device__ __forceinline__ int64_t nlist_i_rest_entries(const nlist *list, const nlist_rows *rows, const nlist_cuda_facts *facts)
 {
     int const generation = rows == &list->rows[1];
     return nlist_i_least((int64_t)facts->entries[generation], rows->capacity);
 }
 
-/* a + b, rounded: fused with a product of the caller's it would get other bits than the serial sum. */
+/* a + b, rounded: fused with a product of the caller's it would give other bits than the serial sum. */
 static __device__ __forceinline__ float nlist_i_plus(float a, float b) { return __fadd_rn(a, b); }
 static __device__ __forceinline__ double nlist_i_plus(double a, double b) { return __dadd_rn(a, b); }
 static __device__ __forceinline__ long long nlist_i_plus(long long a, long long b) { return a + b; }
 
-/* What is added up: numbers, or whole units. */
+/* The type that is summed: reals, or whole units. */
 template <bool Units> struct nlist_i_term { typedef nlist_real type; };
 template <> struct nlist_i_term<true> { typedef long long type; };
 
@@ -1369,7 +1408,7 @@ static __device__ __forceinline__ void nlist_i_atomic_add(long long *to, long lo
     atomicAdd((unsigned long long *)to, (unsigned long long)x);
 }
 
-/* Two floats at once, where the GPU can: half lists wait for their atomics. */
+/* Adds two floats by one atomic, where the GPU can: atomics limit the speed of half lists. */
 static __device__ __forceinline__ bool nlist_i_atomic_add_two(float *to, const float *x)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -1383,15 +1422,15 @@ static __device__ __forceinline__ bool nlist_i_atomic_add_two(float *to, const f
 }
 template <class Term> static __device__ __forceinline__ bool nlist_i_atomic_add_two(Term *, const Term *) { return false; }
 
-/* A sum on its way, as the kernels take it. */
+/* A sum in progress, as the kernels take it. */
 template <int Values, bool Units> struct nlist_i_gpu_adder {
     typedef typename nlist_i_term<Units>::type term;
     term *sums;             /* of all particles: the caller's numbers, or units */
     double units_per_one;
     nlist_cuda_facts *facts;
-    bool twos;              /* sums lie so that two can be added at once */
+    bool twos;              /* sums are aligned for adding two at once */
 
-    /* Numbers as terms. */
+    /* Reals become terms. */
     __device__ __forceinline__ void take(const nlist_real *x, term *t) const
     {
         for (int v = 0; v < Values; v++) {
@@ -1418,14 +1457,14 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
     }
 };
 
-/* Where the last build did not fit, the list is the one before it, which may be of more particles or triangles than the caller has now:
-   is this partner one of those that are left? */
+/* 1 if this partner exists. Where the last build did not fit, the list is the previous one, which may have more particles or triangles
+   than the caller has now. */
 static __device__ __forceinline__ bool nlist_i_is_there(const nlist &list, int32_t j)
 {
     return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
 }
 
-/* Calls for one entry: what it adds to its row's particle is in t, the partner's share is added at once. False = nothing. */
+/* Calls the contact for one entry. The sum of its row's particle goes to t, the partner's is added at once. False: adds nothing. */
 template <int Values, bool Units, class Contact>
 static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows,
                                                         const nlist_i_gpu_adder<Values, Units> &adder, const Contact &contact, int32_t i,
@@ -1469,10 +1508,11 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     }
 }
 
-/* A thread per slot: atomics, or the lanes of a row add up first, the upper half onto the lower, and again. Width 4, values a b c d:
+/* A thread per slot, adding by atomics or by a reduction among the lanes of a row: the upper half is added to the lower, and again.
+   Width 4, values a b c d:
 
        lane of the row      0         1       2    3
-       step 2              a+c       b+d      .    .       each takes the value of the lane 2 above (dots: nobody reads them)
+       step 2              a+c       b+d      .    .       each takes the value of the lane 2 above (dots are not used)
        step 1         (a+c)+(b+d)     .       .    .       lane 0 has the row's sum
 
    (Kureck section 5.1, figure 5.2; Blog, Faster Parallel Reductions on Kepler.) */
@@ -1491,13 +1531,13 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     int32_t const i = !exists ? -1 : even ? (int32_t)(entry >> shift) : (int32_t)(entry / width), j = exists ? rows.slot[entry] : -1;
     term t[Values] = {};
     bool adds = j >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
-    if (!reduce || !even || width > 32) { /* a list before the last build may have slots that do not reduce */
+    if (!reduce || !even || width > 32) { /* the previous list may have a width that does not reduce */
         if (adds) adder.add_atomic(i, t);
         return;
     }
     if (!adds) for (int v = 0; v < Values; v++) t[v] = 0;
     unsigned const adding = __ballot_sync(0xFFFFFFFFu, adds);
-    if (adding == 0) return; /* all lanes of the warp do: the shuffles need all or none */
+    if (adding == 0) return; /* all lanes of the warp return: the shuffles need all or none */
     for (int step = width / 2; step > 0; step /= 2)
         for (int v = 0; v < Values; v++) t[v] = nlist_i_plus(t[v], __shfl_down_sync(0xFFFFFFFFu, t[v], (unsigned)step, width));
     int const lane = (int)(threadIdx.x % 32);
@@ -1507,8 +1547,8 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     else adder.add(i, t);
 }
 
-/* Lanes of a warp with the same key add up; true for the lane that has the sum, the first of its key. Of the lanes left, every
-   second one hands its sum to the one before it, and again:
+/* Reduction by key: lanes of a warp with the same key are summed; true for the lane that has the sum, the first of its key. In each
+   round every second lane of those left gives its sum to the one before it:
 
        lane       0      1    2    3    4
        key        5      5    8    5    5
@@ -1537,7 +1577,7 @@ template <int Values, class Term> static __device__ __forceinline__ bool nlist_i
     return stays;
 }
 
-/* A thread per entry of the rest (Kureck section 5.2), adding by atomics, or by key among the lanes first. */
+/* A thread per entry of the rest (Kureck section 5.2), adding by atomics, with or without a reduction by key before. */
 template <int Values, bool Units, class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
     nlist_i_sum_rest_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
@@ -1601,7 +1641,7 @@ static inline int64_t nlist_i_slot_threads(const nlist_cuda *gpu)
     return a > b ? a : b;
 }
 
-/* Which rows are the list only the device knows: kernels are launched for what either generation has, and take what the list has. */
+/* Only the device knows which generation is the list: kernels are launched for what either has, and process what the list has. */
 template <int Values, bool Units, class Contact>
 static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode, const nlist_i_gpu_adder<Values, Units> &adder,
                                        const Contact &contact, struct CUstream_st *stream)
@@ -1626,12 +1666,12 @@ static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode, const n
     return result;
 }
 
-/* d_sums[Values * i + v] += contributions: nlist_sum, the contact a functor with
+/* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
 
        __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other) const
 
-   own, other: Values numbers, 0 before; returns 0 when it adds nothing. how.values: Values, or 0. Nothing waits; NLIST_SUM_OVERFLOW
-   comes from nlist_cuda_check, and then the sums are those of the values that were not too large. */
+   own, other: Values numbers, 0 before the call; returns 0 when it adds nothing. how.values: Values, or 0. Does not wait;
+   NLIST_SUM_OVERFLOW comes from nlist_cuda_check, and then the sums are those of the values that were not too large. */
 template <int Values, class Contact>
 static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact, nlist_real *d_sums,
                                    struct CUstream_st *stream)
@@ -1649,7 +1689,7 @@ static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const
     return result == NLIST_OK ? nlist_i_cuda_end_sum(gpu, how, Values, d_sums, units, stream) : result;
 }
 
-/* Entries as contacts of a sum that adds nothing. */
+/* Calls the functor for the entries of one row per thread. */
 template <class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
     nlist_i_each_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const Contact contact)
@@ -1681,7 +1721,7 @@ template <class Contact> static nlist_result nlist_cuda_each(nlist_cuda *gpu, co
 #define NLIST_IMPLEMENTATION_DONE
 
 #include <float.h>
-#include <math.h>   /* NAN only: nothing of libm is called */
+#include <math.h>   /* NAN only: no function of libm is called */
 #include <stdlib.h>
 
 #ifdef __cplusplus
@@ -1753,14 +1793,14 @@ static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
     return 1;
 }
 
-/* What to ask for where a block of `had` bytes must become one of `bytes`: half as much again at least, or exactly that. */
+/* The size to ask for where a block of `had` bytes must hold `bytes`: 1.5 times `had` at least, or exactly `bytes`. */
 static size_t nlist_i_ample(const nlist *list, size_t had, size_t bytes)
 {
     size_t const more = list->exact ? 0 : had + had / 2; /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
     return more > bytes ? more : bytes;
 }
 
-/* A block of so many bytes in the place of a smaller one, of which the first `keep` bytes stay. On failure it is as it was. */
+/* Replaces a block by one of `bytes` bytes; the first `keep` bytes are copied. On failure it is as it was. */
 static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t bytes, size_t keep)
 {
     nlist_block larger;
@@ -1777,7 +1817,7 @@ static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t byte
     return NLIST_OK;
 }
 
-/* Room for `count` elements of `size` bytes. The first `keep` bytes stay. On failure the block is as it was. */
+/* Room for `count` elements of `size` bytes. The first `keep` bytes are kept. On failure the block is as it was. */
 static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
 {
     nlist_block *block = &list->block[which];
@@ -1806,7 +1846,7 @@ NLIST_API int64_t nlist_bytes(const nlist *list)
     return bytes;
 }
 
-/* Does this layout have slots, a row-by-row start, or a rest with chains? */
+/* Does this layout have slots, a rest with chains, the array partner? */
 static int nlist_i_has_slots(const nlist_desc *desc)
 {
     return desc->layout == NLIST_STATIC || (desc->layout == NLIST_HYBRID && desc->width > 0);
@@ -1814,10 +1854,10 @@ static int nlist_i_has_slots(const nlist_desc *desc)
 static int nlist_i_has_rest(const nlist_desc *desc) { return desc->layout == NLIST_DYNAMIC || desc->layout == NLIST_HYBRID; }
 static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout != NLIST_STATIC; }
 
-/* Is the list kept twice, so that the next build finds the last? */
+/* 1 if two generations are kept, so that the next build can compare with the last. */
 static int nlist_i_is_twice(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
-/* How many elements of which size each block of a generation takes. */
+/* Number and size of the elements of each block of a generation. */
 typedef struct nlist_i_sizes { int64_t count[NLIST_I_GENERATION]; size_t size[NLIST_I_GENERATION]; } nlist_i_sizes;
 
 static void nlist_i_ask(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
@@ -1870,7 +1910,7 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
     rows->history = desc->history > 0 ? (unsigned char *)block[NLIST_I_HISTORY].memory : NULL;
 }
 
-/* Takes the memory of generation g and binds its arrays. Nothing else is touched on failure. */
+/* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
 static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int64_t capacity, int uids)
 {
     nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
@@ -1884,7 +1924,7 @@ static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, i
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>resolve: defaults, and what can be refused before a particle is read
+   >>resolve: defaults, and the checks that read no particle
    ------------------------------------------------------------------------------------------------ */
 
 static nlist_result nlist_i_check_reach(const nlist_desc *desc)
@@ -1952,7 +1992,7 @@ static void nlist_i_axes(nlist *list)
     for (a = 0; a < 3; a++) list->axis[a] = nlist_i_axis_of(a < desc->dim && desc->periodic[a], desc->min[a], desc->max[a]);
 }
 
-/* A list of triangles: DYNAMIC, which COMPACT (0) stands for here, and full. */
+/* A list of triangles is full, and DYNAMIC: COMPACT (0) means the default here. */
 static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
 {
     nlist_desc resolved = *desc;
@@ -1961,7 +2001,7 @@ static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
     return resolved;
 }
 
-/* Is the reach at most half of every period? */
+/* 1 if the reach is at most half of every period. */
 static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
 {
     nlist_real const reach = nlist_i_gap(&list->desc) + (largest + largest);
@@ -1980,40 +2020,46 @@ static size_t nlist_i_stride(size_t stride, int dim)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: find all rows, check sizes, lay them out beside the old list, bring the history along, turn over
+   >>build: find all rows, check sizes, lay them out beside the old list, carry the history, swap the
+   generations
 
-   Rows are found in the source's order, one behind the other. Length 1 2 0 and begin 2 0 3 are what is known of rows 0 1 2 here:
+   Rows are found in the order of the source, one after the other. begin and length say where each is.
+   Here row 1 was found first, then row 0; row 2 is empty:
 
-       found   [ 5  7 | 4 ]          row 1 was first, then 0; row 2 is empty. Rows are laid out in the order of their ids.
+       found   [ 5  7 | 4 ]      row      0  1  2
+                                 begin    2  0  3
+                                 length   1  2  0
+
+   Rows are laid out in the order of their ids.
    ------------------------------------------------------------------------------------------------ */
 
-/* A build on its way. */
+/* A build in progress. */
 typedef struct nlist_i_finder {
     nlist *list;
     const nlist_real *pos;
     size_t stride;
     int32_t n;
     nlist_real largest;     /* of the radii */
-    const int64_t *uid;     /* what orders a pair (nlist_rows), or NULL: ids */
+    const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
     const void *structure;  /* the grid or tree */
     const void *mesh;       /* triangles, else NULL */
     const struct nlist_i_head *head; /* a file, else NULL */
-    const unsigned char *file;       /* what follows its head */
-    const int32_t *rename;  /* a remap: new names of old particles, else NULL */
-    const int32_t *old_of;  /* a remap: old names of new particles, -1 = new */
+    const unsigned char *file;       /* the bytes behind its head */
+    const int32_t *rename;  /* a remap: new ids of old particles, else NULL */
+    const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
     int64_t pairs;
     int64_t *begin;         /* [n] where a row begins in found */
-    int32_t *length;        /* [n] how many it has */
+    int32_t *length;        /* [n] partners of a row */
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
-    int32_t row;            /* the one being found */
+    int32_t row;            /* the row in progress */
 } nlist_i_finder;
 
 /* Finds the rows of all particles, each once, in any order. */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
 
-/* Room for so many more partners. */
+/* Room for `more` further partners. */
 static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
 {
     int64_t const least = finder->used + more;
@@ -2037,7 +2083,7 @@ static void nlist_i_end_row(nlist_i_finder *finder)
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
 }
 
-/* The candidate j, at q: lists it or not. */
+/* Tests the candidate j, at q, and appends it to the row if it is listed. */
 static nlist_result nlist_i_offer(nlist_i_finder *finder, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
 {
     nlist_result result = NLIST_OK;
@@ -2047,7 +2093,7 @@ static nlist_result nlist_i_offer(nlist_i_finder *finder, const nlist_i_seeker *
     return result;
 }
 
-/* Positions and radii: finite, and the largest radius. */
+/* Checks that positions and radii are finite, and finds the largest radius. */
 static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -2066,7 +2112,7 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* The greatest reach: positive, and its square a number. */
+/* The greatest reach must be positive, and its square finite. */
 static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
 {
     nlist_real const reach = nlist_i_gap(&finder->list->desc) + (finder->largest + finder->largest), square = reach * reach;
@@ -2085,7 +2131,7 @@ static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
     return NLIST_OK;
 }
 
-/* May a list that lives become one of this desc? */
+/* Refuses a desc that the current list cannot change to. */
 static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *desc, int keys)
 {
     const nlist_desc *had = &list->desc;
@@ -2100,7 +2146,7 @@ static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *de
     return NLIST_OK;
 }
 
-/* Takes over desc. `before` is what nlist_i_settle puts back if the build is refused. */
+/* Takes over desc. `before` is what nlist_i_settle restores if the build is refused. */
 static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
 {
     nlist_desc resolved;
@@ -2119,7 +2165,7 @@ static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys,
     return NLIST_OK;
 }
 
-/* Arrays of a call are borrowed until it ends. */
+/* Arrays of a call are borrowed until it ends: forgets them. */
 static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
 {
     list->desc.radii = NULL;
@@ -2129,7 +2175,7 @@ static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
     return result;
 }
 
-/* The end of a build. After a refusal everything is as before but the diagnostics, and memory that grew. */
+/* Ends a build. After a refusal everything is restored except the diagnostics, and memory that grew. */
 static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_result result)
 {
     nlist const after = *list;
@@ -2146,30 +2192,30 @@ static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_resul
     for (g = 0; g < 2; g++) {
         int const first = g * NLIST_I_GENERATION;
         if (memcmp(after.block + first, before->block + first, NLIST_I_GENERATION * sizeof *after.block) == 0) continue;
-        memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays have moved, or are gone */
+        memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays were freed or replaced */
         if (g != list->current) continue;
-        list->built = list->built && list->n == 0; /* nothing is lost of nobody */
+        list->built = list->built && list->n == 0; /* a list of no particles loses nothing */
         list->n = 0;
         list->total = 0;
     }
     return nlist_i_give_back(list, result);
 }
 
-/* Where the new rows go: beside the old ones where those are still needed, else in their place. */
+/* The generation for the new rows: the other one where the old rows are still needed, else the same. */
 static int32_t nlist_i_target(const nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
     return list->n > 0 && (nlist_i_is_twice(&list->desc) || finder->rename) ? 1 - list->current : list->current;
 }
 
-/* What a row has beyond the slots. */
+/* The number of entries of a row beyond its slots. */
 static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
 {
     int32_t const slots = nlist_i_has_slots(desc) ? desc->width : 0;
     return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
 }
 
-/* The sizes that the found rows need, against those allowed. */
+/* Compares the sizes that the found rows need with those allowed. */
 static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2189,7 +2235,7 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next free one. */
+/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next free entry. */
 static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length, int64_t at)
 {
     int32_t k;
@@ -2204,7 +2250,7 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
-/* Found rows become the arrays of the layout, row by row. */
+/* Copies the found rows to the arrays of the layout, row by row. */
 static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
 {
     int64_t at = 0;
@@ -2234,10 +2280,10 @@ static void nlist_i_note(nlist *list, int kind, int32_t i, int32_t j, int64_t en
     event->entry = entry;
 }
 
-/* Is this entry the one of its pair that events report? */
+/* 1 if events report this entry: each pair is reported once. */
 static int nlist_i_reports(const nlist *list, int32_t i, int32_t j) { return list->keys || list->desc.half || i < j; }
 
-/* The bytes of each new entry of row i, from the old row or zero; what began and what persists. */
+/* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began or persist. */
 static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
 {
     nlist *list = finder->list;
@@ -2264,8 +2310,8 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
     }
 }
 
-/* Old entries of row i whose partner is not in the new row. (Triangles: a contact that wandered on has ended under its old key,
-   and persists under the new one.) */
+/* Notes the old entries of row i whose partner is not in the new row. (Triangles: a contact that moved to a neighbouring triangle ends
+   under its old key, and persists under the new one.) */
 static void nlist_i_note_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
 {
     nlist_i_matcher matcher = nlist_i_match_row(new_rows, list->desc.history, i, NULL, list->keys);
@@ -2285,7 +2331,7 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows, co
     for (i = 0; list->desc.events && !finder->rename && i < old_rows->n; i++) nlist_i_note_ended(list, old_rows, new_rows, i);
 }
 
-/* The positions that the skin is measured from: a build's own; a remap keeps those of the last build, and has NaN for who is new. */
+/* The reference positions of the skin: those of the build. A remap keeps those of the last build, and sets NaN for new particles. */
 static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows, nlist_rows *new_rows)
 {
     int const dim = finder->list->desc.dim;
@@ -2304,14 +2350,14 @@ static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_row
     }
 }
 
-/* Does this list need to know who is older? Once particles have been renamed, in half lists that remember. */
+/* 1 if this list needs uids: half lists with history or events, once particles have been renumbered. */
 static int nlist_i_needs_uids(const nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
     return list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (finder->rename || list->rows[list->current].uid);
 }
 
-/* uids: carried along; new particles are younger than all before, and get higher ones. Searches need them, so they are made before
+/* Carries the uids over. New particles get higher ones than all before. The search needs uids, so they are made before it
    (figure: >>remap). */
 static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
 {
@@ -2334,7 +2380,7 @@ static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Memory for three arrays of events: no more contacts can begin or persist than there are, nor end than there were. */
+/* Memory for the three arrays of events: at most all new entries begin or persist, and at most all old ones end. */
 static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows *old_rows)
 {
     nlist *list = finder->list;
@@ -2353,7 +2399,7 @@ static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows
     return result;
 }
 
-/* The rows are found: makes them the list. */
+/* The rows are found: lays them out, carries history, and makes them the list. */
 static nlist_result nlist_i_finish(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2379,7 +2425,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Work space for the rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
+/* Work space for rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
 static nlist_result nlist_i_take_found(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2392,7 +2438,7 @@ static nlist_result nlist_i_take_found(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* A build: collect finds the rows. */
+/* A build; `collect` finds the rows. */
 static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
 {
     nlist_result result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
@@ -2402,7 +2448,7 @@ static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *co
     return result == NLIST_OK ? nlist_i_finish(finder) : result;
 }
 
-/* What all builds from positions begin with. */
+/* The checks that all builds from positions begin with. */
 static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos, size_t stride, int32_t n)
 {
     nlist_result result;
@@ -2418,7 +2464,7 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const n
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sources: who is near whom. A place is an index in the order that a grid or tree has of its own.
+   >>sources: neighbour search. A place is an index in the order of a grid or tree.
    ------------------------------------------------------------------------------------------------ */
 
 static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
@@ -2454,7 +2500,7 @@ NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, co
     return nlist_i_settle(list, &before, result);
 }
 
-/* The ids of pair p, or 0: out of range, or one particle with itself. */
+/* The ids of pair p. Returns 0 where one is out of range, or both are the same. */
 static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int32_t *b)
 {
     *a = finder->pair[2 * p];
@@ -2462,7 +2508,7 @@ static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int
     return *a >= 0 && *a < finder->n && *b >= 0 && *b < finder->n && *a != *b;
 }
 
-/* Row and partner of pair p; way 1: the other way round. Returns 0 where it is not listed that way (half lists, masks, exclusions). */
+/* Row and partner of pair p; way 1: swapped. Returns 0 where it is not listed in that direction (half lists, masks, exclusions). */
 static int nlist_i_way(const nlist_i_finder *finder, int64_t p, int way, int32_t *row, int32_t *partner)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -2473,7 +2519,7 @@ static int nlist_i_way(const nlist_i_finder *finder, int64_t p, int way, int32_t
     return nlist_i_may_list(desc, finder->uid, *row, *partner);
 }
 
-/* Counts in at[0 .. n-1] become begins. Returns their sum. */
+/* Exclusive prefix sum: counts in at[0 .. n-1] become begins. Returns their sum. */
 static int64_t nlist_i_begins(int64_t *at, int32_t n)
 {
     int64_t sum = 0;
@@ -2486,7 +2532,7 @@ static int64_t nlist_i_begins(int64_t *at, int32_t n)
     return sum;
 }
 
-/* First pass of the sort (nlist_i_collect_pairs): (row, partner) by partner, into WORK. Counts, their sums, then each to its place. */
+/* First pass of the radix sort (nlist_i_collect_pairs): a counting sort of (row, partner) by partner, into WORK. */
 static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **sorted, int64_t *count)
 {
     nlist *list = finder->list;
@@ -2514,7 +2560,7 @@ static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **so
     return NLIST_OK;
 }
 
-/* Second pass: by row, keeping the order within one. Equal pairs now stand side by side, and are listed once. */
+/* Second pass: a counting sort by row, stable. Equal pairs are adjacent then, and are listed once. */
 static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *sorted, int64_t count)
 {
     nlist_result const result = nlist_i_need(finder, count);
@@ -2535,7 +2581,7 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
     return NLIST_OK;
 }
 
-/* The caller's pairs: a radix sort, least digit first, with ids as digits: by partner, then by row, so rows ascend. */
+/* The caller's pairs: a radix sort, least significant digit first, with ids as digits: by partner, then by row. So rows ascend. */
 static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
 {
     nlist_result result;
@@ -2569,8 +2615,8 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
 }
 
 #ifdef NLIST_I_UGRID
-/* Places begin .. end-1 of a grid with records, where distance and order decide alone. No branch: each candidate is written, and `used`
-   grows by 1 or by 0, so that the next one overwrites who is no partner. */
+/* Candidates at places begin .. end-1 of a grid with records, where distance and order are the only criteria. There is no branch: each
+   candidate is written, and `used` grows by 1 or by 0, so that the next one overwrites a candidate that is not listed. */
 static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_seeker *seeker, const ugrid_record *NLIST_I_RESTRICT record,
                                          int32_t begin, int32_t end)
 {
@@ -2582,7 +2628,7 @@ static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_s
     nlist_result result = NLIST_OK;
     int64_t used = 0;
     int32_t k;
-    if (finder->room - finder->used < end - begin) { /* one by one, so that nothing grows for candidates that are no partners */
+    if (finder->room - finder->used < end - begin) { /* one by one, so that memory grows for partners only */
         for (k = begin; k < end && result == NLIST_OK; k++) result = nlist_i_offer(finder, seeker, record[k].link, record[k].x);
         return result;
     }
@@ -2595,7 +2641,7 @@ static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_s
     return NLIST_OK;
 }
 
-/* One row, at a place of the grid. */
+/* Finds the row of the particle at a place of the grid. */
 static nlist_result nlist_i_ugrid_row(nlist_i_finder *finder, const ugrid *grid, int32_t place)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -2621,7 +2667,7 @@ static nlist_result nlist_i_ugrid_row(nlist_i_finder *finder, const ugrid *grid,
     return result;
 }
 
-/* Row after row in the grid's own order: neighbours are still in the caches. */
+/* Rows in the order of the grid: the neighbours' data is still in the caches. */
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
@@ -2632,7 +2678,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     return result;
 }
 
-/* The box that repeats is the grid's. */
+/* Takes the periodic box from the grid. */
 static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
 {
     int a;
@@ -2645,7 +2691,7 @@ static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
     }
 }
 
-/* The box of desc does not count, and is not looked at. */
+/* desc without its box, which is neither used nor checked. */
 static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
 {
     nlist_desc resolved = *desc;
@@ -2681,15 +2727,15 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
 #ifdef NLIST_I_LBVH
 NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place) { return &tree->node[tree->first_leaf + place]; }
 
-/* Does a search reach boxes that are so far from their particles? Squares of distances are compared. */
+/* 1 if a search that reaches boxes this far from their particles has a finite squared radius. */
 NLIST_FN int nlist_i_reaches_out(const nlist_desc *desc, nlist_real largest, nlist_real out)
 {
     nlist_real const far_off = nlist_i_gap(desc) + (largest + 2 * out);
     return nlist_i_finite(far_off * far_off);
 }
 
-/* By how much the sphere of a particle sticks out of its leaf's box, along the worst axis. Over a corner that is up to sqrt(3) times as
-   far, so searches go twice as much further. */
+/* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis. At a corner that is up to sqrt(3) times as
+   far, so searches are extended by twice as much. */
 NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
 {
     nlist_real most = 0;
@@ -2702,8 +2748,8 @@ NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf,
     return most;
 }
 
-/* Is image `turn` of p (nlist_i_image) the one around which q is to be met, so that q is met once? Along each axis: the image a period
-   after (turn % 3 = 2) where d > half, the one before (0) where d < -half, else p itself (1). */
+/* 1 if image `turn` of p (nlist_i_image) is the one nearest to q, so that q is found once. Along each axis: the image a period after
+   (turn % 3 = 2) where d > half, the one before (0) where d < -half, else p itself (1). */
 NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nlist_real q[3], int turn)
 {
     int a;
@@ -2714,7 +2760,7 @@ NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nl
     return 1;
 }
 
-/* Image `turn`, 0 .. 26, of p: a period before, p itself, a period after, along each axis; 0 = this axis does not repeat. */
+/* Image `turn`, 0 .. 26, of p: along each axis a period before, p itself, or a period after. Returns 0 where an axis does not repeat. */
 NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, nlist_real at[3])
 {
     int a;
@@ -2726,8 +2772,8 @@ NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, n
     return 1;
 }
 
-/* One row, at a place of the tree. The partner's radius is not added to the search: its box holds it, but for `out`, by which spheres
-   stick out of their boxes at most. */
+/* Finds the row of the particle at a place of the tree. The partner's radius is not added to the search radius: its box holds it, up to
+   `out`, the most by which spheres exceed their boxes. */
 static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place, nlist_real out)
 {
     const nlist *list = finder->list;
@@ -2825,7 +2871,7 @@ static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
     return desc->layout == NLIST_DYNAMIC ? NLIST_OK : NLIST_BAD_OPTION;
 }
 
-/* Triangles name vertices that exist. (On a GPU the caller vouches for that.) */
+/* Checks that triangles name vertices that exist. (On a GPU the caller is responsible.) */
 static nlist_result nlist_i_check_indices(nlist *list, const nlist_mesh *mesh)
 {
     int64_t k;
@@ -2861,13 +2907,16 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
 /* ------------------------------------------------------------------------------------------------
    >>skin: how long a list may serve (Verlet)
 
-   Listed were all pairs within reach = r + skin. While nobody has moved by more than skin / 2, nobody else is within r. (r 1, skin 0.25)
+   All pairs within reach = r + skin were listed. While no particle has moved by more than skin / 2,
+   no other pair is within r. Here r is 1 and skin 0.25:
 
        build   p <------------ 1.375 ------------> q       further than 1.25: not listed
-       now      0.125 -> p' <---- 1.125 ----> q' <- 0.125  each has moved by skin / 2: |q' - p'| >= |q - p| - skin > r still
+       now      0.125 -> p' <---- 1.125 ----> q' <- 0.125  each has moved by skin / 2
+
+   |q' - p'| >= |q - p| - skin, which is still above r.
    ------------------------------------------------------------------------------------------------ */
 
-/* Has a particle moved by more than half the skin since the build? From nowhere (NaN): yes. */
+/* 1 if a particle has moved by more than half the skin since the build, or has no reference position (NaN). */
 NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos, size_t stride, int32_t i)
 {
     nlist_real const halved = list->desc.skin / 2;
@@ -2898,16 +2947,19 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>remap: particles get new names (Kureck section 5.5.1, figure 5.5). The old rows are the source of the new ones: row i of the new
-   list is row old_of[i] of the old one, its partners renamed. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half list:
+   >>remap: particles get new ids (Kureck section 5.5.1, figure 5.5)
+
+   The old rows are the source of the new ones: row i of the new list is row old_of[i] of the old one,
+   with its partners renumbered. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half list,
+   from which particle 1 is deleted:
 
        particle          0       1      2      3                     0   1   2   3
-       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1       particle 1 is gone
+       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1
        new row       [ 1 ]     [  ]  [ 0 ]            old_of[new]    2   3   0
-                                                      uid[new]       2   3   0           at first: the old names
+                                                      uid[new]       2   3   0    at first: the old ids
 
-   The pair 0-2 is called 2-0 now, and stays in the row of the same particle, although its id is the higher one: from now on
-   nlist_i_owns goes by uids, 0 < 2.
+   The pair 0-2 is now 2-0, and stays in the row of the same particle, although its id is the higher
+   one: from now on nlist_i_owns compares uids, 0 < 2.
    ------------------------------------------------------------------------------------------------ */
 
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
@@ -2929,7 +2981,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* old_of[new_id[i]] = i; -1 for new particles. Names must be in range and given once. */
+/* old_of[new_id[i]] = i; -1 for new particles. New ids must be in range and unique. */
 static nlist_result nlist_i_invert(nlist *list, const int32_t *new_id, int32_t *old_of, int32_t n)
 {
     int32_t i;
@@ -2972,7 +3024,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
    >>process: the caller's function for every entry, and sums (Kureck sections 5.1 to 5.3)
    ------------------------------------------------------------------------------------------------ */
 
-/* A sum on its way. */
+/* A sum in progress. */
 typedef struct nlist_i_adder {
     const nlist *list;
     const nlist_rows *rows;
@@ -3001,7 +3053,7 @@ static void nlist_i_add(nlist_i_adder *adder, int32_t i, const nlist_real *x)
     }
 }
 
-/* Calls for one entry; what it adds to its row's particle is in own, the partner's share is added at once. 0 = nothing. */
+/* Calls the function for one entry. The sum of its row's particle goes to own, the partner's is added at once. Returns 0: adds nothing. */
 static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry, nlist_real own[NLIST_I_VALUES])
 {
     nlist_real other[NLIST_I_VALUES];
@@ -3013,7 +3065,7 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
     return 1;
 }
 
-/* A row's sum first, then one addition. With units nothing may be rounded before it is cut, so each goes by itself. */
+/* A row is summed first, then added once. With units each value is truncated before any rounding, so each is added by itself. */
 static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
 {
     nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES] = {0};
@@ -3026,7 +3078,7 @@ static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
         if (adder->units) nlist_i_add(adder, i, own);
         else for (v = 0; v < adder->values; v++) sum[v] += own[v];
     }
-    if (any && !adder->units) nlist_i_add(adder, i, sum); /* not where nobody adds: that would turn -0 into 0 */
+    if (any && !adder->units) nlist_i_add(adder, i, sum); /* not where nothing is added: that would turn -0 into 0 */
 }
 
 /* Entries in the order of the arrays: slots, then partner. */
@@ -3049,7 +3101,7 @@ static void nlist_i_sum_entries(nlist_i_adder *adder)
             if (nlist_i_call(adder, i, rows->partner[e], e, own)) nlist_i_add(adder, i, own);
 }
 
-/* Slots of a row added as the lanes of a warp add them (figure: nlist_i_sum_slots_kernel), so that both sides get the same bits. */
+/* Adds the slots of a row in the order of the lanes of a warp (figure: nlist_i_sum_slots_kernel), so that both sides get the same bits. */
 static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
 {
     const nlist_rows *rows = adder->rows;
@@ -3070,7 +3122,7 @@ static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
     if (any && !adder->units) nlist_i_add(adder, i, own[0]);
 }
 
-/* Entries of the rest that follow each other in one row add up first. */
+/* Sums adjacent entries of the rest that belong to one row before they are added. */
 static void nlist_i_sum_runs(nlist_i_adder *adder)
 {
     const nlist_rows *rows = adder->rows;
@@ -3094,9 +3146,9 @@ static void nlist_i_sum_runs(nlist_i_adder *adder)
 
 static int nlist_i_width_reduces(int32_t width) { return width > 0 && width <= 32 && (width & (width - 1)) == 0; }
 
-/* The mode that NLIST_AUTO stands for: rows are read fastest by their own threads, but for chains, whose entries lie anywhere. (Forces of
-   10M spheres on an H200, 7.6 contacts each, half lists, PER_PARTICLE against REDUCE: STATIC 1.7 and 3.0 ms, HYBRID 1.65 and 1.74,
-   COMPACT 1.6 and 3.1, DYNAMIC 4.7 and 2.1. Kureck, section 6.3.1, found REDUCE in slots a little faster, on a Titan X.) */
+/* The mode of NLIST_AUTO. A thread per row is fastest, except for chains, whose entries are scattered in memory. (Forces of 10M spheres
+   on an H200, 7.6 contacts each, half lists, PER_PARTICLE against REDUCE: STATIC 1.7 and 3.0 ms, HYBRID 1.65 and 1.74, COMPACT 1.6 and
+   3.1, DYNAMIC 4.7 and 2.1. Kureck, section 6.3.1, found REDUCE in slots a little faster, on a Titan X.) */
 static nlist_mode nlist_i_mode(const nlist *list, nlist_mode mode)
 {
     int const ordered = list->desc.deterministic && !list->desc.half; /* then PER_PARTICLE needs no unit */
@@ -3104,7 +3156,7 @@ static nlist_mode nlist_i_mode(const nlist *list, nlist_mode mode)
     return list->desc.layout == NLIST_DYNAMIC && !ordered ? NLIST_REDUCE : NLIST_PER_PARTICLE;
 }
 
-/* What nlist_sum and nlist_cuda_sum refuse. */
+/* The checks of nlist_sum and nlist_cuda_sum. */
 static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, int32_t values)
 {
     nlist_mode mode;
@@ -3217,16 +3269,16 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
    >>save
    ------------------------------------------------------------------------------------------------ */
 
-#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0: no count of triangles, and nothing empty */
+#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty lists */
 
-/* The head of a file: 136 bytes, then counts, partners, history, uids and reference positions. */
+/* The head of a file: 136 bytes. Counts, partners, history, uids and reference positions follow. */
 typedef struct nlist_i_head {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
     int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, zero;
     int64_t total, next_uid;
     double min[3], max[3], skin;
-    uint64_t sum;               /* of all that follows, and of this with sum = 0 */
+    uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
 } nlist_i_head;
 
 /* FNV-1a of 64 bits. */
@@ -3266,7 +3318,7 @@ static nlist_i_head nlist_i_head_of(const nlist *list)
     return head;
 }
 
-/* Bytes of a file with this head, -1 = more than there can be. */
+/* Size of a file with this head in bytes, -1 = too large. */
 static int64_t nlist_i_file_size(const nlist_i_head *head)
 {
     int64_t const n = head->n, entry = 4 + (int64_t)head->history;
@@ -3321,7 +3373,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     return NLIST_OK;
 }
 
-/* Ends of an axis as nlist_i_head_of writes them: numbers that are exactly reals, 0 where nothing repeats. */
+/* 1 if the ends of an axis are as nlist_i_head_of writes them: numbers that are exactly reals, 0 on axes that do not repeat. */
 static int nlist_i_file_axis_good(int periodic, double min, double max)
 {
     double const most = (double)NLIST_I_REAL_MAX;
@@ -3330,7 +3382,7 @@ static int nlist_i_file_axis_good(int periodic, double min, double max)
     return (double)(nlist_real)min == min && (double)(nlist_real)max == max && nlist_i_finite((nlist_real)max - (nlist_real)min);
 }
 
-/* Counts and sizes of a file: are they in range? */
+/* 1 if the counts and sizes of a file are in range. */
 static int nlist_i_head_counts_good(const nlist_i_head *head)
 {
     if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
@@ -3339,7 +3391,7 @@ static int nlist_i_head_counts_good(const nlist_i_head *head)
     return head->periodic >= 0 && head->periodic <= 7;
 }
 
-/* Do its numbers go together? */
+/* 1 if the fields of a head are consistent. */
 static int nlist_i_head_fits(const nlist_i_head *head)
 {
     if ((head->keys | head->half | head->has_uid | head->has_reference) & ~1) return 0;
@@ -3348,7 +3400,7 @@ static int nlist_i_head_fits(const nlist_i_head *head)
     return !head->half && !head->has_uid && !head->has_reference && !head->periodic && head->dim == 3;
 }
 
-/* Is this the head of a whole, undamaged file? */
+/* 1 if this is the head of a complete, undamaged file. */
 static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
 {
     uint64_t sum;
@@ -3366,7 +3418,7 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
     return head->sum == sum;
 }
 
-/* Moves v[at] down to where it belongs in the heap v[0] .. v[count - 1]. */
+/* Sifts v[at] down to its place in the binary heap v[0] .. v[count - 1]. */
 static void nlist_i_sift(uint64_t *v, int64_t at, int64_t count)
 {
     uint64_t const moving = v[at];
@@ -3379,7 +3431,7 @@ static void nlist_i_sift(uint64_t *v, int64_t at, int64_t count)
     v[at] = moving;
 }
 
-/* Are they all different? Heapsort, in place: a stranger's rows may be long, and to compare each with each would take their squares. */
+/* 1 if all are different. Heapsort, in place: rows of an untrusted file may be long, and comparing all pairs would be quadratic. */
 static int nlist_i_all_differ(uint64_t *v, int64_t count)
 {
     int64_t k;
@@ -3404,7 +3456,7 @@ static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
     return uid;
 }
 
-/* No partner twice, nobody with itself, and a half list has a pair in one row only, that of the lower uid. */
+/* No partner twice, no particle with itself, and a half list has a pair in one row only, that of the lower uid. */
 static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
 {
     const nlist_i_head *head = finder->head;
@@ -3425,7 +3477,7 @@ static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
     return nlist_i_all_differ(pair, head->total) ? NLIST_OK : NLIST_BAD_FILE;
 }
 
-/* Each particle has an uid of its own, and those that come later get others. */
+/* Uids must be unique and below next_uid. */
 static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
 {
     nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->n, sizeof(uint64_t), 0);
@@ -3440,7 +3492,7 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
     return nlist_i_all_differ(uid, finder->n) ? NLIST_OK : NLIST_BAD_FILE;
 }
 
-/* Rows of a file: counts that add up, partners that exist. */
+/* Reads the rows of a file: counts must add up, partners must exist. */
 static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
     const nlist_i_head *head = finder->head;
@@ -3466,7 +3518,7 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     return result == NLIST_OK && head->has_uid ? nlist_i_check_file_uids(finder) : result;
 }
 
-/* History, uids and reference positions of a file, into rows that are laid out. */
+/* Reads history, uids and reference positions of a file into rows that are laid out. */
 static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const unsigned char *at, nlist_rows *rows)
 {
     size_t const n = (size_t)head->n, bytes = (size_t)head->history, total = (size_t)head->total;
@@ -3482,7 +3534,7 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const
     if (rows->reference) memcpy(rows->reference, at, n * (size_t)head->dim * sizeof(nlist_real));
 }
 
-/* desc for what is in the file. */
+/* Takes over desc, with the fields that the file determines. */
 static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, const nlist_i_head *head, nlist *before)
 {
     nlist_desc resolved = head->keys ? nlist_i_mesh_desc(desc) : *desc;
@@ -3502,7 +3554,7 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, cons
         resolved.max[a] = (nlist_real)head->max[a];
     }
     if (!head->has_reference) resolved.skin = 0;
-    empty.n = 0; /* what it was does not matter */
+    empty.n = 0; /* the old list does not restrict the new one */
     result = nlist_i_begin(&empty, &resolved, head->keys, before);
     *before = *list;
     if (result == NLIST_OK) *list = empty;
@@ -3526,7 +3578,7 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     finder.n = head.n;
     finder.head = &head;
     finder.file = (const unsigned char *)bytes + sizeof head;
-    list->current = 1 - list->current; /* beside what is there, until all is read */
+    list->current = 1 - list->current; /* beside the old rows, until all is read */
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
@@ -3560,7 +3612,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     had = list->n;
-    list->n = 0; /* so that anything may change */
+    list->n = 0; /* so that every field may change */
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
     if (result != NLIST_OK) return nlist_i_give_back(list, result);
@@ -3587,7 +3639,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
    >>validate
    ------------------------------------------------------------------------------------------------ */
 
-/* Row i's slots: its partners first, then nothing. */
+/* Row i's slots: its partners first, then -1. */
 static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int32_t k;
@@ -3598,7 +3650,7 @@ static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
     return 1;
 }
 
-/* Row i's chain: as long as what its slots do not hold, every entry its own and met once. */
+/* Row i's chain: as long as the part of the row beyond the slots, every entry its own and visited once. */
 static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
 {
     int64_t left = rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
@@ -3637,7 +3689,7 @@ static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
     return with == rows->touched_count;
 }
 
-/* No partner twice, nobody with itself, and a half list has a pair in one row only. */
+/* No partner twice, no particle with itself, and a half list has a pair in one row only. */
 static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int32_t i)
 {
     nlist_each e = nlist_i_row(rows, 0, i);
@@ -3694,14 +3746,14 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     return result;
 }
 
-/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves (Knuth's multiplicative hash). */
+/* Sample k: evenly spread over 0 .. n - 1, from a start that depends on the seed (Knuth's multiplicative hash). */
 static int32_t nlist_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
-/* Are in row i those that should be, each once? met: [n] zeros, before and after. */
+/* 1 if row i has the partners that brute force finds, each once. met: [n] zeros, before and after. */
 static int nlist_i_row_right(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, unsigned char *met)
 {
     const int64_t *uid = nlist_i_rows(list)->uid;

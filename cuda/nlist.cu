@@ -1,16 +1,20 @@
-/* cuda/nlist.cu - the CUDA half of nlist.h, which includes this file; sections and names follow the serial code there.
+/* cuda/nlist.cu - the CUDA part of nlist.h, which includes this file; sections and names follow the serial code there.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   A build is a chain of kernels in one stream; what decides about a pair is the same NLIST_FN function on both sides.
+   A build is a sequence of kernels in one stream. Both sides decide about a pair by the same NLIST_FN function.
 
-       begin         facts about this build to 0; radii: the largest; uids
-       count, scan   COMPACT, and deterministic lists with a rest: the length of each row, and from it where the row begins
-       search        a thread per row finds its partners and writes them (after a count: the second time)
-       reference     positions for the skin's test
-       carry         each new entry looks for its bytes in the old row
-       events        count, scan, write: what began and what persists; again for what ended
-       turn_over     all has fitted: the new rows are the list. That is decided here, on the device: `current` and the rest of what only
-                     it knows are the facts (nlist_cuda_facts) */
+       begin         resets the facts about this build; radii: the largest; uids
+       count, scan   COMPACT, and deterministic lists with a rest: the length of each row, and by an exclusive prefix
+                     sum its begin
+       search        a thread per row finds its partners and writes them (after a count: the second search)
+       reference     positions that the skin is measured from
+       carry         each new entry looks up its history in the old row
+       events        count, scan, write: contacts that began or persist; then those that ended
+       turn_over     if all has fitted, the new rows become the list. This is decided on the device: `current` and
+                     the other values that only the device knows are the facts (nlist_cuda_facts)
+
+   >>contents: search for >>name. memory, rows, layout, carry, build, sources, skin, remap, process, reserve, check,
+   transfer. */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -25,26 +29,26 @@ namespace {
    ------------------------------------------------------------------------------------------------ */
 
 enum {
-    NLIST_I_LENGTHS, /* [n + 1] what is counted per row */
-    NLIST_I_OFFSETS, /* [n + 1] its sums: what all rows before have */
+    NLIST_I_LENGTHS, /* [n + 1] counts per row */
+    NLIST_I_OFFSETS, /* [n + 1] their exclusive prefix sum */
     NLIST_I_TEMP,    /* CUB */
     NLIST_I_UNITS,   /* sums in units */
     NLIST_I_KEYS_A,  /* pairs as keys */
     NLIST_I_KEYS_B,
-    NLIST_I_OLD_OF,  /* remap: old names of new particles */
-    NLIST_I_RENAME,  /* remap: new names of old particles, as far as they are valid */
-    NLIST_I_WORDS    /* grids: what a first pass found, as bits */
+    NLIST_I_OLD_OF,  /* remap: old ids of new particles */
+    NLIST_I_RENAME,  /* remap: new ids of old particles, -1 where invalid */
+    NLIST_I_WORDS    /* grids: the partners found by a first pass, as bits */
 };
 
-constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* a block that only the serial code uses: here it holds the facts */
+constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
-constexpr int nlist_i_words = 9; /* of bits per particle that a first pass through a grid keeps */
+constexpr int nlist_i_words = 9; /* words of bits per particle that the first pass through a grid keeps */
 
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.list.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* it is reported */
     return true;
 }
 
@@ -53,7 +57,7 @@ void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cu
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* so that a later call does not return this error */
     return nullptr;
 }
 
@@ -65,7 +69,8 @@ void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *bl
     block->bytes = 0;
 }
 
-/* Memory for `bytes` bytes, with all bits set, where a block had `had`: half as much again at least, or exactly that (nlist_i_ample). */
+/* Memory for `bytes` bytes, with all bits set, in place of a block of `had` bytes: 1.5 times `had` at least, or exactly `bytes`
+   (nlist_i_ample). */
 nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, size_t bytes, cudaStream_t stream)
 {
     const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
@@ -80,7 +85,7 @@ nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, 
     return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
-/* Room for `count` elements of `size` bytes. A block that grows loses what it held, and has all bits set. */
+/* Room for `count` elements of `size` bytes. A block that grows loses its content, and has all bits set. */
 nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
 {
     size_t const had = block->bytes;
@@ -91,7 +96,7 @@ nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t coun
     return nlist_i_cuda_take(gpu, block, had, bytes, stream);
 }
 
-/* The same, and what is there stays, also when there is no more memory. */
+/* The same, but the content is kept, also when the allocation fails. */
 nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
 {
     nlist_block larger = {nullptr, 0};
@@ -109,10 +114,10 @@ nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int6
 
 template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
 
-/* Are there two generations, so that the device knows which one is the list? */
+/* 1 if there are two generations; then the device knows which one is the list. */
 bool nlist_i_cuda_twice(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
 
-/* The facts: all zero at first. */
+/* Allocates the facts, all zero. */
 nlist_result nlist_i_take_facts(nlist_cuda *gpu, cudaStream_t stream)
 {
     nlist_block *block = &gpu->device.list.block[NLIST_I_FACTS];
@@ -123,7 +128,7 @@ nlist_result nlist_i_take_facts(nlist_cuda *gpu, cudaStream_t stream)
     return nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
-/* Waits, and brings the facts to the host. */
+/* Waits, and copies the facts to the host. */
 nlist_result nlist_i_fetch_facts(nlist_cuda *gpu, nlist_cuda_facts *facts, cudaStream_t stream)
 {
     if (nlist_i_failed(gpu, cudaMemcpyAsync(facts, gpu->d_facts, sizeof *facts, cudaMemcpyDeviceToHost, stream)))
@@ -131,7 +136,7 @@ nlist_result nlist_i_fetch_facts(nlist_cuda *gpu, nlist_cuda_facts *facts, cudaS
     return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
-/* Entries of partner that a build of n rows asks for. */
+/* Capacity of partner for a build of n rows. */
 int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
@@ -144,7 +149,7 @@ int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
     return capacity;
 }
 
-/* Rows of generation g that hold nothing: no count, no start, no head. */
+/* Empties the rows of generation g: no count, no start, no head. */
 nlist_result nlist_i_clear_rows(nlist_cuda *gpu, int32_t g, cudaStream_t stream)
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
@@ -157,7 +162,7 @@ nlist_result nlist_i_clear_rows(nlist_cuda *gpu, int32_t g, cudaStream_t stream)
     return NLIST_OK;
 }
 
-/* There is no list any more, for the host and for the device: nobody finds an entry in either generation. */
+/* Discards the list, on the host and on the device: no row of either generation has entries. */
 nlist_result nlist_i_forget(nlist_cuda *gpu, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
@@ -167,13 +172,13 @@ nlist_result nlist_i_forget(nlist_cuda *gpu, cudaStream_t stream)
     return result == NLIST_OK ? nlist_i_clear_rows(gpu, 1, stream) : result;
 }
 
-/* Has generation g this shape? */
+/* 1 if generation g has the arrays and sizes that the desc asks for. */
 bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids)
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
     const nlist_desc *desc = &gpu->device.list.desc;
     nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, capacity, uids);
-    for (int b = 0; b < NLIST_I_GENERATION; b++) /* a point or an entry may have become larger */
+    for (int b = 0; b < NLIST_I_GENERATION; b++) /* a point or an entry may need more bytes than before */
         if ((uint64_t)sizes.count[b] * sizes.size[b] > gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes) return false;
     return rows->n == n && (rows->count || n == 0) && rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) &&
            rows->capacity == capacity && !rows->slot == !nlist_i_has_slots(desc) && !rows->head == !nlist_i_has_rest(desc) &&
@@ -197,15 +202,15 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
     return NLIST_OK;
 }
 
-/* The rows that a build will write get their shape. Of two generations only the device knows which these are, so a change of shape asks
-   it, and waits; once both have the same, nobody does. */
+/* Gives the rows that a build will write their arrays and sizes. Of two generations only the device knows which one that is, so a
+   change asks it, and waits. No call waits once both have the same shape. */
 nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t stream)
 {
     int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
     bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids), nlist_i_has_shape(gpu, 1, n, capacity, uids)};
     nlist_cuda_facts facts;
     if (!nlist_i_cuda_twice(gpu) && fits[0]) return NLIST_OK;
-    if (!nlist_i_cuda_twice(gpu)) { /* what it held is gone: as if somebody had moved, so that no build rests on it */
+    if (!nlist_i_cuda_twice(gpu)) { /* the old content is lost: mark as moved, so that no build is skipped for it */
         if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved, stream)))
             return NLIST_CUDA_ERROR;
         return nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
@@ -220,7 +225,7 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
     return result;
 }
 
-/* Memory for the events of lists with this much room. */
+/* Memory for the events of lists with this capacity. */
 nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
@@ -237,14 +242,14 @@ nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
     return result;
 }
 
-/* Are rows counted before they are written? */
+/* 1 if rows are counted before they are written. */
 bool nlist_i_counts_first(const nlist_desc *desc)
 {
     return desc->layout == NLIST_COMPACT || (desc->deterministic && nlist_i_has_rest(desc));
 }
 
-/* Rows beyond their slots: in DYNAMIC a length has bit 33 set where it is not 0, so that one scan sums up entries and touched rows. The
-   lower sum stays at its greatest value where it would exceed it: no rest can hold so many. */
+/* Lengths of rows beyond their slots. In DYNAMIC bit 33 of a length is set where it is not 0, so that one scan sums entries and touched
+   rows. The lower sum saturates at its greatest value; no rest can hold so many. */
 constexpr int nlist_i_touched_bit = 33;
 constexpr uint64_t nlist_i_most = ((uint64_t)1 << nlist_i_touched_bit) - 1;
 
@@ -259,8 +264,8 @@ struct nlist_i_add_lengths {
     }
 };
 
-/* What lies before each of m numbers, plain or as above. (CUB takes an error that the caller has left unread for its own: it is forgotten
-   first, here and before sorts.) */
+/* Exclusive prefix sum of m numbers, plain or as above. (CUB would return an error that the caller has not read: it is cleared first,
+   here and before sorts.) */
 cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t *in, int64_t *out, int64_t m, bool touches,
                                   cudaStream_t stream)
 {
@@ -285,14 +290,14 @@ nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
     return result == NLIST_OK ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)temp, 1, stream) : result;
 }
 
-/* Memory for the bits of a first pass through a grid. */
+/* Memory for the bits of the first pass through a grid. */
 nlist_result nlist_i_take_words(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     if (!nlist_i_counts_first(&gpu->device.list.desc)) return NLIST_OK;
     return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_WORDS], (int64_t)n * nlist_i_words, sizeof(uint32_t), stream);
 }
 
-/* LENGTHS of m rows become OFFSETS, with the sum behind them. */
+/* LENGTHS of m rows become OFFSETS; OFFSETS[m] is the sum. */
 nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, bool touches, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[NLIST_I_TEMP].bytes;
@@ -303,10 +308,10 @@ nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, bool touches, cudaStream_t
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: the rows, as a source finds them
+   >>rows: sources, and the kernels around the search
    ------------------------------------------------------------------------------------------------ */
 
-/* What a build is given, beside the list. */
+/* Parameters of a build, beside the list. */
 struct nlist_i_job {
     const nlist_real *pos;
     size_t stride;
@@ -321,7 +326,7 @@ __device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.
 /* The generation that is written. */
 __device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
 
-/* Does this build do nothing, because nobody has moved? Not where it would make other rows. */
+/* 1 if this build does nothing, because no particle has moved. Never if the rows would have another shape. */
 __device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cuda_facts *facts)
 {
     if (!list.desc.if_moved || facts->filled == 0 || facts->moved != 0) return false;
@@ -330,7 +335,7 @@ __device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cud
            !had.head == !next.head && !had.reference == !next.reference && facts->skin == (double)list.desc.skin;
 }
 
-/* Did the rows just written fit? */
+/* 1 if the rows just written fitted. */
 __device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cuda_facts *facts, int to)
 {
     const nlist_rows &rows = list.rows[to];
@@ -338,10 +343,10 @@ __device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cu
     return facts->needed_width <= rows.width;
 }
 
-/* Particle i is bad. The first is kept: the largest INT32_MAX - i, which is above 0, the mark for none. */
+/* Reports particle i as bad. The first is kept, by a maximum of INT32_MAX - i; 0 means none. */
 __device__ __forceinline__ void nlist_i_report(nlist_cuda_facts *facts, int32_t i) { atomicMax(&facts->first_bad, INT32_MAX - i); }
 
-/* Floats that are not negative, read as integers, keep their order: so atomicMax finds the largest. A double becomes the next float. */
+/* Floats that are not negative keep their order when read as integers, so atomicMax finds the largest. A double is rounded up to a float. */
 __device__ __forceinline__ int32_t nlist_i_bits(float x) { return __float_as_int(x); }
 __device__ __forceinline__ int32_t nlist_i_bits(double x) { return __float_as_int(__double2float_ru(x)); }
 
@@ -351,7 +356,7 @@ __device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list, const n
     return list.desc.radii ? (nlist_real)__int_as_float(facts->reach_bits) : 0;
 }
 
-/* Facts about the build that begins. A remap has checked names before: what it found stays. */
+/* Resets the facts of a build. A remap has checked the new ids before: its report is kept. */
 __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool renames)
 {
     facts->overflow = 0;
@@ -363,7 +368,7 @@ __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device
     if (!renames) facts->first_bad = 0;
 }
 
-/* The largest of a warp's values to a word of the facts. */
+/* Maximum of a warp's values, into a word of the facts. */
 __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
 {
     for (int step = 16; step > 0; step /= 2) {
@@ -386,8 +391,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
     nlist_i_warp_max(&job.facts->reach_bits, bits);
 }
 
-/* What particle i of the rows to make is in the old ones, -1 = new. Where a build before did not fit, names are of other numbers of
-   particles than the old rows have, or these hold no list. */
+/* The old id of new particle i, -1 = new. Where the previous build did not fit, ids can be beyond the old rows, or these are no list. */
 __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nlist_rows &old_rows, int32_t i)
 {
     int32_t const was = job.rename ? job.old_of[i] : i;
@@ -405,7 +409,7 @@ __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
     device.list.rows[to].uid[i] = was < 0 ? job.facts->next_uid + i : old_rows.uid ? old_rows.uid[was] : was;
 }
 
-/* A point that takes part: finite, with a radius that makes sense. Others are reported. */
+/* 1 if the point is finite and its radius valid. Others are reported and left out. */
 __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlist_i_job &job, int32_t i, const nlist_real p[3])
 {
     nlist_real const radius = nlist_i_radius(&list.desc, i);
@@ -414,11 +418,11 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
     return false;
 }
 
-/* A source is searched once, or twice: to count, and to fill. */
+/* A source is searched once, or twice: to count, then to fill. */
 enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
-/* Sources are types with three members. begin: the seeker whose row thread `turn` makes (false: the row stays empty). each: calls found(j)
-   for each of its partners, in order. compacts: may it feed COMPACT lists? */
+/* A source is a type with three members. begin: the query of thread `turn` (false: the row stays empty). each: calls found(j) for each
+   partner, in order. compacts: true if it can make COMPACT lists. */
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
@@ -441,7 +445,7 @@ struct nlist_i_brute_source {
     }
 };
 
-/* Pairs as sorted keys, the row in the upper half and the partner in the lower; equal ones stand side by side. */
+/* Pairs as sorted keys, the row in the upper half and the partner in the lower. Equal keys are adjacent. */
 struct nlist_i_pairs_source {
     static constexpr bool compacts = true;
     const uint64_t *key;
@@ -470,7 +474,7 @@ struct nlist_i_pairs_source {
     }
 };
 
-/* A remap: the old rows under new names. */
+/* A remap: the old rows with new ids. */
 struct nlist_i_old_source {
     static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
@@ -492,7 +496,7 @@ struct nlist_i_old_source {
 };
 
 #ifdef NLIST_I_UGRID_CUDA
-/* Entries of a grid one by one. */
+/* Grid, candidate by candidate. */
 struct nlist_i_ugrid_walk_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
@@ -517,13 +521,13 @@ struct nlist_i_ugrid_walk_source {
     }
 };
 
-/* Records of a grid, in ranges of places, cut into pieces of up to 32. All candidates of a piece are tested without a branch, and what
-   was found is a word of bits, bit end - 1 - place, so the first candidate is the highest:
+/* Grid with records, in ranges of places that are cut into pieces of up to 32. All candidates of a piece are tested without a branch.
+   The result is a word of bits; place has bit end - 1 - place, so the first candidate is the highest bit:
 
        places begin .. end-1   40 41 42 43 44        42 and 43 are partners: 00110, bits 2 and 1
 
-   A first pass keeps the words of the first nlist_i_words pieces, so that the second need not test again: with one ring of cells 9
-   strips of 20 or so candidates, a piece each. */
+   The first pass keeps the words of the first nlist_i_words pieces, so that the second need not test them again. With one ring of cells
+   there are 9 strips of about 20 candidates, a piece each. */
 template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
@@ -534,7 +538,7 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
         seeker = nlist_i_seek(&list.desc, own.link, own.x);
         return nlist_i_takes_part(list, job, seeker.i, own.x);
     }
-    /* Who of places begin .. end-1 is within the limit, and on our side of a half list? */
+    /* Tests places begin .. end-1: within the limit, and for half lists above our id. */
     __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_seeker &seeker, nlist_real limit, int32_t begin,
                              int32_t end) const
     {
@@ -548,7 +552,7 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
         }
         return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found; /* not the particle itself */
     }
-    /* And who of them is to be listed, with radii, masks, exclusions and renamed particles? */
+    /* Removes those that are not listed because of radii, masks, exclusions or uids. */
     __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found,
                              int32_t end) const
     {
@@ -601,7 +605,7 @@ struct nlist_i_lbvh_source {
         nlist_i_point(&list, job.pos, job.stride, i, p);
         seeker = nlist_i_seek(&list.desc, i, p);
         return nlist_i_takes_part(list, job, i, p) &&
-               job.facts->sticks_bits < 0x7F800000; /* the bits of Inf: a box is too far away (nlist_i_sticks_kernel) */
+               job.facts->sticks_bits < 0x7F800000; /* Inf: a box is too far away (nlist_i_sticks_kernel) */
     }
     template <class Found>
     __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
@@ -621,7 +625,7 @@ struct nlist_i_lbvh_source {
     }
 };
 
-/* By how much spheres stick out of their leaves' boxes: the most. */
+/* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                       __grid_constant__ const lbvh_device tree)
 {
@@ -667,19 +671,19 @@ struct nlist_i_mesh_source {
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>layout: where a row goes
+   >>layout: rows are written to their slots and to the rest
 
-   A thread finds partners one at a time, each in its own row: single words, far apart. So it collects 16 in shared memory first, and
-   then writes them in one go. HYBRID, width 8, a row of 21:
+   A thread finds the partners of its own row one at a time: single words, scattered in memory. So it
+   stages 16 in shared memory, and then writes them together. HYBRID, width 8, a row of 21:
 
-       partners   0 .. 7 -> slots,   8 .. 15 -> 8 entries of the rest, taken from a counter       when 16 are there
-       partners  16 .. 20 -> 5 entries of the rest, elsewhere; link leads from partner 15 to 16   at the end of the row
+       partners   0 .. 7 -> slots, 8 .. 15 -> 8 entries of the rest, from a counter   when 16 are staged
+       partners  16 .. 20 -> 5 entries of the rest; link leads from partner 15 to 16  at the end of the row
    ------------------------------------------------------------------------------------------------ */
 
 constexpr int nlist_i_search_block = 128, nlist_i_stage = 16;
 
-/* Places in partner, for m entries of this thread; the whole warp asks at once, after a prefix sum: m = 2 0 3 makes sum = 2 2 5, one
-   atomicAdd of 5, and begin + 0, 2, 2. */
+/* Allocates m entries of partner for each thread, with one atomic per warp, by a prefix sum: m = 2 0 3 makes sum = 2 2 5, one atomicAdd
+   of 5, and begin + 0, 2, 2. */
 __device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *counter, int32_t m)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -693,7 +697,7 @@ __device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *cou
     return (int64_t)__shfl_sync(0xFFFFFFFFu, begin, 31) + sum - m;
 }
 
-/* The same for a full stage, in the middle of a search: whoever is there at the moment asks together (Blog, Warp-Aggregated Atomics). */
+/* The same for a full stage, during a search: the lanes that are active share one atomic (Blog, Warp-Aggregated Atomics). */
 __device__ __forceinline__ int64_t nlist_i_take_stage(unsigned long long *counter, int32_t m)
 {
     if (m != nlist_i_stage) return (int64_t)atomicAdd(counter, (unsigned long long)m);
@@ -704,15 +708,15 @@ __device__ __forceinline__ int64_t nlist_i_take_stage(unsigned long long *counte
     return (int64_t)__shfl_sync(here, begin, first) + nlist_i_stage * __popc(here & ((1u << lane) - 1));
 }
 
-/* A row on its way to its place. */
+/* A row that is being written. */
 struct nlist_i_writer {
     const nlist_rows &rows;
-    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is ours */
-    unsigned long long *counter;            /* entries of partner so far; NULL: `base` says where the row goes */
+    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is this thread's */
+    unsigned long long *counter;            /* entries of partner in use; NULL: the row begins at `base` */
     int64_t base;
     int32_t i, count, staged, head, last;
 
-    /* The staged partners that have a slot, and -1 in what the stage would have had room for. */
+    /* Writes the staged partners that have a slot, and -1 into the other slots of this stage. */
     __device__ void put_slots(int32_t first) const
     {
         int32_t *const slot = rows.slot + (int64_t)i * rows.width;
@@ -730,7 +734,7 @@ struct nlist_i_writer {
             for (int32_t k = 0; k < end; k++) slot[first + k] = k < staged ? stage[k][threadIdx.x] : -1;
         }
     }
-    /* Staged partners from k on to partner, from entry e on, as far as it goes. */
+    /* Writes staged partners from k on to partner, from entry e on, up to its capacity. */
     __device__ void put_rest(int32_t k, int64_t e)
     {
         for (; k < staged && e < rows.capacity; k++, e++) {
@@ -779,14 +783,14 @@ struct nlist_i_writer {
     }
 };
 
-/* What a row takes of partner, and whether it has entries at all: what nlist_i_add_lengths adds. COMPACT: the plain number. */
+/* The entries of partner that a row needs, with the bit that counts it as touched (nlist_i_add_lengths). COMPACT: the plain number. */
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
     int32_t const beyond = count > rows.width ? count - rows.width : 0;
     return rows.start ? count : beyond | (int64_t)((uint64_t)(count > 0) << nlist_i_touched_bit);
 }
 
-/* First pass: what each row takes. */
+/* First pass: the length of each row. */
 template <class Source>
 __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_count_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
@@ -804,7 +808,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     lengths[seeker.i] = nlist_i_length(rows, count);
 }
 
-/* Rows that have entries, in no order. */
+/* Appends rows that have entries to touched, in no order. */
 __device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_t *counter, int32_t i, bool has)
 {
     unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
@@ -816,7 +820,7 @@ __device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_
     if (has) rows.touched[begin + __popc(having & ((1u << lane) - 1))] = i;
 }
 
-/* Finds the rows and writes them, all layouts but COMPACT. offsets: of a first pass, or NULL. */
+/* Finds the rows and writes them, in all layouts but COMPACT. offsets: of a first pass, or NULL. */
 template <class Source>
 __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_search_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
@@ -847,17 +851,16 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (rows.touched) job.facts->touched[to] = (int32_t)nlist_i_high(offsets[job.n]);
 }
 
-/* COMPACT: rows whose place is known. The rows of a warp are put together in shared memory, and then all lanes write one row at a
-   time, so that neighbouring lanes write neighbouring words; rows that exceed the stage, 40 partners each on average, are written word
-   by word. */
+/* COMPACT: the begin of each row is known. The rows of a warp are staged in shared memory, and then all lanes write one row at a time, so
+   that neighbouring lanes write neighbouring words. Rows that exceed the stage, 40 partners each on average, are written word by word. */
 constexpr int nlist_i_warp_stage = 1280;
 
 struct nlist_i_compact_row {
     int64_t begin;          /* in partner */
-    int32_t length, staged; /* and where it lies in the stage */
+    int32_t length, staged; /* staged: begin in the stage */
 };
 
-/* The rows of a warp in the stage, one after the other. False: they do not fit. */
+/* Places the rows of a warp in the stage, one after the other. False: they do not fit. */
 __device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -870,7 +873,7 @@ __device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
     return __all_sync(0xFFFFFFFFu, sum <= nlist_i_warp_stage);
 }
 
-/* All lanes write one row at a time. */
+/* Writes staged rows; all lanes write one row at a time. */
 __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows, const nlist_i_compact_row &row, const int32_t *stage)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -921,7 +924,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
    >>carry: history and events
    ------------------------------------------------------------------------------------------------ */
 
-/* Bytes of one entry, in the largest words that all entries are aligned to; from NULL: zeros. */
+/* Copies the bytes of one entry, in the largest words that all entries are aligned to; from NULL: zeros. */
 template <class Word>
 __device__ __forceinline__ void nlist_i_copy_words(unsigned char *to, const unsigned char *from, int32_t bytes)
 {
@@ -937,7 +940,7 @@ __device__ __forceinline__ void nlist_i_copy_bytes(unsigned char *to, const unsi
     else nlist_i_copy_words<unsigned char>(to, from, bytes);
 }
 
-/* How a contact that is not in the old row under its key is looked for: lists of particles do not, those of triangles ask
+/* The search for a contact that is not in the old row under its key. Lists of particles have none, those of triangles use
    nlist_i_wander. */
 struct nlist_i_plain_carry {
     __device__ int64_t wander(const nlist &, const nlist_i_job &, int, int32_t, int32_t, uint64_t &) const { return -1; }
@@ -957,7 +960,7 @@ struct nlist_i_mesh_carry {
 };
 #endif
 
-/* visit(new entry, old entry or -1) for every new entry of row i: as nlist_i_carry_row. */
+/* Calls visit(new entry, old entry or -1) for every new entry of row i: as nlist_i_carry_row. */
 template <class Carry, class Visit>
 __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, int32_t i,
                                                   Visit visit)
@@ -974,7 +977,7 @@ __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist
 }
 
 #ifdef NLIST_I_LBVH_CUDA
-/* A thread per row: a contact that wanders must see the whole row. */
+/* A thread per row, since the wander search needs the whole row. */
 __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                           __grid_constant__ const nlist_i_mesh_carry carry)
 {
@@ -992,7 +995,7 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 }
 #endif
 
-/* The bytes of one new entry, entry k of row i. Where it was entry k of the old row, it is found at once. */
+/* Copies the bytes of one new entry, entry k of row i. If it was entry k of the old row, it is found at once. */
 __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job, int to, int32_t i, int64_t k,
                                                     int32_t id, int64_t entry)
 {
@@ -1046,7 +1049,7 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
         nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
 }
 
-/* Threads that look for the history of every new entry. */
+/* Launches the carry of history: threads for every new entry. */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, const nlist_i_plain_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
@@ -1074,7 +1077,7 @@ __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t 
     return list.keys || list.desc.half || i < j;
 }
 
-/* event(kind, i, j, entry) for what row i has to tell. */
+/* Calls event(kind, i, j, entry) for the events of row i. */
 template <class Carry, class Event>
 __device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended,
                                              int32_t i, Event event)
@@ -1091,8 +1094,8 @@ __device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_jo
         if (nlist_i_reports_pair(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) event(NLIST_ENDED, e.id, e.entry);
 }
 
-/* First pass: how many events of each kind a row has; begun in the lower 32 bits, persisting in the upper; or ended. The scan leaves
-   the sums at row `rows`. (Room for 2^32 events of the three kinds would be 192 GB.) */
+/* First pass: counts the events of each row; begun in the lower 32 bits, persisting in the upper; or ended. The scan leaves the sums at
+   row `rows`. (2^32 events of the three kinds would take 192 GB.) */
 template <class Carry>
 __global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                             __grid_constant__ const Carry carry, bool ended, int32_t rows, int64_t *lengths)
@@ -1132,7 +1135,7 @@ __global__ void nlist_i_write_events_kernel(__grid_constant__ const nlist_device
     });
 }
 
-/* The positions that the skin is measured from: as nlist_i_keep_reference. */
+/* The reference positions of the skin: as nlist_i_keep_reference. */
 __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                          nlist_real nowhere)
 {
@@ -1149,7 +1152,7 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
     for (int a = 0; a < dim; a++) reference[a] = p[a];
 }
 
-/* All has fitted: the new rows are the list. */
+/* If all has fitted, the new rows become the list. */
 __global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     nlist_cuda_facts *const facts = job.facts;
@@ -1157,7 +1160,7 @@ __global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device de
     if (nlist_i_rests(list, facts)) return;
     int const to = nlist_i_to(list);
     facts->full = !nlist_i_fitted(list, facts, to);
-    if (facts->full) facts->moved++; /* the next build must not rest */
+    if (facts->full) facts->moved++; /* the next build must not be skipped */
     if (facts->full && list.d_current) return;
     if (list.d_current) facts->current = to;
     facts->next_uid = job.uids ? facts->next_uid + job.n : job.n;
@@ -1167,7 +1170,7 @@ __global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device de
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: in order
+   >>build: the host calls the kernels in order
    ------------------------------------------------------------------------------------------------ */
 
 template <class Source>
@@ -1199,7 +1202,7 @@ nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const 
     int32_t const most = n[0] > n[1] ? n[0] : n[1];
     nlist_result result = NLIST_OK;
     for (int ended = 0; ended < 2 && result == NLIST_OK; ended++) {
-        int32_t const rows = ended ? most : job.n; /* rows that an older generation does not have are empty */
+        int32_t const rows = ended ? most : job.n; /* rows beyond those of an older generation are empty */
         result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_count_events_kernel<Carry>, gpu->device, job,
                                 carry, ended != 0, rows, lengths);
         if (result == NLIST_OK) result = nlist_i_scan(gpu, rows, false, stream);
@@ -1224,8 +1227,8 @@ nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const
     return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job);
 }
 
-/* Facts, and the second generation where the list is to be compared with. A list that was built without history has nothing to
-   compare with: it is forgotten, as is one of another kind (nlist_i_is_other). */
+/* Takes the facts, and the second generation where history or events need it. A list that was built without these, or one of another
+   kind (nlist_i_is_other), cannot be compared with: it is discarded. */
 nlist_result nlist_i_take_generations(nlist_cuda *gpu, bool other, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
@@ -1238,19 +1241,19 @@ nlist_result nlist_i_take_generations(nlist_cuda *gpu, bool other, cudaStream_t 
     return NLIST_OK;
 }
 
-/* Is what a list held before of another kind? Its rows would be read as what they are not, should this build not fit. */
+/* 1 if the current list is of another kind. Should this build not fit, its rows would be misread. */
 bool nlist_i_is_other(const nlist *list, const nlist &before)
 {
     return list->built && (list->keys != before.keys || list->desc.dim != before.desc.dim || !list->desc.half != !before.desc.half);
 }
 
-/* Memory, and what comes before the search. */
+/* Takes memory, and launches the kernels before the search. */
 nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_generations(gpu, nlist_i_is_other(list, before), stream);
     if (result != NLIST_OK) return result;
-    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody has been renamed */
+    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* no particle has been renumbered */
     bool const uids =
         list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
@@ -1284,7 +1287,7 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     if (resolved.if_moved && !(resolved.skin > 0)) return NLIST_BAD_SKIN;
     nlist_cuda_allocator const given = resolved.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) return NLIST_BAD_ALLOCATOR;
-    resolved.allocator = list->desc.allocator; /* the host's is of no use here */
+    resolved.allocator = list->desc.allocator; /* the host's allocator is not used here */
     result = nlist_i_check_change(list, &resolved, keys);
     if (result != NLIST_OK) return result;
     if (resolved.layout == NLIST_STATIC)
@@ -1297,11 +1300,11 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     return NLIST_OK;
 }
 
-/* A refusal: everything is as before. */
+/* Refuses a call: everything is restored. */
 nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result result)
 {
     nlist *list = &gpu->device.list;
-    nlist_cuda_allocator const allocator = list->desc.cuda_allocator; /* memory may have been taken from it */
+    nlist_cuda_allocator const allocator = list->desc.cuda_allocator; /* blocks may be from it */
     list->desc = before.desc;
     if (gpu->d_facts) list->desc.cuda_allocator = allocator;
     list->keys = before.keys;
@@ -1310,7 +1313,7 @@ nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result r
     return nlist_i_give_back(list, result);
 }
 
-/* What builds from positions refuse. */
+/* The checks that all builds from positions begin with. */
 nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist_real *d_pos, size_t stride, int32_t n)
 {
     nlist *list = &gpu->device.list;
@@ -1325,7 +1328,7 @@ nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist
     return n == 0 || nlist_i_periods_fit(list, 0) ? NLIST_OK : NLIST_BAD_PERIOD;
 }
 
-/* The end of a call: arrays were borrowed, and after a failure the old rows are still the list, where their memory is not gone. */
+/* Ends a build: arrays were borrowed, and after a failure the old rows are still the list, unless their memory was freed. */
 nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nlist &before, nlist_result result)
 {
     nlist *list = &gpu->device.list;
@@ -1336,14 +1339,14 @@ nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nli
     }
     bool const reshaped = memcmp(&list->rows[0], &before.rows[0], sizeof before.rows[0]) != 0;
     if (list->d_current ? !list->rows[0].count && !list->rows[1].count : reshaped) {
-        memset(list->rows, 0, sizeof list->rows); /* their memory is gone, or holds nothing yet */
+        memset(list->rows, 0, sizeof list->rows); /* their memory was freed, or holds no list yet */
         list->built = list->built && list->n == 0;
         list->n = 0;
     }
     return nlist_i_refuse(gpu, before, result);
 }
 
-/* A build, and again with more memory where something did not fit, if desc.grow says so. */
+/* A build. With desc.grow it is repeated with more memory until all fits. */
 template <class Search, class Carry>
 nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &before, Search search, const Carry &carry,
                                 cudaStream_t stream)
@@ -1373,7 +1376,7 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
 } /* namespace */
 
 /* ------------------------------------------------------------------------------------------------
-   >>sources: the builds that the header declares, one per source
+   >>sources: the public builds, one per source
    ------------------------------------------------------------------------------------------------ */
 
 extern "C" {
@@ -1396,7 +1399,7 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
 
 namespace {
 
-/* A key per pair and way: row above partner; all ones where this way is not listed. */
+/* A key per pair and direction: row above partner; all ones where this direction is not listed. */
 __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                     const int32_t *pair, int64_t m, uint64_t *key)
 {
@@ -1410,7 +1413,7 @@ __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
     key[turn] = lists ? (uint64_t)(uint32_t)i << 32 | (uint32_t)j : ~(uint64_t)0;
 }
 
-/* Memory for m pairs as keys, twice, and for their sort. */
+/* Memory for m pairs as keys, two buffers, and for their sort. */
 nlist_result nlist_i_take_keys(nlist_cuda *gpu, int64_t m, size_t *temp, cudaStream_t stream)
 {
     cub::DoubleBuffer<uint64_t> keys;
@@ -1465,7 +1468,7 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
 #ifdef NLIST_I_UGRID_CUDA
 namespace {
 
-/* Does the order of the entries in a cell repeat itself from run to run? */
+/* 1 if the order of the entries in a cell is reproducible. */
 bool nlist_i_ordered(const ugrid *grid) { return grid->desc.method == UGRID_SORT || grid->desc.deterministic; }
 
 template <ugrid_path Path>
@@ -1568,7 +1571,7 @@ __global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device
 {
     int32_t const i = nlist_i_thread();
     const nlist_rows &rows = *nlist_i_rows(&device.list);
-    bool moved = i < n; /* where there is no list yet */
+    bool moved = i < n; /* all, where there is no list yet */
     if (facts->filled > 0 && !facts->full && rows.reference)
         moved = moved && (i >= rows.n || nlist_i_has_moved(&device.list, &rows, pos, stride, i));
     unsigned const movers = __ballot_sync(0xFFFFFFFFu, moved);
@@ -1581,7 +1584,7 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 {
     if (!gpu) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
-    int32_t const n = list->n > 0 ? list->n : list->rows[0].n; /* reserved, and not built yet */
+    int32_t const n = list->n > 0 ? list->n : list->rows[0].n; /* reserved, but not built yet */
     if (n == 0) return NLIST_OK;
     size_t const bytes = nlist_i_stride(stride, list->desc.dim);
     if (!d_pos || bytes == 0) return NLIST_BAD_ARGUMENT;
@@ -1596,14 +1599,14 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 
 namespace {
 
-/* Of those that are given one name the first keeps it: a minimum, whatever the order. (-1 is the largest unsigned number.) */
+/* If several particles are given one new id, the lowest keeps it: a minimum, whatever the order. (-1 is the largest unsigned number.) */
 __global__ void nlist_i_name_kernel(const int32_t *new_id, int32_t n_old, int32_t n, int32_t *old_of)
 {
     int32_t const i = nlist_i_thread();
     if (i < n_old && new_id[i] >= 0 && new_id[i] < n) atomicMin((unsigned *)&old_of[new_id[i]], (unsigned)i);
 }
 
-/* The names that are valid; others are -1, and reported, as those of old rows beyond the names. */
+/* Copies the valid new ids. Others become -1 and are reported; old rows beyond the given ids become -1. */
 __global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t names, int32_t n_old, int32_t n, const int32_t *old_of,
                                       int32_t *rename, nlist_cuda_facts *facts)
 {
@@ -1614,8 +1617,8 @@ __global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t names, int3
     if (!named && i < names && new_id[i] != -1) nlist_i_report(facts, i);
 }
 
-/* Old names of new particles, new names of old ones. Names there are for the particles of the last build. Where that did not fit, the
-   rows that are the list can be more, or fewer: which of the two generations that is only the device knows, so there is room for both. */
+/* Old ids of new particles, and new ids of old ones. Ids are given for the particles of the last build. Where that did not fit, the rows
+   of the list may be more, or fewer: only the device knows which generation they are, so there is room for either. */
 nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, cudaStream_t stream)
 {
     const nlist *list = &gpu->device.list;
@@ -1650,7 +1653,7 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream)))
         return NLIST_CUDA_ERROR;
     job.n = n;
-    for (const nlist_rows &rows : list->rows) /* what has fitted fits again, however many particles go */
+    for (const nlist_rows &rows : list->rows) /* what has fitted fits again, however many particles are deleted */
         if (rows.capacity > gpu->wanted_entries) gpu->wanted_entries = rows.capacity;
     nlist_result result = nlist_i_cuda_work(gpu, n > list->n ? n : list->n, stream);
     if (result == NLIST_OK) result = nlist_i_names(gpu, d_new_id, n, stream);
@@ -1709,7 +1712,7 @@ NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *h
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>reserve, >>check
+   >>reserve, and the status of a build: >>check
    ------------------------------------------------------------------------------------------------ */
 
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
@@ -1721,7 +1724,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     nlist *list = &gpu->device.list;
     nlist before;
     int32_t const had = list->n;
-    list->n = 0; /* so that anything may change */
+    list->n = 0; /* so that every field may change */
     nlist_result result = nlist_i_cuda_begin(gpu, desc, list->keys, &before, stream);
     if (result != NLIST_OK) {
         list->n = had;
@@ -1753,7 +1756,7 @@ NLIST_API void nlist_cuda_free(nlist_cuda *gpu)
 
 namespace {
 
-/* Entries of all rows, those that did not fit, too. */
+/* Sums the lengths of all rows, including entries that did not fit. */
 __global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts)
 {
     const nlist_rows &rows = *nlist_i_rows(&device.list);
@@ -1764,7 +1767,7 @@ __global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd((unsigned long long *)&facts->total, (unsigned long long)sum);
 }
 
-/* A build that did not fit has left its desc, and the rows are those of the one before: what rows say of themselves. */
+/* A build that did not fit has set desc, but the rows are those of the one before: sets the fields that the rows determine. */
 void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows, double skin)
 {
     desc->layout = rows->start ? NLIST_COMPACT : rows->touched ? NLIST_DYNAMIC : rows->head ? NLIST_HYBRID : NLIST_STATIC;
@@ -1772,7 +1775,7 @@ void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows, double skin)
     desc->skin = (nlist_real)skin;
 }
 
-/* What the facts say to the host's copy of the list. */
+/* Copies the facts to the host's copy of the list. */
 void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
@@ -1796,7 +1799,7 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     if (written != facts.current && facts.filled > 0) nlist_i_describe(&list->desc, &list->rows[facts.current], facts.skin);
 }
 
-/* What the last call met. */
+/* The result of the last call. */
 nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
@@ -1848,7 +1851,7 @@ struct nlist_i_copy {
     size_t bytes;
 };
 
-/* What there is to copy between two generations of one shape. */
+/* The arrays to copy between two generations of one shape. */
 int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_desc *desc, nlist_i_copy copy[NLIST_I_GENERATION])
 {
     size_t const n = (size_t)from->n, slots = n * (size_t)from->width, entries = (size_t)from->entries, word = sizeof(int32_t);
@@ -1892,7 +1895,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     desc.capacity = from->entries > desc.capacity ? from->entries : desc.capacity;
     int32_t const had = to->n;
     to->n = 0;
-    gpu->wanted_width = 0; /* slots go over as they are */
+    gpu->wanted_width = 0; /* the width is copied as it is */
     nlist_result result = nlist_i_cuda_begin(gpu, &desc, list->keys, &before, stream);
     if (result != NLIST_OK) {
         to->n = had;
@@ -1924,7 +1927,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
 
 namespace {
 
-/* Memory of the host for what comes down. */
+/* Host memory for a download. */
 nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 {
     const nlist_rows *rows = &from->rows[from->current];
