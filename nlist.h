@@ -1070,12 +1070,12 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
    ------------------------------------------------------------------------------------------------ */
 
 /* A query: the particle whose partners are searched for. */
-typedef struct nlist_i_seeker {
+typedef struct nlist_i_query {
     int32_t i;
     nlist_real p[3];    /* its point, in the box */
     nlist_real radius;  /* its own, 0 without radii */
     nlist_real limit;   /* square of the reach where that is the same for all pairs */
-} nlist_i_seeker;
+} nlist_i_query;
 
 /* Reach of two particles = gap + their radii. */
 NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
@@ -1093,16 +1093,16 @@ NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
     return 0;
 }
 
-NLIST_FN nlist_i_seeker nlist_i_seek(const nlist_desc *desc, int32_t i, const nlist_real p[3])
+NLIST_FN nlist_i_query nlist_i_query_of(const nlist_desc *desc, int32_t i, const nlist_real p[3])
 {
-    nlist_i_seeker seeker;
-    seeker.i = i;
-    seeker.p[0] = p[0];
-    seeker.p[1] = p[1];
-    seeker.p[2] = p[2];
-    seeker.radius = nlist_i_radius(desc, i);
-    seeker.limit = nlist_i_limit(desc, 0, 0);
-    return seeker;
+    nlist_i_query query;
+    query.i = i;
+    query.p[0] = p[0];
+    query.p[1] = p[1];
+    query.p[2] = p[2];
+    query.radius = nlist_i_radius(desc, i);
+    query.limit = nlist_i_limit(desc, 0, 0);
+    return query;
 }
 
 /* The radius for a search of the source that misses no partner: a little more than the reach, since sources round differently.
@@ -1144,12 +1144,12 @@ NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_
 }
 
 /* All criteria. q: the point of j, in the box. */
-NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
+NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_query *query, int32_t j, const nlist_real q[3])
 {
-    nlist_real const d2 = nlist_i_distance2(list, seeker->p, q);
-    nlist_real limit = seeker->limit;
-    if (list->desc.radii) limit = nlist_i_limit(&list->desc, seeker->radius, list->desc.radii[j]);
-    return d2 <= limit && nlist_i_may_list(&list->desc, uid, seeker->i, j);
+    nlist_real const d2 = nlist_i_distance2(list, query->p, q);
+    nlist_real limit = query->limit;
+    if (list->desc.radii) limit = nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
+    return d2 <= limit && nlist_i_may_list(&list->desc, uid, query->i, j);
 }
 
 /* 1 if the distance and the order of the two ids are the only criteria. */
@@ -1179,39 +1179,39 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
-    const int32_t *rename;  /* new ids of old particles, or NULL: unchanged */
+    const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged */
     nlist_each cursor;      /* behind the last one found */
     int32_t i, keys;
 } nlist_i_matcher;
 
 /* A matcher for row i of the old rows; it finds nothing if there is no such row. */
-NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i, const int32_t *rename, int32_t keys)
+NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i, const int32_t *new_of, int32_t keys)
 {
     nlist_i_matcher matcher;
     matcher.rows = rows;
-    matcher.rename = rename;
+    matcher.new_of = new_of;
     matcher.cursor = nlist_i_row(rows, bytes, i);
     matcher.i = i;
     matcher.keys = keys;
     return matcher;
 }
 
-NLIST_FN int32_t nlist_i_renamed(const nlist_i_matcher *matcher, int32_t id)
+NLIST_FN int32_t nlist_i_new_id_of(const nlist_i_matcher *matcher, int32_t id)
 {
-    return matcher->rename && !matcher->keys ? matcher->rename[id] : id;
+    return matcher->new_of && !matcher->keys ? matcher->new_of[id] : id;
 }
 
 /* The entry of `id` (a new id) in the old row, -1 = none. */
 NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 {
     nlist_each e = matcher->cursor;
-    if (nlist_next(&e) && nlist_i_renamed(matcher, e.id) == id) {
+    if (nlist_next(&e) && nlist_i_new_id_of(matcher, e.id) == id) {
         matcher->cursor = e;
         return e.entry;
     }
     e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
     while (nlist_next(&e)) {
-        if (nlist_i_renamed(matcher, e.id) != id) continue;
+        if (nlist_i_new_id_of(matcher, e.id) != id) continue;
         matcher->cursor = e;
         return e.entry;
     }
@@ -1459,7 +1459,7 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
 
 /* 1 if this partner exists. Where the last build did not fit, the list is the previous one, which may have more particles or triangles
    than the caller has now. */
-static __device__ __forceinline__ bool nlist_i_is_there(const nlist &list, int32_t j)
+static __device__ __forceinline__ bool nlist_i_exists(const nlist &list, int32_t j)
 {
     return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
 }
@@ -1471,7 +1471,7 @@ static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const
                                                         int32_t j, int64_t entry, typename nlist_i_term<Units>::type *t)
 {
     nlist_real own[Values], other[Values];
-    if (!nlist_i_is_there(list, j)) return false;
+    if (!nlist_i_exists(list, j)) return false;
     for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
     void *const history = rows.history ? rows.history + entry * list.desc.history : nullptr;
     if (!contact(i, j, history, own, other)) return false;
@@ -1698,7 +1698,7 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const i = nlist_i_global_thread();
     nlist_each e = nlist_i_row(&rows, list.desc.history, i < nlist_i_least(rows.n, list.n) ? (int32_t)i : -1);
-    while (nlist_next(&e)) if (nlist_i_is_there(list, e.id)) contact((int32_t)i, e.id, e.history, e.entry);
+    while (nlist_next(&e)) if (nlist_i_exists(list, e.id)) contact((int32_t)i, e.id, e.history, e.entry);
 }
 
 /* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry of the list. */
@@ -1769,7 +1769,7 @@ enum {
     NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
     NLIST_I_FOUND,                              /* work: partners as they are found */
-    NLIST_I_WORK                                /* work: pairs being sorted, old names, sums in units */
+    NLIST_I_WORK                                /* work: pairs being sorted, old ids, sums in units */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
@@ -1794,7 +1794,7 @@ static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
 }
 
 /* The size to ask for where a block of `had` bytes must hold `bytes`: 1.5 times `had` at least, or exactly `bytes`. */
-static size_t nlist_i_ample(const nlist *list, size_t had, size_t bytes)
+static size_t nlist_i_grown_size(const nlist *list, size_t had, size_t bytes)
 {
     size_t const more = list->exact ? 0 : had + had / 2; /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
     return more > bytes ? more : bytes;
@@ -1822,12 +1822,12 @@ static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t s
 {
     nlist_block *block = &list->block[which];
     nlist_result result;
-    size_t bytes, ample;
+    size_t bytes, grown;
     if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
     if (bytes <= block->bytes) return NLIST_OK;
-    ample = nlist_i_ample(list, block->bytes, bytes);
-    result = nlist_i_replace(list, block, ample, keep);
-    return result == NLIST_OUT_OF_MEMORY && ample > bytes ? nlist_i_replace(list, block, bytes, keep) : result;
+    grown = nlist_i_grown_size(list, block->bytes, bytes);
+    result = nlist_i_replace(list, block, grown, keep);
+    return result == NLIST_OUT_OF_MEMORY && grown > bytes ? nlist_i_replace(list, block, bytes, keep) : result;
 }
 
 NLIST_API void nlist_free(nlist *list)
@@ -1855,12 +1855,12 @@ static int nlist_i_has_rest(const nlist_desc *desc) { return desc->layout == NLI
 static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout != NLIST_STATIC; }
 
 /* 1 if two generations are kept, so that the next build can compare with the last. */
-static int nlist_i_is_twice(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
+static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
 /* Number and size of the elements of each block of a generation. */
 typedef struct nlist_i_sizes { int64_t count[NLIST_I_GENERATION]; size_t size[NLIST_I_GENERATION]; } nlist_i_sizes;
 
-static void nlist_i_ask(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
+static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
 {
     sizes->count[which] = count;
     sizes->size[which] = size;
@@ -1872,20 +1872,20 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     nlist_i_sizes sizes;
     memset(&sizes, 0, sizeof sizes);
     if (!nlist_i_has_partners(desc)) capacity = 0;
-    nlist_i_ask(&sizes, NLIST_I_COUNT, n, sizeof(int32_t));
-    nlist_i_ask(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
-    nlist_i_ask(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
-    if (desc->layout == NLIST_COMPACT) nlist_i_ask(&sizes, NLIST_I_START, (int64_t)n + 1, sizeof(int64_t));
+    nlist_i_set_size(&sizes, NLIST_I_COUNT, n, sizeof(int32_t));
+    nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
+    nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
+    if (desc->layout == NLIST_COMPACT) nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)n + 1, sizeof(int64_t));
     if (nlist_i_has_rest(desc)) {
-        nlist_i_ask(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
-        nlist_i_ask(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
-        nlist_i_ask(&sizes, NLIST_I_HEAD, n, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_HEAD, n, sizeof(int32_t));
     }
-    if (desc->layout == NLIST_DYNAMIC) nlist_i_ask(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
-    if (uids) nlist_i_ask(&sizes, NLIST_I_UID, n, sizeof(int64_t));
-    if (desc->skin > 0) nlist_i_ask(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
+    if (desc->layout == NLIST_DYNAMIC) nlist_i_set_size(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
+    if (uids) nlist_i_set_size(&sizes, NLIST_I_UID, n, sizeof(int64_t));
+    if (desc->skin > 0) nlist_i_set_size(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
     if (desc->history > 0)
-        nlist_i_ask(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1, (size_t)desc->history);
+        nlist_i_set_size(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1, (size_t)desc->history);
     return sizes;
 }
 
@@ -2045,7 +2045,7 @@ typedef struct nlist_i_finder {
     const void *mesh;       /* triangles, else NULL */
     const struct nlist_i_head *head; /* a file, else NULL */
     const unsigned char *file;       /* the bytes behind its head */
-    const int32_t *rename;  /* a remap: new ids of old particles, else NULL */
+    const int32_t *new_of;  /* a remap: new ids of old particles, else NULL */
     const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
     int64_t pairs;
@@ -2084,10 +2084,10 @@ static void nlist_i_end_row(nlist_i_finder *finder)
 }
 
 /* Tests the candidate j, at q, and appends it to the row if it is listed. */
-static nlist_result nlist_i_offer(nlist_i_finder *finder, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
+static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i_query *query, int32_t j, const nlist_real q[3])
 {
     nlist_result result = NLIST_OK;
-    if (!nlist_i_lists(finder->list, finder->uid, seeker, j, q)) return NLIST_OK;
+    if (!nlist_i_lists(finder->list, finder->uid, query, j, q)) return NLIST_OK;
     if (finder->used == finder->room) result = nlist_i_need(finder, 1);
     if (result == NLIST_OK) finder->found[finder->used++] = j;
     return result;
@@ -2140,13 +2140,13 @@ static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *de
     if (holds && (had->allocator.alloc != desc->allocator.alloc || had->allocator.free != desc->allocator.free ||
                   had->allocator.user != desc->allocator.user))
         return NLIST_BAD_ALLOCATOR;
-    if (list->n == 0 || !nlist_i_is_twice(had)) return NLIST_OK;
+    if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
     if (had->history != desc->history || !had->half != !desc->half || list->keys != keys || had->dim != desc->dim)
         return NLIST_BAD_HISTORY;
     return NLIST_OK;
 }
 
-/* Takes over desc. `before` is what nlist_i_settle restores if the build is refused. */
+/* Takes over desc. `before` is what nlist_i_end_build restores if the build is refused. */
 static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
 {
     nlist_desc resolved;
@@ -2166,7 +2166,7 @@ static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys,
 }
 
 /* Arrays of a call are borrowed until it ends: forgets them. */
-static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
+static nlist_result nlist_i_forget_borrowed(nlist *list, nlist_result result)
 {
     list->desc.radii = NULL;
     list->desc.masks = NULL;
@@ -2176,11 +2176,11 @@ static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
 }
 
 /* Ends a build. After a refusal everything is restored except the diagnostics, and memory that grew. */
-static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_result result)
+static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_result result)
 {
     nlist const after = *list;
     int kind, g;
-    if (result == NLIST_OK) return nlist_i_give_back(list, result);
+    if (result == NLIST_OK) return nlist_i_forget_borrowed(list, result);
     *list = *before;
     memcpy(list->block, after.block, sizeof list->block);
     list->desc.allocator = after.desc.allocator;
@@ -2198,14 +2198,14 @@ static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_resul
         list->n = 0;
         list->total = 0;
     }
-    return nlist_i_give_back(list, result);
+    return nlist_i_forget_borrowed(list, result);
 }
 
 /* The generation for the new rows: the other one where the old rows are still needed, else the same. */
 static int32_t nlist_i_target(const nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
-    return list->n > 0 && (nlist_i_is_twice(&list->desc) || finder->rename) ? 1 - list->current : list->current;
+    return list->n > 0 && (nlist_i_keeps_two(&list->desc) || finder->new_of) ? 1 - list->current : list->current;
 }
 
 /* The number of entries of a row beyond its slots. */
@@ -2272,7 +2272,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
     rows->entries = at;
 }
 
-static void nlist_i_note(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
+static void nlist_i_add_event(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
 {
     nlist_event *event = &list->event[kind][list->event_count[kind]++];
     event->i = !list->keys && j < i ? j : i;
@@ -2288,9 +2288,9 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
 {
     nlist *list = finder->list;
     int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->rename, list->keys);
+    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->new_of, list->keys);
     nlist_each e = nlist_i_row(new_rows, bytes, i);
-    int const events = list->desc.events && !finder->rename;
+    int const events = list->desc.events && !finder->new_of;
 #ifdef NLIST_I_LBVH
     uint64_t taken = 0;
 #endif
@@ -2306,18 +2306,18 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
 #endif
         if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes, (size_t)bytes);
         else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
-        if (events && nlist_i_reports(list, i, e.id)) nlist_i_note(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
+        if (events && nlist_i_reports(list, i, e.id)) nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
     }
 }
 
 /* Notes the old entries of row i whose partner is not in the new row. (Triangles: a contact that moved to a neighbouring triangle ends
    under its old key, and persists under the new one.) */
-static void nlist_i_note_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
+static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
 {
     nlist_i_matcher matcher = nlist_i_match_row(new_rows, list->desc.history, i, NULL, list->keys);
     nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
     while (nlist_next(&e))
-        if (nlist_i_reports(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) nlist_i_note(list, NLIST_ENDED, i, e.id, e.entry);
+        if (nlist_i_reports(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
 }
 
 /* History and events of all rows. */
@@ -2325,10 +2325,10 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows, co
 {
     nlist *list = finder->list;
     int32_t i;
-    if (!nlist_i_is_twice(&list->desc)) return;
-    if (!finder->rename) memset(list->event_count, 0, sizeof list->event_count);
+    if (!nlist_i_keeps_two(&list->desc)) return;
+    if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
     for (i = 0; i < finder->n; i++) nlist_i_carry_row(finder, old_rows, new_rows, i);
-    for (i = 0; list->desc.events && !finder->rename && i < old_rows->n; i++) nlist_i_note_ended(list, old_rows, new_rows, i);
+    for (i = 0; list->desc.events && !finder->new_of && i < old_rows->n; i++) nlist_i_add_ended(list, old_rows, new_rows, i);
 }
 
 /* The reference positions of the skin: those of the build. A remap keeps those of the last build, and sets NaN for new particles. */
@@ -2354,7 +2354,7 @@ static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_row
 static int nlist_i_needs_uids(const nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
-    return list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (finder->rename || list->rows[list->current].uid);
+    return list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) && (finder->new_of || list->rows[list->current].uid);
 }
 
 /* Carries the uids over. New particles get higher ones than all before. The search needs uids, so they are made before it
@@ -2372,7 +2372,7 @@ static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     uid = (int64_t *)list->block[block].memory;
     for (i = 0; i < finder->n; i++) {
-        int32_t const was = finder->rename ? finder->old_of[i] : i < old_rows->n ? i : -1;
+        int32_t const was = finder->new_of ? finder->old_of[i] : i < old_rows->n ? i : -1;
         if (was < 0) uid[i] = list->next_uid + i;
         else uid[i] = old_rows->uid ? old_rows->uid[was] : was;
     }
@@ -2388,7 +2388,7 @@ static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows
     nlist_result result = NLIST_OK;
     int32_t i;
     int kind;
-    if (!list->desc.events || finder->rename) return NLIST_OK;
+    if (!list->desc.events || finder->new_of) return NLIST_OK;
     for (i = 0; i < old_rows->n; i++) were += old_rows->count[i];
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         int64_t const most = kind == NLIST_ENDED ? were : finder->used;
@@ -2409,7 +2409,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     int64_t const capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
     nlist_rows old_rows;
     memset(&old_rows, 0, sizeof old_rows);
-    if (list->n > 0 && (list->remembers || finder->rename)) old_rows = list->rows[list->current];
+    if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
     if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
     if (result == NLIST_OK) result = nlist_i_take_generation(list, to, finder->n, capacity, uids);
     if (result != NLIST_OK) return result;
@@ -2418,7 +2418,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     nlist_i_carry(finder, &old_rows, &list->rows[to]);
     list->next_uid = uids ? list->next_uid + finder->n : finder->n;
     list->current = to;
-    list->remembers = nlist_i_is_twice(&list->desc);
+    list->remembers = nlist_i_keeps_two(&list->desc);
     list->built = 1;
     list->n = finder->n;
     list->total = finder->used;
@@ -2474,14 +2474,14 @@ static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
     nlist_real p[3], q[3];
     int32_t i, j;
     for (i = 0; i < finder->n && result == NLIST_OK; i++) {
-        nlist_i_seeker seeker;
+        nlist_i_query query;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
-        seeker = nlist_i_seek(&list->desc, i, p);
+        query = nlist_i_query_of(&list->desc, i, p);
         nlist_i_begin_row(finder, i);
         for (j = 0; j < finder->n && result == NLIST_OK; j++) {
             if (j == i) continue;
             nlist_i_point(list, finder->pos, finder->stride, j, q);
-            result = nlist_i_offer(finder, &seeker, j, q);
+            result = nlist_i_test_candidate(finder, &query, j, q);
         }
         nlist_i_end_row(finder);
     }
@@ -2497,7 +2497,7 @@ NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, co
     result = nlist_i_begin(list, desc, 0, &before);
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_brute);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 /* The ids of pair p. Returns 0 where one is out of range, or both are the same. */
@@ -2508,19 +2508,19 @@ static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int
     return *a >= 0 && *a < finder->n && *b >= 0 && *b < finder->n && *a != *b;
 }
 
-/* Row and partner of pair p; way 1: swapped. Returns 0 where it is not listed in that direction (half lists, masks, exclusions). */
-static int nlist_i_way(const nlist_i_finder *finder, int64_t p, int way, int32_t *row, int32_t *partner)
+/* Row and partner of pair p, or swapped. Returns 0 where it is not listed in that direction (half lists, masks, exclusions). */
+static int nlist_i_directed_pair(const nlist_i_finder *finder, int64_t p, int swapped, int32_t *row, int32_t *partner)
 {
     const nlist_desc *desc = &finder->list->desc;
     int32_t a, b;
     (void)nlist_i_pair(finder, p, &a, &b);
-    *row = way ? b : a;
-    *partner = way ? a : b;
+    *row = swapped ? b : a;
+    *partner = swapped ? a : b;
     return nlist_i_may_list(desc, finder->uid, *row, *partner);
 }
 
 /* Exclusive prefix sum: counts in at[0 .. n-1] become begins. Returns their sum. */
-static int64_t nlist_i_begins(int64_t *at, int32_t n)
+static int64_t nlist_i_prefix_sum(int64_t *at, int32_t n)
 {
     int64_t sum = 0;
     int32_t i;
@@ -2539,19 +2539,19 @@ static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **so
     nlist_result result;
     int32_t row, partner, i;
     int64_t p;
-    int way;
+    int swapped;
     for (i = 0; i < finder->n; i++) finder->begin[i] = 0;
     for (p = 0; p < finder->pairs; p++)
-        for (way = 0; way < 2; way++)
-            if (nlist_i_way(finder, p, way, &row, &partner)) finder->begin[partner]++;
-    *count = nlist_i_begins(finder->begin, finder->n);
+        for (swapped = 0; swapped < 2; swapped++)
+            if (nlist_i_directed_pair(finder, p, swapped, &row, &partner)) finder->begin[partner]++;
+    *count = nlist_i_prefix_sum(finder->begin, finder->n);
     result = nlist_i_grow(list, NLIST_I_WORK, *count, 2 * sizeof(int32_t), 0);
     if (result != NLIST_OK) return result;
     *sorted = (int32_t *)list->block[NLIST_I_WORK].memory;
     for (p = 0; p < finder->pairs; p++) {
-        for (way = 0; way < 2; way++) {
+        for (swapped = 0; swapped < 2; swapped++) {
             int64_t at;
-            if (!nlist_i_way(finder, p, way, &row, &partner)) continue;
+            if (!nlist_i_directed_pair(finder, p, swapped, &row, &partner)) continue;
             at = finder->begin[partner]++;
             (*sorted)[2 * at] = row;
             (*sorted)[2 * at + 1] = partner;
@@ -2569,7 +2569,7 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->n; i++) finder->begin[i] = finder->length[i] = 0;
     for (k = 0; k < count; k++) finder->begin[sorted[2 * k]]++;
-    (void)nlist_i_begins(finder->begin, finder->n);
+    (void)nlist_i_prefix_sum(finder->begin, finder->n);
     for (k = 0; k < count; k++) {
         int32_t const row = sorted[2 * k], partner = sorted[2 * k + 1];
         int64_t const at = finder->begin[row] + finder->length[row];
@@ -2611,31 +2611,31 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
     finder.pair = pair;
     finder.pairs = m;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_pairs);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 #ifdef NLIST_I_UGRID
 /* Candidates at places begin .. end-1 of a grid with records, where distance and order are the only criteria. There is no branch: each
    candidate is written, and `used` grows by 1 or by 0, so that the next one overwrites a candidate that is not listed. */
-static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_seeker *seeker, const ugrid_record *NLIST_I_RESTRICT record,
+static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_query *query, const ugrid_record *NLIST_I_RESTRICT record,
                                          int32_t begin, int32_t end)
 {
     nlist const *const list = finder->list;
     int32_t *NLIST_I_RESTRICT found = finder->found ? finder->found + finder->used : NULL;
     int const halved = list->desc.half != 0;
-    nlist_real const limit = seeker->limit;
-    int32_t const i = seeker->i;
+    nlist_real const limit = query->limit;
+    int32_t const i = query->i;
     nlist_result result = NLIST_OK;
     int64_t used = 0;
     int32_t k;
     if (finder->room - finder->used < end - begin) { /* one by one, so that memory grows for partners only */
-        for (k = begin; k < end && result == NLIST_OK; k++) result = nlist_i_offer(finder, seeker, record[k].link, record[k].x);
+        for (k = begin; k < end && result == NLIST_OK; k++) result = nlist_i_test_candidate(finder, query, record[k].link, record[k].x);
         return result;
     }
     for (k = begin; k < end; k++) {
         int32_t const j = record[k].link;
         found[used] = j;
-        used += (nlist_i_distance2(list, seeker->p, record[k].x) <= limit) & (halved ? j > i : j != i);
+        used += (nlist_i_distance2(list, query->p, record[k].x) <= limit) & (halved ? j > i : j != i);
     }
     finder->used += used;
     return NLIST_OK;
@@ -2648,19 +2648,19 @@ static nlist_result nlist_i_ugrid_row(nlist_i_finder *finder, const ugrid *grid,
     int const ranges = ugrid_has_ranges(grid) && grid->record && nlist_i_plain(desc, finder->uid);
     nlist_result result = NLIST_OK;
     nlist_real p[3], q[3];
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     ugrid_near walk;
     ugrid_point(grid, place, p);
-    seeker = nlist_i_seek(desc, ugrid_id(grid, place), p);
-    nlist_i_begin_row(finder, seeker.i);
-    walk = ugrid_near_place(grid, place, nlist_i_gap(desc) + (seeker.radius + finder->largest));
+    query = nlist_i_query_of(desc, ugrid_id(grid, place), p);
+    nlist_i_begin_row(finder, query.i);
+    walk = ugrid_near_place(grid, place, nlist_i_gap(desc) + (query.radius + finder->largest));
     if (ranges) {
         while (result == NLIST_OK && ugrid_next_range(&walk))
-            result = nlist_i_take_records(finder, &seeker, grid->record, walk.begin, walk.end);
+            result = nlist_i_take_records(finder, &query, grid->record, walk.begin, walk.end);
     } else {
         while (result == NLIST_OK && ugrid_next(&walk)) {
             ugrid_point(grid, walk.place, q);
-            result = nlist_i_offer(finder, &seeker, walk.id, q);
+            result = nlist_i_test_candidate(finder, &query, walk.id, q);
         }
     }
     nlist_i_end_row(finder);
@@ -2720,7 +2720,7 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     finder.structure = grid;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 #endif /* NLIST_I_UGRID */
 
@@ -2728,7 +2728,7 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
 NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place) { return &tree->node[tree->first_leaf + place]; }
 
 /* 1 if a search that reaches boxes this far from their particles has a finite squared radius. */
-NLIST_FN int nlist_i_reaches_out(const nlist_desc *desc, nlist_real largest, nlist_real out)
+NLIST_FN int nlist_i_search_is_finite(const nlist_desc *desc, nlist_real largest, nlist_real out)
 {
     nlist_real const far_off = nlist_i_gap(desc) + (largest + 2 * out);
     return nlist_i_finite(far_off * far_off);
@@ -2736,7 +2736,7 @@ NLIST_FN int nlist_i_reaches_out(const nlist_desc *desc, nlist_real largest, nli
 
 /* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis. At a corner that is up to sqrt(3) times as
    far, so searches are extended by twice as much. */
-NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
+NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
 {
     nlist_real most = 0;
     int a;
@@ -2779,18 +2779,18 @@ static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, i
     const nlist *list = finder->list;
     nlist_result result = NLIST_OK;
     nlist_real p[3], q[3], at[3];
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     int turn;
     nlist_i_point(list, finder->pos, finder->stride, nlist_i_leaf(tree, place)->link, p);
-    seeker = nlist_i_seek(&list->desc, nlist_i_leaf(tree, place)->link, p);
-    nlist_i_begin_row(finder, seeker.i);
+    query = nlist_i_query_of(&list->desc, nlist_i_leaf(tree, place)->link, p);
+    nlist_i_begin_row(finder, query.i);
     for (turn = 0; turn < 27 && result == NLIST_OK; turn++) {
         lbvh_overlap o;
         if (!nlist_i_image(list, p, turn, at)) continue;
-        o = lbvh_overlap_sphere(tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + seeker.radius + out * 2, at));
+        o = lbvh_overlap_sphere(tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + query.radius + out * 2, at));
         while (result == NLIST_OK && lbvh_next(&o)) {
             nlist_i_point(list, finder->pos, finder->stride, o.id, q);
-            if (nlist_i_in_image(list, p, q, turn)) result = nlist_i_offer(finder, &seeker, o.id, q);
+            if (nlist_i_in_image(list, p, q, turn)) result = nlist_i_test_candidate(finder, &query, o.id, q);
         }
     }
     nlist_i_end_row(finder);
@@ -2806,12 +2806,12 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
     int32_t place;
     for (place = 0; place < finder->n; place++) {
         int32_t const i = nlist_i_leaf(tree, place)->link;
-        nlist_real sticks;
+        nlist_real overhang;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
-        sticks = nlist_i_sticks_out(list, nlist_i_leaf(tree, place), p, nlist_i_radius(&list->desc, i));
-        if (!(sticks <= out)) out = sticks;
+        overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p, nlist_i_radius(&list->desc, i));
+        if (!(overhang <= out)) out = overhang;
     }
-    if (!nlist_i_reaches_out(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
+    if (!nlist_i_search_is_finite(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
     for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_lbvh_row(finder, tree, place, out);
     return result;
 }
@@ -2829,7 +2829,7 @@ NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, con
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     finder.structure = tree;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
@@ -2900,7 +2900,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     finder.structure = tree;
     finder.mesh = mesh;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_mesh);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 #endif /* NLIST_I_LBVH */
 
@@ -2971,7 +2971,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
         nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
         nlist_i_begin_row(finder, i);
         while (nlist_next(&e)) {
-            int32_t const id = list->keys ? e.id : finder->rename[e.id];
+            int32_t const id = list->keys ? e.id : finder->new_of[e.id];
             nlist_result const result = nlist_i_need(finder, 1);
             if (result != NLIST_OK) return result;
             if (id >= 0) finder->found[finder->used++] = id;
@@ -3009,7 +3009,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
     memset(&finder, 0, sizeof finder);
     finder.list = list;
     finder.n = n;
-    finder.rename = new_id;
+    finder.new_of = new_id;
     list->bad_id = -1;
     list->needed_width = 0;
     list->needed_entries = 0;
@@ -3017,7 +3017,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
     if (result == NLIST_OK) result = nlist_i_invert(list, new_id, (int32_t *)list->block[NLIST_I_WORK].memory, n);
     finder.old_of = (const int32_t *)list->block[NLIST_I_WORK].memory;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_old_rows);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3593,9 +3593,9 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
         list->n = head.n;
         list->total = head.total;
         list->next_uid = head.next_uid;
-        list->remembers = nlist_i_is_twice(&list->desc);
+        list->remembers = nlist_i_keeps_two(&list->desc);
     }
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3615,7 +3615,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     list->n = 0; /* so that every field may change */
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
-    if (result != NLIST_OK) return nlist_i_give_back(list, result);
+    if (result != NLIST_OK) return nlist_i_forget_borrowed(list, result);
     list->built = 0;
     list->exact = 1;
     found = entries > INT64_MAX / 2 ? -1 : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
@@ -3625,14 +3625,14 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
     for (g = 0; g < 2 && result == NLIST_OK; g++)
-        if (g == 0 || nlist_i_is_twice(&list->desc)) result = nlist_i_take_generation(list, g, n, entries, 0);
+        if (g == 0 || nlist_i_keeps_two(&list->desc)) result = nlist_i_take_generation(list, g, n, entries, 0);
     memset(list->rows, 0, sizeof list->rows);
     memset(list->event_count, 0, sizeof list->event_count);
     list->exact = 0;
     list->current = 0;
     list->total = 0;
     list->next_uid = 0;
-    return nlist_i_give_back(list, result);
+    return nlist_i_forget_borrowed(list, result);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3758,17 +3758,17 @@ static int nlist_i_row_right(const nlist *list, const nlist_real *pos, size_t st
 {
     const int64_t *uid = nlist_i_rows(list)->uid;
     nlist_each e = nlist_of(list, i);
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     nlist_real p[3];
     int32_t j;
     int right = 1;
     while (nlist_next(&e)) met[e.id] = 1;
     nlist_i_point(list, pos, stride, i, p);
-    seeker = nlist_i_seek(&list->desc, i, p);
+    query = nlist_i_query_of(&list->desc, i, p);
     for (j = 0; j < list->n; j++) {
         nlist_real q[3];
         nlist_i_point(list, pos, stride, j, q);
-        if (met[j] != (j != i && nlist_i_lists(list, uid, &seeker, j, q))) right = 0;
+        if (met[j] != (j != i && nlist_i_lists(list, uid, &query, j, q))) right = 0;
         met[j] = 0;
     }
     return right;

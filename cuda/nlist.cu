@@ -10,7 +10,7 @@
        reference     positions that the skin is measured from
        carry         each new entry looks up its history in the old row
        events        count, scan, write: contacts that began or persist; then those that ended
-       turn_over     if all has fitted, the new rows become the list. This is decided on the device: `current` and
+       swap          if all has fitted, the new rows become the list. This is decided on the device: `current` and
                      the other values that only the device knows are the facts (nlist_cuda_facts)
 
    >>contents: search for >>name. memory, rows, layout, carry, build, sources, skin, remap, process, reserve, check,
@@ -36,7 +36,7 @@ enum {
     NLIST_I_KEYS_A,  /* pairs as keys */
     NLIST_I_KEYS_B,
     NLIST_I_OLD_OF,  /* remap: old ids of new particles */
-    NLIST_I_RENAME,  /* remap: new ids of old particles, -1 where invalid */
+    NLIST_I_NEW_OF,  /* remap: new ids of old particles, -1 where invalid */
     NLIST_I_WORDS    /* grids: the partners found by a first pass, as bits */
 };
 
@@ -70,11 +70,11 @@ void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *bl
 }
 
 /* Memory for `bytes` bytes, with all bits set, in place of a block of `had` bytes: 1.5 times `had` at least, or exactly `bytes`
-   (nlist_i_ample). */
+   (nlist_i_grown_size). */
 nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, size_t bytes, cudaStream_t stream)
 {
     const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
-    block->bytes = nlist_i_ample(&gpu->device.list, had, bytes);
+    block->bytes = nlist_i_grown_size(&gpu->device.list, had, bytes);
     block->memory = nlist_i_cuda_alloc(allocator, block->bytes, stream);
     if (!block->memory && block->bytes > bytes) {
         block->bytes = bytes;
@@ -115,7 +115,7 @@ nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int6
 template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
 
 /* 1 if there are two generations; then the device knows which one is the list. */
-bool nlist_i_cuda_twice(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
+bool nlist_i_cuda_keeps_two(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
 
 /* Allocates the facts, all zero. */
 nlist_result nlist_i_take_facts(nlist_cuda *gpu, cudaStream_t stream)
@@ -209,8 +209,8 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
     int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
     bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids), nlist_i_has_shape(gpu, 1, n, capacity, uids)};
     nlist_cuda_facts facts;
-    if (!nlist_i_cuda_twice(gpu) && fits[0]) return NLIST_OK;
-    if (!nlist_i_cuda_twice(gpu)) { /* the old content is lost: mark as moved, so that no build is skipped for it */
+    if (!nlist_i_cuda_keeps_two(gpu) && fits[0]) return NLIST_OK;
+    if (!nlist_i_cuda_keeps_two(gpu)) { /* the old content is lost: mark as moved, so that no build is skipped for it */
         if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved, stream)))
             return NLIST_CUDA_ERROR;
         return nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
@@ -317,7 +317,7 @@ struct nlist_i_job {
     size_t stride;
     int32_t n; /* rows to make */
     nlist_cuda_facts *facts;
-    const int32_t *old_of, *rename; /* a remap, else NULL */
+    const int32_t *old_of, *new_of; /* a remap, else NULL */
     bool uids;                      /* particles have uids beside their ids */
 };
 
@@ -327,7 +327,7 @@ __device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.
 __device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
 
 /* 1 if this build does nothing, because no particle has moved. Never if the rows would have another shape. */
-__device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cuda_facts *facts)
+__device__ __forceinline__ bool nlist_i_skips(const nlist &list, const nlist_cuda_facts *facts)
 {
     if (!list.desc.if_moved || facts->filled == 0 || facts->moved != 0) return false;
     const nlist_rows &had = *nlist_i_rows(&list), &next = list.rows[nlist_i_to(list)];
@@ -357,15 +357,15 @@ __device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list, const n
 }
 
 /* Resets the facts of a build. A remap has checked the new ids before: its report is kept. */
-__global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool renames)
+__global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool is_remap)
 {
     facts->overflow = 0;
-    if (nlist_i_rests(device.list, facts)) return;
+    if (nlist_i_skips(device.list, facts)) return;
     int const to = nlist_i_to(device.list);
     facts->entries[to] = 0;
     facts->touched[to] = 0;
     facts->needed_width = facts->full = facts->reach_bits = facts->sticks_bits = 0;
-    if (!renames) facts->first_bad = 0;
+    if (!is_remap) facts->first_bad = 0;
 }
 
 /* Maximum of a warp's values, into a word of the facts. */
@@ -382,7 +382,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
 {
     int32_t const i = nlist_i_thread();
     int32_t bits = 0;
-    if (nlist_i_rests(device.list, job.facts)) return;
+    if (nlist_i_skips(device.list, job.facts)) return;
     if (i < job.n) {
         nlist_real const radius = device.list.desc.radii[i];
         if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
@@ -394,7 +394,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
 /* The old id of new particle i, -1 = new. Where the previous build did not fit, ids can be beyond the old rows, or these are no list. */
 __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nlist_rows &old_rows, int32_t i)
 {
-    int32_t const was = job.rename ? job.old_of[i] : i;
+    int32_t const was = job.new_of ? job.old_of[i] : i;
     return was < old_rows.n && job.facts->filled > 0 ? was : -1;
 }
 
@@ -402,7 +402,7 @@ __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nli
 __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     int32_t const i = nlist_i_thread();
-    if (i >= job.n || nlist_i_rests(device.list, job.facts)) return;
+    if (i >= job.n || nlist_i_skips(device.list, job.facts)) return;
     int const to = nlist_i_to(device.list);
     const nlist_rows &old_rows = device.list.rows[1 - to];
     int32_t const was = nlist_i_was(job, old_rows, i);
@@ -426,21 +426,21 @@ enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_query &query) const
     {
         nlist_real p[3];
         nlist_i_point(&list, job.pos, job.stride, turn, p);
-        seeker = nlist_i_seek(&list.desc, turn, p);
+        query = nlist_i_query_of(&list.desc, turn, p);
         return nlist_i_takes_part(list, job, turn, p);
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_query &query,
                          nlist_i_pass, Found found) const
     {
         nlist_real q[3];
         for (int32_t j = 0; j < job.n; j++) {
             nlist_i_point(&list, job.pos, job.stride, j, q);
-            if (j != seeker.i && nlist_i_lists(&list, rows.uid, &seeker, j, q)) found(j);
+            if (j != query.i && nlist_i_lists(&list, rows.uid, &query, j, q)) found(j);
         }
     }
 };
@@ -450,14 +450,14 @@ struct nlist_i_pairs_source {
     static constexpr bool compacts = true;
     const uint64_t *key;
     int64_t keys;
-    __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn, nlist_i_query &query) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
-        seeker = nlist_i_seek(&list.desc, turn, nowhere);
+        query = nlist_i_query_of(&list.desc, turn, nowhere);
         return true;
     }
     template <class Found>
-    __device__ void each(const nlist &, const nlist_i_job &, const nlist_rows &, int32_t turn, const nlist_i_seeker &, nlist_i_pass,
+    __device__ void each(const nlist &, const nlist_i_job &, const nlist_rows &, int32_t turn, const nlist_i_query &, nlist_i_pass,
                          Found found) const
     {
         uint64_t const row = (uint64_t)(uint32_t)turn;
@@ -477,19 +477,19 @@ struct nlist_i_pairs_source {
 /* A remap: the old rows with new ids. */
 struct nlist_i_old_source {
     static constexpr bool compacts = true;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_query &query) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
-        seeker = nlist_i_seek(&list.desc, turn, nowhere);
+        query = nlist_i_query_of(&list.desc, turn, nowhere);
         return job.old_of[turn] >= 0;
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &,
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_query &,
                          nlist_i_pass, Found found) const
     {
         nlist_each e = nlist_i_row(&list.rows[&rows == &list.rows[0]], 0, job.old_of[turn]);
         while (nlist_next(&e)) {
-            int32_t const id = list.keys ? e.id : job.rename[e.id];
+            int32_t const id = list.keys ? e.id : job.new_of[e.id];
             if (id >= 0) found(id);
         }
     }
@@ -500,23 +500,23 @@ struct nlist_i_old_source {
 struct nlist_i_ugrid_walk_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_query &query) const
     {
         nlist_real p[3];
         ugrid_point(&grid.grid, turn, p);
-        seeker = nlist_i_seek(&list.desc, ugrid_id(&grid.grid, turn), p);
-        return nlist_i_takes_part(list, job, seeker.i, p);
+        query = nlist_i_query_of(&list.desc, ugrid_id(&grid.grid, turn), p);
+        return nlist_i_takes_part(list, job, query.i, p);
     }
     template <class Found>
     __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn,
-                         const nlist_i_seeker &seeker, nlist_i_pass, Found found) const
+                         const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         ugrid_near walk =
-            ugrid_near_place(&grid.grid, turn, nlist_i_gap(&list.desc) + (seeker.radius + nlist_i_largest(list, job.facts)));
+            ugrid_near_place(&grid.grid, turn, nlist_i_gap(&list.desc) + (query.radius + nlist_i_largest(list, job.facts)));
         nlist_real q[3];
         while (ugrid_next(&walk)) {
             ugrid_point(&grid.grid, walk.place, q);
-            if (nlist_i_lists(&list, rows.uid, &seeker, walk.id, q)) found(walk.id);
+            if (nlist_i_lists(&list, rows.uid, &query, walk.id, q)) found(walk.id);
         }
     }
 };
@@ -532,46 +532,46 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * n] */
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_query &query) const
     {
         ugrid_record const own = ugrid_i_fetch_record(&grid.grid.record[turn]);
-        seeker = nlist_i_seek(&list.desc, own.link, own.x);
-        return nlist_i_takes_part(list, job, seeker.i, own.x);
+        query = nlist_i_query_of(&list.desc, own.link, own.x);
+        return nlist_i_takes_part(list, job, query.i, own.x);
     }
     /* Tests places begin .. end-1: within the limit, and for half lists above our id. */
-    __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_seeker &seeker, nlist_real limit, int32_t begin,
+    __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_query &query, nlist_real limit, int32_t begin,
                              int32_t end) const
     {
         uint32_t found = 0;
         ugrid_contact contact;
-        int32_t const above = list.desc.half && Plain ? seeker.i : -1;
+        int32_t const above = list.desc.half && Plain ? query.i : -1;
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
-            bool const within = ugrid_i_touch<Path>(grid.grid, seeker.p, record.x, limit, contact);
+            bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
             found = found << 1 | (uint32_t)(within & (record.link > above));
         }
         return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found; /* not the particle itself */
     }
     /* Removes those that are not listed because of radii, masks, exclusions or uids. */
-    __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found,
+    __device__ uint32_t filter(const nlist &list, const nlist_rows &rows, const nlist_i_query &query, uint32_t found,
                              int32_t end) const
     {
         for (uint32_t left = found; left;) {
             int const bit = 31 - __clz((int)left);
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[end - 1 - bit]);
             left ^= 1u << bit;
-            if (!nlist_i_lists(&list, rows.uid, &seeker, record.link, record.x)) found ^= 1u << bit;
+            if (!nlist_i_lists(&list, rows.uid, &query, record.link, record.x)) found ^= 1u << bit;
         }
         return found;
     }
     template <class Found>
     __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn,
-                         const nlist_i_seeker &seeker, nlist_i_pass pass, Found found) const
+                         const nlist_i_query &query, nlist_i_pass pass, Found found) const
     {
-        nlist_real const largest = nlist_i_largest(list, job.facts), reach = nlist_i_gap(&list.desc) + (seeker.radius + largest);
-        nlist_real const limit = Plain ? seeker.limit : nlist_i_limit(&list.desc, seeker.radius, largest);
+        nlist_real const largest = nlist_i_largest(list, job.facts), reach = nlist_i_gap(&list.desc) + (query.radius + largest);
+        nlist_real const limit = Plain ? query.limit : nlist_i_limit(&list.desc, query.radius, largest);
         int piece = 0;
-        ugrid_i_each_range<Path>(grid.grid, seeker.p, turn, reach, false, [&](int32_t first, int32_t last) {
+        ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, false, [&](int32_t first, int32_t last) {
             for (int32_t begin = first; begin < last; begin += 32, piece++) {
                 int32_t const end = last - begin < 32 ? last : begin + 32;
                 bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
@@ -579,8 +579,8 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
                 uint32_t left;
                 if (pass == NLIST_I_SECOND && kept) left = *word;
                 else {
-                    left = test(list, turn, seeker, limit, begin, end);
-                    if (!Plain) left = sift(list, rows, seeker, left, end);
+                    left = test(list, turn, query, limit, begin, end);
+                    if (!Plain) left = filter(list, rows, query, left, end);
                 }
                 if (pass == NLIST_I_FIRST && kept) *word = left;
                 while (left) {
@@ -598,47 +598,47 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
 struct nlist_i_lbvh_source {
     static constexpr bool compacts = true;
     lbvh_device tree;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_query &query) const
     {
         int32_t const i = nlist_i_leaf(&tree.tree, turn)->link;
         nlist_real p[3];
         nlist_i_point(&list, job.pos, job.stride, i, p);
-        seeker = nlist_i_seek(&list.desc, i, p);
+        query = nlist_i_query_of(&list.desc, i, p);
         return nlist_i_takes_part(list, job, i, p) &&
-               job.facts->sticks_bits < 0x7F800000; /* Inf: a box is too far away (nlist_i_sticks_kernel) */
+               job.facts->sticks_bits < 0x7F800000; /* Inf: a box is too far away (nlist_i_overhang_kernel) */
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_query &query,
                          nlist_i_pass, Found found) const
     {
         nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
         bool const repeats = list.axis[0].periodic || list.axis[1].periodic || list.axis[2].periodic;
         nlist_real at[3], q[3];
         for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) { /* 13: the particle itself */
-            if (!nlist_i_image(&list, seeker.p, turn, at)) continue;
-            lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, at, nlist_i_widen(nlist_i_gap(&list.desc) + seeker.radius + out, at));
+            if (!nlist_i_image(&list, query.p, turn, at)) continue;
+            lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, at, nlist_i_widen(nlist_i_gap(&list.desc) + query.radius + out, at));
             while (lbvh_next(&o)) {
                 nlist_i_point(&list, job.pos, job.stride, o.id, q);
-                if (nlist_i_in_image(&list, seeker.p, q, turn) && nlist_i_lists(&list, rows.uid, &seeker, o.id, q)) found(o.id);
+                if (nlist_i_in_image(&list, query.p, q, turn) && nlist_i_lists(&list, rows.uid, &query, o.id, q)) found(o.id);
             }
         }
     }
 };
 
 /* The most by which spheres exceed their leaves' boxes. */
-__global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+__global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
                                       __grid_constant__ const lbvh_device tree)
 {
     int32_t const place = nlist_i_thread();
     int32_t bits = 0;
-    if (nlist_i_rests(device.list, job.facts)) return;
+    if (nlist_i_skips(device.list, job.facts)) return;
     if (place < job.n) {
         const lbvh_node *leaf = nlist_i_leaf(&tree.tree, place);
         nlist_real p[3];
         nlist_i_point(&device.list, job.pos, job.stride, leaf->link, p);
         if (nlist_i_takes_part(device.list, job, leaf->link, p)) {
-            nlist_real const out = nlist_i_sticks_out(&device.list, leaf, p, nlist_i_radius(&device.list.desc, leaf->link));
-            bool const reached = nlist_i_reaches_out(&device.list.desc, nlist_i_largest(device.list, job.facts), out);
+            nlist_real const out = nlist_i_overhang(&device.list, leaf, p, nlist_i_radius(&device.list.desc, leaf->link));
+            bool const reached = nlist_i_search_is_finite(&device.list.desc, nlist_i_largest(device.list, job.facts), out);
             bits = reached ? nlist_i_bits(out) : 0x7F800000;
         }
     }
@@ -649,21 +649,21 @@ struct nlist_i_mesh_source {
     static constexpr bool compacts = false;
     lbvh_device tree;
     nlist_mesh mesh;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_query &query) const
     {
         nlist_real p[3];
         nlist_i_load(job.pos, job.stride, 3, turn, p);
-        seeker = nlist_i_seek(&list.desc, turn, p);
+        query = nlist_i_query_of(&list.desc, turn, p);
         return nlist_i_takes_part(list, job, turn, p);
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &, const nlist_rows &, int32_t, const nlist_i_seeker &seeker,
+    __device__ void each(const nlist &list, const nlist_i_job &, const nlist_rows &, int32_t, const nlist_i_query &query,
                          nlist_i_pass, Found found) const
     {
-        nlist_real const reach = nlist_i_gap(&list.desc) + seeker.radius;
-        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, seeker.p, nlist_i_widen(reach, seeker.p));
+        nlist_real const reach = nlist_i_gap(&list.desc) + query.radius;
+        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p, nlist_i_widen(reach, query.p));
         while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, seeker.p, reach, o.id);
+            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id);
             if (key >= 0) found(key);
         }
     }
@@ -798,14 +798,14 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 {
     const nlist &list = device.list;
     int32_t const turn = nlist_i_thread();
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     int32_t count = 0;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     if (turn == 0) lengths[job.n] = 0;
     if (turn >= job.n) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    if (source.begin(list, job, turn, seeker)) source.each(list, job, rows, turn, seeker, NLIST_I_FIRST, [&](int32_t) { count++; });
-    lengths[seeker.i] = nlist_i_length(rows, count);
+    if (source.begin(list, job, turn, query)) source.each(list, job, rows, turn, query, NLIST_I_FIRST, [&](int32_t) { count++; });
+    lengths[query.i] = nlist_i_length(rows, count);
 }
 
 /* Appends rows that have entries to touched, in no order. */
@@ -828,18 +828,18 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 {
     __shared__ int32_t stage[nlist_i_stage][nlist_i_search_block];
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int32_t const turn = nlist_i_thread();
     bool const exists = turn < job.n;
-    nlist_i_seeker seeker;
-    bool const searches = exists && source.begin(list, job, turn, seeker);
-    int32_t const i = exists ? seeker.i : 0;
+    nlist_i_query query;
+    bool const searches = exists && source.begin(list, job, turn, query);
+    int32_t const i = exists ? query.i : 0;
     nlist_i_writer writer = {rows, stage, offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
                              offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
-    if (searches) source.each(list, job, rows, turn, seeker, pass, [&](int32_t j) { writer.put(j); });
+    if (searches) source.each(list, job, rows, turn, query, pass, [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
     int32_t const count = writer.count;
     nlist_i_warp_max(&job.facts->needed_width, count);
@@ -893,19 +893,19 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 {
     __shared__ int32_t stages[nlist_i_search_block / 32][nlist_i_warp_stage];
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const turn = nlist_i_thread();
-    nlist_i_seeker seeker;
-    bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, seeker);
-    nlist_i_compact_row row = {exists ? offsets[seeker.i] : 0, exists ? (int32_t)(offsets[seeker.i + 1] - offsets[seeker.i]) : 0,
+    nlist_i_query query;
+    bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, query);
+    nlist_i_compact_row row = {exists ? offsets[query.i] : 0, exists ? (int32_t)(offsets[query.i + 1] - offsets[query.i]) : 0,
                                0};
     bool const staged = nlist_i_stage_rows(row);
     int32_t at = 0;
     if (searches)
-        source.each(list, job, rows, turn, seeker, NLIST_I_SECOND, [&](int32_t j) {
+        source.each(list, job, rows, turn, query, NLIST_I_SECOND, [&](int32_t j) {
             if (staged) stage[row.staged + at] = j;
             else if (row.begin + at < rows.capacity) rows.partner[row.begin + at] = j;
             at++;
@@ -913,8 +913,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (staged) nlist_i_flush_rows(rows, row, stage);
     nlist_i_warp_max(&job.facts->needed_width, row.length);
     if (!exists) return;
-    rows.start[seeker.i] = row.begin;
-    rows.count[seeker.i] = row.length;
+    rows.start[query.i] = row.begin;
+    rows.count[query.i] = row.length;
     if (turn > 0) return;
     rows.start[job.n] = offsets[job.n];
     job.facts->entries[to] = (uint64_t)offsets[job.n];
@@ -965,8 +965,8 @@ template <class Carry, class Visit>
 __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, int32_t i,
                                                   Visit visit)
 {
-    int32_t const bytes = list.desc.history, was = job.rename ? job.old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&list.rows[1 - to], bytes, job.facts->filled > 0 ? was : -1, job.rename, list.keys);
+    int32_t const bytes = list.desc.history, was = job.new_of ? job.old_of[i] : i;
+    nlist_i_matcher matcher = nlist_i_match_row(&list.rows[1 - to], bytes, job.facts->filled > 0 ? was : -1, job.new_of, list.keys);
     nlist_each e = nlist_i_row(&list.rows[to], bytes, i);
     uint64_t taken = 0;
     while (nlist_next(&e)) {
@@ -982,7 +982,7 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
                                           __grid_constant__ const nlist_i_mesh_carry carry)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     if (!nlist_i_fitted(list, job.facts, to)) return;
@@ -1000,8 +1000,8 @@ __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nli
                                                     int32_t id, int64_t entry)
 {
     const nlist_rows &old_rows = list.rows[1 - to];
-    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1 : job.rename ? job.old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.rename, list.keys);
+    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1 : job.new_of ? job.old_of[i] : i;
+    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.new_of, list.keys);
     matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
     int64_t const old = nlist_i_match(&matcher, id);
     nlist_i_copy_bytes(list.rows[to].history + entry * bytes, old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
@@ -1011,7 +1011,7 @@ __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nli
 __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int64_t const entry = nlist_i_global_thread();
@@ -1027,7 +1027,7 @@ __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device 
 __global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts), slots = (int64_t)rows.n * rows.width;
@@ -1040,7 +1040,7 @@ __global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device d
 __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
@@ -1079,7 +1079,7 @@ __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t 
 
 /* Calls event(kind, i, j, entry) for the events of row i. */
 template <class Carry, class Event>
-__device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended,
+__device__ __forceinline__ void nlist_i_row_events(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended,
                                              int32_t i, Event event)
 {
     if (!ended) {
@@ -1103,11 +1103,11 @@ __global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
     int64_t length = 0;
-    if (i > rows || nlist_i_rests(list, job.facts)) return;
+    if (i > rows || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    bool const nobody_before = ended && job.facts->filled == 0;
-    if (i < rows && !nobody_before && nlist_i_fitted(list, job.facts, to))
-        nlist_i_tell(list, job, carry, to, ended, i,
+    bool const no_list_before = ended && job.facts->filled == 0;
+    if (i < rows && !no_list_before && nlist_i_fitted(list, job.facts, to))
+        nlist_i_row_events(list, job, carry, to, ended, i,
                      [&](int kind, int32_t, int64_t) { length += kind == NLIST_PERSISTED ? (int64_t)1 << 32 : 1; });
     lengths[i] = length;
 }
@@ -1119,7 +1119,7 @@ __global__ void nlist_i_write_events_kernel(__grid_constant__ const nlist_device
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
-    if (i > rows || nlist_i_rests(list, job.facts)) return;
+    if (i > rows || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     int64_t at[NLIST_EVENT_KINDS] = {offsets[i] & 0xFFFFFFFF, offsets[i] >> 32, offsets[i]};
     if (!nlist_i_fitted(list, job.facts, to)) return;
@@ -1129,7 +1129,7 @@ __global__ void nlist_i_write_events_kernel(__grid_constant__ const nlist_device
         return;
     }
     if (ended && job.facts->filled == 0) return;
-    nlist_i_tell(list, job, carry, to, ended, i, [&](int kind, int32_t j, int64_t entry) {
+    nlist_i_row_events(list, job, carry, to, ended, i, [&](int kind, int32_t j, int64_t entry) {
         nlist_event event = {!list.keys && j < i ? j : i, !list.keys && j < i ? i : j, entry};
         list.event[kind][at[kind]++] = event;
     });
@@ -1141,30 +1141,30 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
-    if (i >= job.n || nlist_i_rests(list, job.facts)) return;
+    if (i >= job.n || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list), dim = list.desc.dim;
-    int32_t const was = job.rename ? nlist_i_was(job, list.rows[1 - to], i) : -1;
+    int32_t const was = job.new_of ? nlist_i_was(job, list.rows[1 - to], i) : -1;
     nlist_real *const reference = list.rows[to].reference + (size_t)i * dim;
     nlist_real p[3] = {nowhere, nowhere, nowhere};
     if (was >= 0 && list.rows[1 - to].reference)
         nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
-    else if (!job.rename && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
+    else if (!job.new_of && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
     for (int a = 0; a < dim; a++) reference[a] = p[a];
 }
 
 /* If all has fitted, the new rows become the list. */
-__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+__global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
 {
     nlist_cuda_facts *const facts = job.facts;
     const nlist &list = device.list;
-    if (nlist_i_rests(list, facts)) return;
+    if (nlist_i_skips(list, facts)) return;
     int const to = nlist_i_to(list);
     facts->full = !nlist_i_fitted(list, facts, to);
     if (facts->full) facts->moved++; /* the next build must not be skipped */
     if (facts->full && list.d_current) return;
     if (list.d_current) facts->current = to;
     facts->next_uid = job.uids ? facts->next_uid + job.n : job.n;
-    if (!job.rename) facts->triangles = list.triangles;
+    if (!job.new_of) facts->triangles = list.triangles;
     facts->skin = (double)list.desc.skin;
     facts->filled++;
 }
@@ -1222,9 +1222,9 @@ nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const
     if (list->desc.skin > 0)
         result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_reference_kernel, gpu->device, job, (nlist_real)NAN);
     if (result == NLIST_OK && list->desc.history > 0) result = nlist_i_carry_history(gpu, job, carry, stream);
-    if (result == NLIST_OK && list->desc.events && !job.rename) result = nlist_i_find_events(gpu, job, carry, stream);
+    if (result == NLIST_OK && list->desc.events && !job.new_of) result = nlist_i_find_events(gpu, job, carry, stream);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job);
+    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_swap_kernel, gpu->device, job);
 }
 
 /* Takes the facts, and the second generation where history or events need it. A list that was built without these, or one of another
@@ -1233,7 +1233,7 @@ nlist_result nlist_i_take_generations(nlist_cuda *gpu, bool other, cudaStream_t 
 {
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_facts(gpu, stream);
-    bool const twice = nlist_i_is_twice(&list->desc);
+    bool const twice = nlist_i_keeps_two(&list->desc);
     if (result == NLIST_OK && (other || (twice && !list->remembers))) result = nlist_i_forget(gpu, stream);
     if (result != NLIST_OK) return result;
     list->remembers = twice;
@@ -1255,15 +1255,15 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist 
     if (result != NLIST_OK) return result;
     if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* no particle has been renumbered */
     bool const uids =
-        list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
+        list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) && (job->new_of || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
     job->facts = gpu->d_facts;
     if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->rename != nullptr);
-    if (result == NLIST_OK && list->desc.radii && !job->rename)
+        result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->new_of != nullptr);
+    if (result == NLIST_OK && list->desc.radii && !job->new_of)
         result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_radii_kernel, gpu->device, *job);
     if (result == NLIST_OK && uids)
         result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_uids_kernel, gpu->device, *job);
@@ -1310,7 +1310,7 @@ nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result r
     list->keys = before.keys;
     list->triangles = before.triangles;
     memcpy(list->axis, before.axis, sizeof list->axis);
-    return nlist_i_give_back(list, result);
+    return nlist_i_forget_borrowed(list, result);
 }
 
 /* The checks that all builds from positions begin with. */
@@ -1335,7 +1335,7 @@ nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nli
     if (result == NLIST_OK) {
         list->n = job.n;
         list->built = 1;
-        return nlist_i_give_back(list, result);
+        return nlist_i_forget_borrowed(list, result);
     }
     bool const reshaped = memcmp(&list->rows[0], &before.rows[0], sizeof before.rows[0]) != 0;
     if (list->d_current ? !list->rows[0].count && !list->rows[1].count : reshaped) {
@@ -1353,8 +1353,8 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
 {
     nlist *list = &gpu->device.list;
     nlist_desc const borrowed = list->desc;
-    gpu->by_index = job.rename || (!job.pos && job.n > 0);
-    gpu->by_radii = job.n > 0 && !job.rename && list->desc.radii;
+    gpu->by_index = job.new_of || (!job.pos && job.n > 0);
+    gpu->by_radii = job.n > 0 && !job.new_of && list->desc.radii;
     for (;;) {
         nlist_result result = nlist_i_start_build(gpu, &job, before, stream);
         if (result == NLIST_OK) result = search(job);
@@ -1369,7 +1369,7 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
         list->desc.width = had_width;
         while (list->desc.layout == NLIST_STATIC && list->desc.width < gpu->wanted_width && list->desc.width < 1024)
             list->desc.width = list->desc.width * 2 < 1024 ? list->desc.width * 2 : 1024;
-        if (gpu->wanted_entries == had_entries && list->desc.width == had_width) return nlist_i_give_back(list, result);
+        if (gpu->wanted_entries == had_entries && list->desc.width == had_width) return nlist_i_forget_borrowed(list, result);
     }
 }
 
@@ -1404,7 +1404,7 @@ __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
                                     const int32_t *pair, int64_t m, uint64_t *key)
 {
     int64_t const turn = nlist_i_global_thread(), p = turn / 2;
-    if (p >= m || nlist_i_rests(device.list, job.facts)) return;
+    if (p >= m || nlist_i_skips(device.list, job.facts)) return;
     const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
     int32_t const i = pair[2 * p + turn % 2], j = pair[2 * p + 1 - turn % 2];
     bool const exist = i >= 0 && i < job.n && j >= 0 && j < job.n && i != j;
@@ -1476,8 +1476,8 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job, co
 {
     const nlist *list = &gpu->device.list;
     uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
-    bool const renamed = list->rows[0].uid || list->rows[1].uid;
-    if (!renamed && nlist_i_plain(&list->desc, nullptr))
+    bool const has_uids = list->rows[0].uid || list->rows[1].uid;
+    if (!has_uids && nlist_i_plain(&list->desc, nullptr))
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
     return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
 }
@@ -1533,7 +1533,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
         gpu, job, before,
         [&](const nlist_i_job &with) {
             nlist_result const measured =
-                nlist_i_launch(gpu, stream, with.n, nlist_i_block, nlist_i_sticks_kernel, gpu->device, with, tree->device);
+                nlist_i_launch(gpu, stream, with.n, nlist_i_block, nlist_i_overhang_kernel, gpu->device, with, tree->device);
             return measured == NLIST_OK ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream) : measured;
         },
         nlist_i_plain_carry{}, stream);
@@ -1600,39 +1600,39 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 namespace {
 
 /* If several particles are given one new id, the lowest keeps it: a minimum, whatever the order. (-1 is the largest unsigned number.) */
-__global__ void nlist_i_name_kernel(const int32_t *new_id, int32_t n_old, int32_t n, int32_t *old_of)
+__global__ void nlist_i_invert_kernel(const int32_t *new_id, int32_t n_old, int32_t n, int32_t *old_of)
 {
     int32_t const i = nlist_i_thread();
     if (i < n_old && new_id[i] >= 0 && new_id[i] < n) atomicMin((unsigned *)&old_of[new_id[i]], (unsigned)i);
 }
 
 /* Copies the valid new ids. Others become -1 and are reported; old rows beyond the given ids become -1. */
-__global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t names, int32_t n_old, int32_t n, const int32_t *old_of,
-                                      int32_t *rename, nlist_cuda_facts *facts)
+__global__ void nlist_i_new_of_kernel(const int32_t *new_id, int32_t given, int32_t n_old, int32_t n, const int32_t *old_of,
+                                      int32_t *new_of, nlist_cuda_facts *facts)
 {
     int32_t const i = nlist_i_thread();
     if (i >= n_old) return;
-    bool const named = i < names && new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
-    rename[i] = named ? new_id[i] : -1;
-    if (!named && i < names && new_id[i] != -1) nlist_i_report(facts, i);
+    bool const valid = i < given && new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
+    new_of[i] = valid ? new_id[i] : -1;
+    if (!valid && i < given && new_id[i] != -1) nlist_i_report(facts, i);
 }
 
 /* Old ids of new particles, and new ids of old ones. Ids are given for the particles of the last build. Where that did not fit, the rows
    of the list may be more, or fewer: only the device knows which generation they are, so there is room for either. */
-nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, cudaStream_t stream)
+nlist_result nlist_i_invert_new_ids(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, cudaStream_t stream)
 {
     const nlist *list = &gpu->device.list;
-    int32_t const names = list->n;
-    int32_t n_old = names;
+    int32_t const given = list->n;
+    int32_t n_old = given;
     for (const nlist_rows &rows : list->rows) n_old = rows.n > n_old ? rows.n : n_old;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t), stream);
-    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RENAME], n_old, sizeof(int32_t), stream);
+    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_NEW_OF], n_old, sizeof(int32_t), stream);
     if (result != NLIST_OK) return result;
-    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const new_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_NEW_OF);
     if (n > 0 && nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream))) return NLIST_CUDA_ERROR;
-    result = nlist_i_launch(gpu, stream, names, nlist_i_block, nlist_i_name_kernel, d_new_id, names, n, old_of);
+    result = nlist_i_launch(gpu, stream, given, nlist_i_block, nlist_i_invert_kernel, d_new_id, given, n, old_of);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, names, n_old, n, old_of, rename,
+    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_new_of_kernel, d_new_id, given, n_old, n, old_of, new_of,
                           gpu->d_facts);
 }
 
@@ -1656,10 +1656,10 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     for (const nlist_rows &rows : list->rows) /* what has fitted fits again, however many particles are deleted */
         if (rows.capacity > gpu->wanted_entries) gpu->wanted_entries = rows.capacity;
     nlist_result result = nlist_i_cuda_work(gpu, n > list->n ? n : list->n, stream);
-    if (result == NLIST_OK) result = nlist_i_names(gpu, d_new_id, n, stream);
+    if (result == NLIST_OK) result = nlist_i_invert_new_ids(gpu, d_new_id, n, stream);
     if (result != NLIST_OK) return result;
     job.old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF);
-    job.rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    job.new_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_NEW_OF);
     return nlist_i_cuda_build(
         gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream); },
         nlist_i_plain_carry{}, stream);
@@ -1740,7 +1740,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     list->exact = list->built = 0;
     list->total = list->next_uid = 0;
     gpu->by_radii = gpu->by_index = 0;
-    result = nlist_i_give_back(list, result);
+    result = nlist_i_forget_borrowed(list, result);
     if (result == NLIST_OK && nlist_i_failed(gpu, cudaStreamSynchronize(stream))) result = NLIST_CUDA_ERROR;
     return result;
 }
@@ -1776,7 +1776,7 @@ void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows, double skin)
 }
 
 /* Copies the facts to the host's copy of the list. */
-void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
+void nlist_i_update_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
     list->current = facts.current;
@@ -1800,7 +1800,7 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 }
 
 /* The result of the last call. */
-nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
+nlist_result nlist_i_status(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
     if (facts.sticks_bits >= 0x7F800000) return NLIST_BAD_SOURCE;
@@ -1835,8 +1835,8 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
     nlist_result result = nlist_i_launch(gpu, stream, threads, nlist_i_block, nlist_i_total_kernel, gpu->device, gpu->d_facts);
     if (result == NLIST_OK) result = nlist_i_fetch_facts(gpu, &facts, stream);
     if (result != NLIST_OK) return result;
-    nlist_i_tell_host(gpu, facts);
-    return nlist_i_verdict(gpu, facts);
+    nlist_i_update_host(gpu, facts);
+    return nlist_i_status(gpu, facts);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1952,7 +1952,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     if (result != NLIST_OK) return result;
     if (facts.filled == 0) return NLIST_NOT_BUILT;
     if (facts.full && !view.device.list.d_current) return NLIST_NOT_BUILT; /* rows were cut: see nlist_cuda_check */
-    nlist_i_tell_host(&view, facts);
+    nlist_i_update_host(&view, facts);
     nlist const *const from = &view.device.list;
     const nlist_rows *const rows = &from->rows[facts.current];
     nlist_allocator const allocator = list->desc.allocator;
@@ -1983,7 +1983,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     list->triangles = from->triangles;
     list->next_uid = from->next_uid;
     list->bad_id = from->bad_id;
-    list->remembers = nlist_i_is_twice(&list->desc);
+    list->remembers = nlist_i_keeps_two(&list->desc);
     list->total = 0;
     for (int32_t i = 0; i < list->n; i++) list->total += list->rows[0].count[i];
     return NLIST_OK;
