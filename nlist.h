@@ -2,10 +2,34 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
+   Builds the lists of neighbours within a cutoff (Verlet lists) and of contacts that particle methods
+   work on (DEM, MD, SPH), serially and on a GPU, with the same bits.
+
+   - The search is done by a grid (ugrid.h), a tree (lbvh.h) or brute force; or you give the pairs.
+   - Four layouts: fixed slots per row, pairs behind a counter, both together, and CSR.
+   - A contact keeps bytes of its own, its history, while it lasts, also when particles are
+     renumbered. Events report the contacts that began, persist and ended.
+   - Spheres against a triangle mesh: one contact for each face, edge or vertex that is touched.
+   - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
+     minimum-image convention; masks, exclusions, a Verlet skin.
+   - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
+     fixed point, which does not depend on the order.
+
+   >>contents: search for >>name
+
+   Manual             use, example, options, rules, layout, history, mesh, literature, limits, not-here,
+                      changes
+   Declarations       compile, results, desc, list, api, cuda-api
+   Per element        numbers, each, match, carry, walls, units: the same text for CPU and GPU;
+                      cuda-templates
+   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve, validate
+   CUDA               cuda/nlist.cu, with the same words
+   At the end         licence
+
    >>use
 
-   In one C or C++ file:             #include "ugrid.h"                      (or lbvh.h, or both: whatever finds the neighbours; their
-                                                                              own IMPLEMENTATION macros as told there)
+   In one C or C++ file:             #include "ugrid.h"     (or lbvh.h, or both: the sources of neighbours;
+                                                             their own IMPLEMENTATION macros as told there)
                                      #define NLIST_IMPLEMENTATION
                                      #include "nlist.h"
    everywhere else:                  #include "ugrid.h"
@@ -13,18 +37,20 @@
    on the GPU, in one .cu file:      UGRID_CUDA, LBVH_CUDA as told there, and
                                      #define NLIST_IMPLEMENTATION
                                      #define NLIST_CUDA
-                                     #include "nlist.h"                      (needs cuda/nlist.cu beside it)
-   and in every file that calls it:  #define NLIST_CUDA before the include   (C files too: they need no CUDA header)
+                                     #include "nlist.h"     (needs cuda/nlist.cu beside it)
+   and in every file that calls it:  #define NLIST_CUDA before the include
+                                     (C files too: they need no CUDA header)
 
-   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there, nlist_build_ugrid where ugrid.h was
-   included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
+   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there,
+   nlist_build_ugrid where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh where
+   lbvh.h was.
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
-   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
-   add -ffp-contract=off behind it.
+   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more
+   digits (32-bit x86), add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the
+   last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it: the results
+   are the same, except that denormals count as zero where the flag links a start file that sets this.
+   clang with FMA: add -ffp-contract=off behind it.
 
    >>example: compiles as it stands
 
@@ -44,9 +70,9 @@
            int step, contacts = 0;
            cells.max[0] = cells.max[1] = cells.max[2] = 1;       // the box 0 .. 1
            cells.cell = 0.05f;
-           desc.radius = 0.05f;                                  // listed is who is no further away than that,
+           desc.radius = 0.05f;                                  // pairs no further apart are listed,
            desc.half = 1;                                        // each pair once,
-           desc.history = sizeof(float);                         // and every pair keeps a number of its own
+           desc.history = sizeof(float);                         // and every pair keeps a number
            for (step = 0; step < 3; step++) {
                nlist_each e;
                nlist_result r;
@@ -55,7 +81,7 @@
                if (r != NLIST_OK) { puts(nlist_result_text(r)); return 1; }
                e = nlist_of(&list, 0);
                while (nlist_next(&e)) {
-                   float *steps_together = (float *)e.history;   // 0 when the contact begins, kept while it lasts
+                   float *steps_together = (float *)e.history;   // 0 when the contact begins
                    *steps_together += 1;
                    printf("0 and %d have been together for %g steps\n", e.id, *steps_together);
                    contacts++;
@@ -71,115 +97,115 @@
        name                  default   where              meaning
        NLIST_IMPLEMENTATION  -         one file           makes the functions
        NLIST_CUDA            -         all files, or none adds the GPU functions
-       NLIST_STATIC          -         each file          functions are static: each file has its own (a layout has that name, too)
-       NLIST_API             extern    all files          linkage of the functions, for example a dllexport
-       NLIST_REAL            float     all files          float or double, that of ugrid.h and lbvh.h; a mixture does not link
+       NLIST_STATIC          -         each file          functions are static: each file has its own
+                                                          (a layout has that name, too)
+       NLIST_API             extern    all files          linkage of the functions, e.g. a dllexport
+       NLIST_REAL            float     all files          float or double, that of ugrid.h and lbvh.h;
+                                                          a mixture does not link
 
    >>rules
 
-   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is a listed pair, whether the two touch
-            or not: one entry in half lists, two in full ones. Reach: up to which distance i and j are listed, radius + radii[i] +
-            radii[j] + skin. Slots: places of a fixed number per row. The rest: the entries, of all rows, that have no slot. Source: who
-            finds the partners (brute force, pairs, a grid, a tree, triangles). Generation: the arrays that one build made.
-   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate and nlist_verify allocate, by
-            desc.allocator (nlist_cuda_... as told there). Memory is kept. An array that has become too small grows to half as much
-            again at least, so n builds of ever more particles allocate O(log n) times; where so much is not to be had, it gets
-            what is needed. A first build, and reserve, take exactly this. Bytes per particle and per entry, in float:
+   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is a
+            listed pair, whether the two touch or not: one entry in half lists, two in full ones. Reach
+            (cutoff): the distance up to which i and j are listed, radius + radii[i] + radii[j] + skin.
+            Slots: a fixed number of places per row. The rest: the entries, of all rows, that have no
+            slot. Source: the broad phase that finds the candidates (brute force, pairs, a grid, a tree,
+            triangles). Generation: the arrays of one build. Carry: a new list takes the history of its
+            contacts from the old one (contact tracking). Wander: a contact with a mesh continues on a
+            neighbouring triangle, and keeps its history.
+   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate
+            and nlist_verify allocate, by desc.allocator (nlist_cuda_... as told there). Memory is kept.
+            An array that has become too small grows by half at least, so n builds of growing numbers of
+            particles allocate O(log n) times; where that much is not available, it grows to the size
+            needed. A first build, and reserve, take exactly this size. Bytes per particle and per
+            entry, in float:
                STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
                HYBRID 8 + 4 width, and 12 an entry of the rest               skin: 12 a particle (2D: 8)
-            Lists with history or events keep two generations, the last and the one before, others after a nlist_remap only. An entry
-            takes desc.history bytes more, and events 48. After a nlist_remap, half lists with either take 8 a particle more.
-            Work space, serial: 12 a particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid 36 more.
-   Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
-   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
-            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back. A build that
-            is refused leaves the list as it was, with its history (or empty: out of memory in one that asks for no history or events).
-            NLIST_NOT_BUILT: every call that returns a result and needs a list says so before the first build, and after nlist_reserve
-            and nlist_free. A list that was built of no particles is one. (nlist_moved needs none: its answer is to build.)
-   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the distance is listed.
-   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle is never its own neighbour; others on
-            top of it are.
-   Order    Row i holds the partners of particle i in the order in which the source has them: ugrid.h that of its lists, lbvh.h by
-            place, brute force and pairs by ascending id.
-   Half     A pair is in the row of one of the two: the lower id, and in lists with history or events it stays there through every
-            nlist_remap for as long as the list lives. So what you keep about a contact never changes its sign.
-   Bits     Serial builds are the same every time. CUDA with desc.deterministic (and a source whose order is defined) makes the same
-            lists, events and history, bit for bit; sums too: see nlist_sums.
+            Lists with history or events keep two generations, the last and the one before; others only
+            after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
+            nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
+            particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid 36
+            more.
+   Threads  No global state. Any number of threads may read one list; one at a time may build it.
+            nlist_sum calls your function in one thread.
+   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to
+            change. Nothing is printed, nothing aborts, nothing is truncated silently: where something
+            did not fit, the exact size needed is returned. A refused build leaves the list as it was,
+            with its history (or empty: out of memory in a build without history or events).
+            NLIST_NOT_BUILT: returned by every call that needs a list, before the first build, and after
+            nlist_reserve and nlist_free. A list of no particles counts as built. (nlist_moved needs no
+            list: its answer is to build.)
+   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at
+            exactly the reach is listed.
+   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle is
+            never its own neighbour; others at the same point are.
+   Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
+            lists, lbvh.h by place, brute force and pairs by ascending id.
+   Half     A pair is in one row, that of the lower id. In lists with history or events it stays in the
+            row of that particle through every nlist_remap, as long as the list exists. So the data that
+            you keep about a contact never changes its sign.
+   Bits     Serial builds are reproducible. CUDA with desc.deterministic (and a source whose order is
+            defined) makes the same lists, events and history, bit for bit; sums too: see nlist_sums.
 
-   >>layout: which one
+   >>layout: which one (figure: >>list)
 
-       STATIC     `width` slots per particle, for rows of known length: a longer one is an error that says how many slots it takes.
-                  (Kureck, 4.1; with history he has slots with a rest only, 5.5.)
-       DYNAMIC    pairs behind one counter, nothing wasted: where few particles have partners (walls), or where most entries do no work.
-                  The entries of a row are chained as they are written; Kureck (4.2) sorts them to find a row.
-       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and for handing on to others. The CUDA
-                  build searches twice, to count and to fill; Kureck (figure 4.2) sorts.
-       HYBRID     `width` slots, and what does not fit goes to a DYNAMIC rest: the robust choice where row lengths vary (Kureck, 4.3).
-                  His best width was 8 for spheres, and 0 to 4 for tablets, whose entries are not all collisions (tables 6.2 to 6.5).
+       STATIC     `width` slots per particle, for rows of known length: a longer one is an error that
+                  returns the number of slots needed. (Kureck, 4.1; with history he has slots with a
+                  rest only, 5.5.)
+       DYNAMIC    pairs behind one counter, for lists where few particles have partners (walls), or
+                  where most entries do no work. The entries of a row are chained as they are written;
+                  Kureck (4.2) sorts them to find a row.
+       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and for
+                  use by other programs. The CUDA build searches twice, to count and to fill; Kureck
+                  (figure 4.2) sorts.
+       HYBRID     `width` slots, and a DYNAMIC rest for what does not fit: the robust choice where row
+                  lengths vary (Kureck, 4.3). His best width was 8 for spheres, and 0 to 4 for tablets,
+                  whose entries are not all collisions (tables 6.2 to 6.5).
 
-   A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6 (rows 4 to 6 are empty; a dot is -1, nothing):
+   >>history (how it is carried: >>carry)
 
-       row  STATIC, width 4  HYBRID, width 2       entry                    0  1  2  3  4  5       row      0  1  2  3  4  5  6
-        0   [ 1  3  .  . ]   [ 1  3 ]              DYNAMIC  own, the row    0  0  1  3  3  3       head     0  2  .  3  .  .  .
-        1   [ 2  .  .  . ]   [ 2  . ]                       partner         1  3  2  4  5  6       touched  0  1  3
-        2   [ .  .  .  . ]   [ .  . ]                       link, the next  1  .  .  4  5  .
-        3   [ 4  5  6  . ]   [ 4  5 ], rest 6      COMPACT  partner         1  3  2  4  5  6       start    0  2  3  3  6  6  6  6
+   desc.history bytes belong to every entry: all zero when the contact begins, yours to read and write
+   while it lasts. The carry keeps them when the list is built again, in any layout, and when particles
+   are sorted, inserted or deleted (nlist_remap). In full lists the two entries of a pair have bytes of
+   their own. An example is the tangential spring of a friction law (Kureck, sections 2.4.3 and 4.4):
 
-   The rest of the HYBRID list is one entry: own 3, partner 6, link . ; head of row 3 is 0. On a GPU the entries of DYNAMIC and of the
-   rest come in any order, and links lead from one entry of a row to the next.
+       theta_ij(t) = integral of v_t from t0, when the contact began, to t       (equation 2.4)
+       each step: theta += v_t dt
 
-   >>history
+   Events (desc.events) come from the same comparison of old and new rows: arrays of begun, persisting
+   and ended contacts, each pair once.
+   Costs: docs/performance.md, GPU: contact lists. Not there: building a HYBRID list with 8 slots takes
+   2.0 times as long with 16 bytes of history (tests/bench/bench_nlist --only history, spheres with 4.3
+   contacts each, H200).
 
-   desc.history bytes belong to every entry: all zero when the contact begins, yours to read and write while it lasts, carried over
-   when the list is built again, whatever the layout, and when particles are sorted, inserted or deleted (nlist_remap). In full lists
-   the two entries of a pair have bytes of their own. The spring of a friction law lives there (Kureck, sections 2.4.3 and 4.4):
+   >>mesh (figure: >>walls)
 
-       theta_ij(t) = integral of v_t from t0, when the contact began, to t       (equation 2.4)       each step: theta += v_t dt
-
-   Kureck (section 5.5) marks who is still there in the old list, appends the new and sorts: his steps took 2.3 times as long (6.3.6).
-   Here the new list is made beside the old one, as if there were no history, and then each entry looks for itself in the old row,
-   which is short:
-
-       old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, and bring their bytes along
-       bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
-
-   What that costs (tests/bench/bench_nlist --only history, spheres with 4.3 contacts each, 16 bytes, H200): building takes 1.5 times as
-   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.5 times.
-   Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
-
-   >>walls
-
-   nlist_build_mesh lists particles against triangles. Neighbouring triangles share edges and corners, and a sphere that touches
-   such a place must feel one contact, not two or six; and while it rolls over a flat patch it must feel the faces only:
-
-             p                  The surface from the side. T's nearest point to p is q, on the edge that it shares with U. But U goes
-             |\                 on towards p: its own nearest point u is nearer. The contact at q is none, for the surface does not
-        -----u-q--------        end there: (T, edge) is dropped, (U, face) listed. Where both are as near, at q, the triangle with the
-           U   |   T            lower number has the contact.
-
-   Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a face, an edge or a vertex of it. History goes with the key;
-   and when a contact wanders to the next triangle across an edge, it takes its history along, so that friction does not notice
-   the mesh.
+   nlist_build_mesh lists particles against triangles. A face, edge or vertex that several triangles
+   share is listed once. Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a face,
+   an edge or a vertex of it. History belongs to the key. When a contact moves across an edge to the
+   next triangle, the wander search takes its history along.
 
    >>literature
 
-   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation, master's thesis,
-             TU Graz 2016: layouts 4.1 to 4.3, processing 5.1 to 5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1.
-             Not from there: skin, chains, carrying by comparison, which triangle has a contact, sums in units.
-   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to Optimize Atomic Operations;
-             Warp-Aggregated Atomics.
+   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for
+             Particle Simulation, master's thesis, TU Graz 2016: layouts 4.1 to 4.3, processing 5.1 to
+             5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1. Not from there: skin,
+             chains, carrying by comparison, the choice among triangles, sums in units.
+   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to
+             Optimize Atomic Operations; Warp-Aggregated Atomics.
    Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the skin).
 
    >>limits
 
-   n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others 2^62; width up to 1024; history up to 4096
-   bytes. Distances in a periodic box are to the nearest image: no reach may exceed half of a period. Triangles: 2^28, 3D, not periodic,
-   no skin. Radii must have a square that is a normal number.
+   n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others 2^62;
+   width up to 1024; history up to 4096 bytes. Distances in a periodic box are to the nearest image: no
+   reach may exceed half of a period. Triangles: 2^28, 3D, not periodic, no skin. The square of the
+   reach must be a normal number.
 
-   >>not here
+   >>not-here
 
-   Finding neighbours (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several images of one particle; triclinic
-   boxes; file formats, threads, timers.
+   Neighbour search (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several images
+   of one particle; triclinic boxes; file formats, threads, timers.
 
    >>changes
 
