@@ -486,8 +486,7 @@ typedef NLIST_REAL nlist_real;
 
 /* How the entries are stored (>>layout). */
 typedef enum nlist_layout {
-    NLIST_COMPACT = 0,  /* rows of exact length, one after the other (Kureck section 4.2, figure
-                           4.2) */
+    NLIST_COMPACT = 0,  /* rows of exact length, one after the other (Kureck figure 4.2) */
     NLIST_STATIC,       /* desc.width slots per row (Kureck section 4.1) */
     NLIST_DYNAMIC,      /* pairs behind one counter (Kureck section 4.2) */
     NLIST_HYBRID        /* slots, and a dynamic rest (Kureck section 4.3) */
@@ -522,18 +521,14 @@ typedef struct nlist_desc {
                                    steps, until nlist_moved finds a particle that has moved by more
                                    than half of it (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
-    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 for half lists, else
-                                   16) */
+    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 if half, else 16) */
     int32_t half;               /* 1 = each pair once (Newton's third law), in the row of the lower
                                    id (default: 0, in both rows) */
     int32_t history;            /* bytes kept per entry (default: 0) */
-    int32_t events;             /* 1 = list.begun, persisted, ended are filled by every build
-                                   (default: 0) */
-    const uint32_t *masks;      /* [n] only pairs whose masks share a bit are listed (default: all
-                                   are) */
+    int32_t events;             /* 1 = builds fill list.begun, persisted, ended (default: 0) */
+    const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
     const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
-                                     ones; naming a pair in one of its two rows is enough (default:
-                                     none) */
+                                     ones; one of its rows is enough (default: none) */
     const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] ..
                                    exclude[exclude_start[i+1] - 1] */
     int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source
@@ -544,8 +539,7 @@ typedef struct nlist_desc {
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
     int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial
                                    (default: as many as needed). CUDA (default: COMPACT 16 n,
-                                   DYNAMIC 8 n, HYBRID n; more after a check that found more to be
-                                   needed) */
+                                   DYNAMIC 8 n, HYBRID n; more if a check has asked for it) */
     int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the
                                    build is repeated, until all fits. CUDA: the build then waits for
                                    the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
@@ -589,23 +583,18 @@ typedef struct nlist_rows {
     int64_t capacity;       /* entries that partner has room for */
     int32_t touched_count;  /* DYNAMIC: rows that have entries (CUDA: -1, only the device knows) */
     int32_t *count;         /* [n] partners of each row, whether they fitted or not */
-    int32_t *slot;          /* STATIC, HYBRID: [n * width] partners, -1 = unused, at the end of a
-                               row */
-    int64_t *start;         /* COMPACT: [n + 1] row i is partner[start[i]] .. partner[start[i+1] -
-                               1] */
+    int32_t *slot;          /* STATIC, HYBRID: [n * width] partners; -1 = unused, at the end */
+    int64_t *start;         /* COMPACT: [n + 1] row i is partner[start[i] .. start[i+1] - 1] */
     int32_t *partner;       /* COMPACT, DYNAMIC, HYBRID: [capacity] */
     int32_t *own;           /* DYNAMIC, HYBRID: [capacity] the row that the entry belongs to */
-    int32_t *link;          /* DYNAMIC, HYBRID: [capacity] the row's next entry in partner, -1 =
-                               last */
-    int32_t *head;          /* DYNAMIC, HYBRID: [n] the row's first entry in partner, -1 = none */
-    int32_t *touched;       /* DYNAMIC: [touched_count] the rows that have entries (Kureck section
-                               5.4) */
+    int32_t *link;          /* DYNAMIC, HYBRID: [capacity] next entry of the row, -1 = last */
+    int32_t *head;          /* DYNAMIC, HYBRID: [n] first entry of the row, -1 = none */
+    int32_t *touched;       /* DYNAMIC: [touched_count] rows that have entries (Kureck 5.4) */
     int64_t *uid;           /* half lists with history or events, after a nlist_remap: [n] a number
                                that a particle keeps when it is renumbered; a pair is in the row of
                                the lower uid. Else NULL: ids decide */
     nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
-    unsigned char *history; /* [n * width + capacity] times desc.history bytes, by entry; else
-                               NULL */
+    unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL */
 } nlist_rows;
 
 /* A contact that began, persists or ended. */
@@ -621,8 +610,7 @@ enum { NLIST_BEGUN, NLIST_PERSISTED, NLIST_ENDED, NLIST_EVENT_KINDS };
 typedef struct nlist_axis {
     nlist_real min, max;
     nlist_real length;      /* max - min where periodic, else 0 */
-    nlist_real half;        /* length / 2 where periodic, else the largest number, which no distance
-                               exceeds */
+    nlist_real half;        /* length / 2 where periodic, else the largest number: no limit */
     int32_t periodic;
 } nlist_axis;
 
@@ -635,12 +623,10 @@ typedef struct nlist {
     int32_t n;              /* particles */
     int32_t keys;           /* 1: a list of triangles, ids are keys */
     int32_t remembers;      /* 1: built with history or events; the next build compares with it */
-    int32_t built;          /* 1: a build has made it, also one of no particles; 0:
-                               NLIST_NOT_BUILT */
+    int32_t built;          /* 1: built, also of no particles; 0: NLIST_NOT_BUILT */
     int32_t triangles;      /* lists of triangles: those of the mesh; nlist_key_triangle of every
                                key is below. Else 0 */
-    int32_t exact;          /* private: 1 during nlist_reserve, which takes no more memory than it
-                               needs */
+    int32_t exact;          /* private: 1 in nlist_reserve: takes the exact size only */
     int32_t current;        /* rows[current] is the list, rows[1 - current] the generation before */
     const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
     nlist_rows rows[2];
@@ -658,8 +644,10 @@ typedef struct nlist {
 } nlist;
 
 /* ----------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const nlist may run in many
-   threads at once. The iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
+   >>api: functions
+
+   Unless a comment says otherwise, a call on a const nlist may run in many threads at once. The
+   iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -834,10 +822,12 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
                                     uint32_t seed, int32_t *bad_id);
 
 /* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. These functions can be called from plain C; one .cu file with
-   NLIST_IMPLEMENTATION and NLIST_CUDA makes them. All pointers d_... are device memory. Nothing
-   here waits for the GPU unless its comment says so. Every launch error is returned as
-   NLIST_CUDA_ERROR. A CUDA error of your own that you have not read before the call may be cleared.
+   >>cuda-api: the same on a GPU
+
+   These functions can be called from plain C; one .cu file with NLIST_IMPLEMENTATION and NLIST_CUDA
+   makes them. All pointers d_... are device memory. Nothing here waits for the GPU unless its
+   comment says so. Every launch error is returned as NLIST_CUDA_ERROR. A CUDA error of your own
+   that you have not read before the call may be cleared.
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_CUDA
@@ -867,8 +857,7 @@ typedef struct nlist_cuda_facts {
     int64_t next_uid;           /* as list.next_uid */
     double skin;                /* of the list */
     int32_t triangles;          /* of the list, as list.triangles */
-    int32_t overflow;           /* of the last nlist_cuda_sum with a unit: values beyond 2^40
-                                   units */
+    int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
 } nlist_cuda_facts;
 
@@ -880,10 +869,9 @@ typedef struct nlist_cuda {
     struct CUstream_st *stream; /* of the last call */
     int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
     int32_t wanted_width;
-    int32_t by_radii;           /* the last build had desc.radii: their largest is known on the
-                                   device only */
-    int32_t by_index;           /* the last call took ids from the caller: first_bad is an invalid
-                                   one */
+    int32_t by_radii;           /* the last build had desc.radii: only the device knows the
+                                   largest */
+    int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
 } nlist_cuda;
 
@@ -1372,11 +1360,11 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>carry: contact tracking. The carry gives each entry of the new list the history of the same
-   contact in the old one.
+   >>carry: contact tracking
 
-   The new list is made beside the old one, as if there were no history. Then each new entry is
-   looked up in the old row, which is short:
+   The carry gives each entry of the new list the history of the same contact in the old one. The
+   new list is made beside the old one, as if there were no history. Then each new entry is looked
+   up in the old row, which is short:
 
        old row   [ 7  9  4  2 ]    new row   [ 9  4  8 ]    9, 4: persist, their bytes are copied
        bytes       a  b  c  d      bytes       b  c  0      8: begins with zeros     7, 2: end
@@ -1436,8 +1424,7 @@ NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 
 #ifdef NLIST_I_LBVH
 /* ----------------------------------------------------------------------------------------------
-   >>walls: particle against triangle (Kureck section 5.4, who asks how many triangles a particle
-   touches)
+   >>walls: particle against triangle (Kureck section 5.4)
 
    Neighbouring triangles share edges and vertices. A sphere that touches such a feature must have
    one contact there, not two or six; and on a flat patch only contacts with faces:
@@ -1529,7 +1516,7 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>units: fixed-point sums, which do not depend on the order of addition
+   >>units: fixed-point sums, independent of the order of addition
 
        sum = unit * (x0 / unit + x1 / unit + ...)
 
@@ -1568,8 +1555,10 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files. Kernels call nlist_of and nlist_next on the list of a
-   nlist_device; the host passes a functor, called for each entry, or for sums.
+   >>cuda-templates: for .cu files
+
+   Kernels call nlist_of and nlist_next on the list of a nlist_device; the host passes a functor,
+   which is called for each entry, or for sums.
    ---------------------------------------------------------------------------------------------- */
 
 #if defined(NLIST_CUDA) && defined(__CUDACC__)
@@ -2356,8 +2345,10 @@ static size_t nlist_i_stride(size_t stride, int dim)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>build: find all rows, check sizes, lay them out beside the old list, carry the history, swap
-   the generations
+   >>build: the steps of a build
+
+   Find all rows, check sizes, lay the rows out beside the old list, carry the history, swap the
+   generations.
 
    Rows are found in the order of the source, one after the other. begin and length say where each
    is. Here row 1 was found first, then row 0; row 2 is empty:
