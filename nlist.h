@@ -1717,8 +1717,8 @@ static __device__ __forceinline__ bool nlist_i_exists(const nlist &list, int32_t
     return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
 }
 
-/* Calls the contact for one entry. The sum of its row's particle goes to t, the partner's is added
-   at once. False: adds nothing. */
+/* Calls the contact for one entry. t: what it adds to the row's particle; the partner's share is added
+   at once. False: it adds nothing. */
 template <int Values, bool Units, class Contact>
 static __device__ __forceinline__ bool nlist_i_gpu_call(
     const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
@@ -3453,8 +3453,8 @@ static void nlist_i_add(nlist_i_adder *adder, int32_t i, const nlist_real *x)
     }
 }
 
-/* Calls the function for one entry. The sum of its row's particle goes to own, the partner's is
-   added at once. Returns 0: adds nothing. */
+/* Calls the function for one entry. own: what it adds to the row's particle; the partner's share is
+   added at once. Returns 0 where it adds nothing. */
 static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry,
                         nlist_real own[NLIST_I_VALUES])
 {

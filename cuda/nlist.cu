@@ -1,5 +1,5 @@
-/* cuda/nlist.cu - the CUDA part of nlist.h, which includes this file; sections and names follow the
-   serial code there. SPDX-License-Identifier: MIT OR Unlicense
+/* cuda/nlist.cu - the CUDA part of nlist.h, which includes it; names as in the serial code there.
+   SPDX-License-Identifier: MIT OR Unlicense
 
    A build is a sequence of kernels in one stream. Both sides decide about a pair by the same
    NLIST_FN function.
@@ -45,8 +45,7 @@ enum {
 
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
-constexpr int nlist_i_words = 9; /* words of bits per particle that the first pass through a grid
-                                    keeps */
+constexpr int nlist_i_words = 9; /* words of bits per particle, kept by a first pass */
 
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
@@ -131,7 +130,7 @@ template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which)
     return static_cast<T *>(gpu->scratch[which].memory);
 }
 
-/* 1 if there are two generations; then the device knows which one is the list. */
+/* True if there are two generations; then the device knows which one is the list. */
 bool nlist_i_cuda_keeps_two(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
 
 /* Allocates the facts, all zero. */
@@ -198,7 +197,7 @@ nlist_result nlist_i_forget(nlist_cuda *gpu, cudaStream_t stream)
     return result == NLIST_OK ? nlist_i_clear_rows(gpu, 1, stream) : result;
 }
 
-/* 1 if generation g has the arrays and sizes that the desc asks for. */
+/* True if generation g has the arrays and sizes that the desc asks for. */
 bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids)
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
@@ -281,7 +280,7 @@ nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
     return result;
 }
 
-/* 1 if rows are counted before they are written. */
+/* True if rows are counted before they are written. */
 bool nlist_i_counts_first(const nlist_desc *desc)
 {
     return desc->layout == NLIST_COMPACT || (desc->deterministic && nlist_i_has_rest(desc));
@@ -389,8 +388,8 @@ __device__ __forceinline__ int nlist_i_to(const nlist &list)
     return list.d_current ? 1 - *list.d_current : 0;
 }
 
-/* 1 if this build does nothing, because no particle has moved. Never if the rows would have another
-   shape. */
+/* True if this build does nothing, because no particle has moved. Never if the rows would have
+   another shape. */
 __device__ __forceinline__ bool nlist_i_skips(const nlist &list, const nlist_cuda_facts *facts)
 {
     if (!list.desc.if_moved || facts->filled == 0 || facts->moved != 0) return false;
@@ -400,7 +399,7 @@ __device__ __forceinline__ bool nlist_i_skips(const nlist &list, const nlist_cud
            !had.reference == !next.reference && facts->skin == (double)list.desc.skin;
 }
 
-/* 1 if the rows just written fitted. */
+/* True if the rows just written fitted. */
 __device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cuda_facts *facts,
                                                int to)
 {
@@ -490,7 +489,7 @@ __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
                                                  : was;
 }
 
-/* 1 if the point is finite and its radius valid. Others are reported and left out. */
+/* True if the point is finite and its radius valid. Others are reported and left out. */
 __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlist_i_job &job,
                                                    int32_t i, const nlist_real p[3])
 {
@@ -1204,7 +1203,7 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
         nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
 }
 
-/* Launches the carry of history: threads for every new entry. */
+/* Launches the carry of history: a thread per new entry. */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_plain_carry &, cudaStream_t stream)
 {
@@ -1427,7 +1426,7 @@ nlist_result nlist_i_take_generations(nlist_cuda *gpu, bool other, cudaStream_t 
     return NLIST_OK;
 }
 
-/* 1 if the current list is of another kind. Should this build not fit, its rows would be
+/* True if the current list is of another kind. Should this build not fit, its rows would be
    misread. */
 bool nlist_i_is_other(const nlist *list, const nlist &before)
 {
@@ -1686,7 +1685,7 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
 #ifdef NLIST_I_UGRID_CUDA
 namespace {
 
-/* 1 if the order of the entries in a cell is reproducible. */
+/* True if the order of the entries in a cell is reproducible. */
 bool nlist_i_ordered(const ugrid *grid)
 {
     return grid->desc.method == UGRID_SORT || grid->desc.deterministic;
