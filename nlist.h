@@ -1717,8 +1717,8 @@ static __device__ __forceinline__ bool nlist_i_exists(const nlist &list, int32_t
     return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
 }
 
-/* Calls the contact for one entry. t: what it adds to the row's particle; the partner's share is added
-   at once. False: it adds nothing. */
+/* Calls the contact for one entry. t: what it adds to the row's particle; the partner's share is
+   added at once. False: it adds nothing. */
 template <int Values, bool Units, class Contact>
 static __device__ __forceinline__ bool nlist_i_gpu_call(
     const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
