@@ -1,11 +1,35 @@
-/* nlist.h - v0.1.0 - neighbour and contact lists with history for particles in 2D and 3D: four layouts, C99 and CUDA.
+/* nlist.h - v0.1.0 - neighbour and contact lists with history for particles, for C99 and CUDA.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
+   Builds the lists of neighbours within a cutoff (Verlet lists) and of contacts that particle
+   methods work on (DEM, MD, SPH), in 2D and 3D, serially and on a GPU, with the same bits.
+
+   - The search is done by a grid (ugrid.h), a tree (lbvh.h) or brute force; or you give the pairs.
+   - Four layouts: fixed slots per row, pairs behind a counter, both together, and CSR.
+   - A contact keeps bytes of its own, its history, while it lasts, also when particles are
+     renumbered. Events report the contacts that began, persist and ended.
+   - Spheres against a triangle mesh: one contact for each face, edge or vertex that is touched.
+   - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
+     minimum-image convention; masks, exclusions, a Verlet skin.
+   - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
+     fixed point, which does not depend on the order.
+
+   >>contents: search for >>name
+
+   Manual             use, example, options, rules, layout, history, mesh, literature, limits,
+                      not-here, changes
+   Declarations       compile, results, desc, list, api, cuda-api
+   Per element        numbers, each, match, carry, walls, units: the same text for CPU and GPU;
+                      cuda-templates
+   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve, validate
+   CUDA               cuda/nlist.cu, with the same words
+   At the end         licence
+
    >>use
 
-   In one C or C++ file:             #include "ugrid.h"                      (or lbvh.h, or both: whatever finds the neighbours; their
-                                                                              own IMPLEMENTATION macros as told there)
+   In one C or C++ file:             #include "ugrid.h"     (or lbvh.h, or both: the sources; their
+                                                             own IMPLEMENTATION macros apply)
                                      #define NLIST_IMPLEMENTATION
                                      #include "nlist.h"
    everywhere else:                  #include "ugrid.h"
@@ -13,18 +37,20 @@
    on the GPU, in one .cu file:      UGRID_CUDA, LBVH_CUDA as told there, and
                                      #define NLIST_IMPLEMENTATION
                                      #define NLIST_CUDA
-                                     #include "nlist.h"                      (needs cuda/nlist.cu beside it)
-   and in every file that calls it:  #define NLIST_CUDA before the include   (C files too: they need no CUDA header)
+                                     #include "nlist.h"     (needs cuda/nlist.cu beside it)
+   and in every file that calls it:  #define NLIST_CUDA before the include
+                                     (C files too: they need no CUDA header)
 
-   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there, nlist_build_ugrid where ugrid.h was
-   included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
+   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there,
+   nlist_build_ugrid where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh
+   where lbvh.h was.
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
-   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
-   add -ffp-contract=off behind it.
+   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more
+   digits (32-bit x86), add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in
+   the last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it: the
+   results are the same, except that denormals count as zero where the flag links a start file that
+   sets this. clang with FMA: add -ffp-contract=off behind it.
 
    >>example: compiles as it stands
 
@@ -44,9 +70,9 @@
            int step, contacts = 0;
            cells.max[0] = cells.max[1] = cells.max[2] = 1;       // the box 0 .. 1
            cells.cell = 0.05f;
-           desc.radius = 0.05f;                                  // listed is who is no further away than that,
+           desc.radius = 0.05f;                                  // pairs up to it are listed,
            desc.half = 1;                                        // each pair once,
-           desc.history = sizeof(float);                         // and every pair keeps a number of its own
+           desc.history = sizeof(float);                         // and every pair keeps a number
            for (step = 0; step < 3; step++) {
                nlist_each e;
                nlist_result r;
@@ -55,7 +81,7 @@
                if (r != NLIST_OK) { puts(nlist_result_text(r)); return 1; }
                e = nlist_of(&list, 0);
                while (nlist_next(&e)) {
-                   float *steps_together = (float *)e.history;   // 0 when the contact begins, kept while it lasts
+                   float *steps_together = (float *)e.history;   // 0 when the contact begins
                    *steps_together += 1;
                    printf("0 and %d have been together for %g steps\n", e.id, *steps_together);
                    contacts++;
@@ -68,125 +94,131 @@
 
    >>options
 
-       name                  default   where              meaning
-       NLIST_IMPLEMENTATION  -         one file           makes the functions
-       NLIST_CUDA            -         all files, or none adds the GPU functions
-       NLIST_STATIC          -         each file          functions are static: each file has its own (a layout has that name, too)
-       NLIST_API             extern    all files          linkage of the functions, for example a dllexport
-       NLIST_REAL            float     all files          float or double, that of ugrid.h and lbvh.h; a mixture does not link
+       name                  default   where          meaning
+       NLIST_IMPLEMENTATION  -         one file       makes the functions
+       NLIST_CUDA            -         all or none    adds the GPU functions
+       NLIST_STATIC          -         each file      functions are static: each file has its own
+                                                      (a layout has that name, too)
+       NLIST_API             extern    all files      linkage of the functions, e.g. a dllexport
+       NLIST_REAL            float     all files      float or double, that of ugrid.h and lbvh.h;
+                                                      a mixture does not link
 
    >>rules
 
-   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is a listed pair, whether the two touch
-            or not: one entry in half lists, two in full ones. Reach: up to which distance i and j are listed, radius + radii[i] +
-            radii[j] + skin. Slots: places of a fixed number per row. The rest: the entries, of all rows, that have no slot. Source: who
-            finds the partners (brute force, pairs, a grid, a tree, triangles). Generation: the arrays that one build made.
-   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load, nlist_validate and nlist_verify allocate, by
-            desc.allocator (nlist_cuda_... as told there). Memory is kept. An array that has become too small grows to half as much
-            again at least, so n builds of ever more particles allocate O(log n) times; where so much is not to be had, it gets
-            what is needed. A first build, and reserve, take exactly this. Bytes per particle and per entry, in float:
-               STATIC 4 + 4 width         DYNAMIC 12, and 12 an entry        COMPACT 12, and 4 an entry
-               HYBRID 8 + 4 width, and 12 an entry of the rest               skin: 12 a particle (2D: 8)
-            Lists with history or events keep two generations, the last and the one before, others after a nlist_remap only. An entry
-            takes desc.history bytes more, and events 48. After a nlist_remap, half lists with either take 8 a particle more.
-            Work space, serial: 12 a particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid 36 more.
-   Threads  No global state. Any number of threads may read one list; one at a time may build it. nlist_sum calls you in one thread.
-   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field to change. Nothing is printed,
-            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back. A build that
-            is refused leaves the list as it was, with its history (or empty: out of memory in one that asks for no history or events).
-            NLIST_NOT_BUILT: every call that returns a result and needs a list says so before the first build, and after nlist_reserve
-            and nlist_free. A list that was built of no particles is one. (nlist_moved needs none: its answer is to build.)
-   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle at the distance is listed.
-   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle is never its own neighbour; others on
-            top of it are.
-   Order    Row i holds the partners of particle i in the order in which the source has them: ugrid.h that of its lists, lbvh.h by
-            place, brute force and pairs by ascending id.
-   Half     A pair is in the row of one of the two: the lower id, and in lists with history or events it stays there through every
-            nlist_remap for as long as the list lives. So what you keep about a contact never changes its sign.
-   Bits     Serial builds are the same every time. CUDA with desc.deterministic (and a source whose order is defined) makes the same
-            lists, events and history, bit for bit; sums too: see nlist_sums.
+   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
+            a listed pair, whether the two touch or not: one entry in half lists, two in full ones.
+            Reach (cutoff): the distance up to which i and j are listed, radius + radii[i] +
+            radii[j] + skin. Slots: a fixed number of places per row. The rest: the entries, of all
+            rows, that have no slot. Source: the broad phase that finds the candidates (brute force,
+            pairs, a grid, a tree, triangles). Generation: the arrays of one build. Carry: a new
+            list takes the history of its contacts from the old one (contact tracking). Wander: a
+            contact with a mesh continues on a neighbouring triangle, and keeps its history.
+   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load,
+            nlist_validate and nlist_verify allocate, by desc.allocator (nlist_cuda_... as told
+            there). Memory is kept. An array that has become too small grows by half at least, so n
+            builds of growing numbers of particles allocate O(log n) times; where that much is not
+            available, it grows to the size needed. A first build, and reserve, take exactly this
+            size. Bytes per particle and per entry, in float:
+               STATIC   4 + 4 width
+               DYNAMIC  12, and 12 an entry
+               COMPACT  12, and 4 an entry
+               HYBRID   8 + 4 width, and 12 an entry of the rest
+               skin     12 a particle (2D: 8)
+            Lists with history or events keep two generations, the last and the one before; others
+            only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
+            nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
+            particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid
+            36 more.
+   Threads  No global state. Any number of threads may read one list; one at a time may build it.
+            nlist_sum calls your function in one thread.
+   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field
+            to change. Nothing is printed, nothing aborts, nothing is truncated silently: where
+            something did not fit, the exact size needed is returned. A refused build leaves the
+            list as it was, with its history (or empty: out of memory in a build without history or
+            events). NLIST_NOT_BUILT: returned by every call that needs a list, before the first
+            build, and after nlist_reserve and nlist_free. A list of no particles counts as built.
+            (nlist_moved needs no list: its answer is to build.)
+   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle
+            at exactly the reach is listed.
+   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
+            is never its own neighbour; others at the same point are.
+   Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
+            lists, lbvh.h by place, brute force and pairs by ascending id.
+   Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
+            the row of that particle through every nlist_remap, as long as the list exists. So the
+            data that you keep about a contact never changes its sign.
+   Bits     Serial builds are reproducible. CUDA with desc.deterministic (and a source whose order
+            is defined) makes the same lists, events and history, bit for bit; sums too: see
+            nlist_sums.
 
-   >>layout: which one
+   >>layout: which one (figure: >>list)
 
-       STATIC     `width` slots per particle, for rows of known length: a longer one is an error that says how many slots it takes.
-                  (Kureck, 4.1; with history he has slots with a rest only, 5.5.)
-       DYNAMIC    pairs behind one counter, nothing wasted: where few particles have partners (walls), or where most entries do no work.
-                  The entries of a row are chained as they are written; Kureck (4.2) sorts them to find a row.
-       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and for handing on to others. The CUDA
-                  build searches twice, to count and to fill; Kureck (figure 4.2) sorts.
-       HYBRID     `width` slots, and what does not fit goes to a DYNAMIC rest: the robust choice where row lengths vary (Kureck, 4.3).
-                  His best width was 8 for spheres, and 0 to 4 for tablets, whose entries are not all collisions (tables 6.2 to 6.5).
+       STATIC     `width` slots per particle, for rows of known length: a longer one is an error
+                  that returns the number of slots needed. (Kureck, 4.1; with history he has slots
+                  with a rest only, 5.5.)
+       DYNAMIC    pairs behind one counter, for lists where few particles have partners (walls), or
+                  where most entries do no work. The entries of a row are chained as they are
+                  written; Kureck (4.2) sorts them to find a row.
+       COMPACT    rows of exact length one after the other (CSR), for many neighbours (SPH, MD), and
+                  for use by other programs. The CUDA build searches twice, to count and to fill;
+                  Kureck (figure 4.2) sorts.
+       HYBRID     `width` slots, and a DYNAMIC rest for what does not fit: the robust choice where
+                  row lengths vary (Kureck, 4.3). His best width was 8 for spheres, and 0 to 4 for
+                  tablets, whose entries are not all collisions (tables 6.2 to 6.5).
 
-   A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6 (rows 4 to 6 are empty; a dot is -1, nothing):
+   >>history (how it is carried: >>carry)
 
-       row  STATIC, width 4  HYBRID, width 2       entry                    0  1  2  3  4  5       row      0  1  2  3  4  5  6
-        0   [ 1  3  .  . ]   [ 1  3 ]              DYNAMIC  own, the row    0  0  1  3  3  3       head     0  2  .  3  .  .  .
-        1   [ 2  .  .  . ]   [ 2  . ]                       partner         1  3  2  4  5  6       touched  0  1  3
-        2   [ .  .  .  . ]   [ .  . ]                       link, the next  1  .  .  4  5  .
-        3   [ 4  5  6  . ]   [ 4  5 ], rest 6      COMPACT  partner         1  3  2  4  5  6       start    0  2  3  3  6  6  6  6
+   desc.history bytes belong to every entry: all zero when the contact begins, yours to read and
+   write while it lasts. The carry keeps them when the list is built again, in any layout, and when
+   particles are sorted, inserted or deleted (nlist_remap). In full lists the two entries of a pair
+   have bytes of their own. An example is the tangential spring of a friction law (Kureck, sections
+   2.4.3 and 4.4):
 
-   The rest of the HYBRID list is one entry: own 3, partner 6, link . ; head of row 3 is 0. On a GPU the entries of DYNAMIC and of the
-   rest come in any order, and links lead from one entry of a row to the next.
+       theta_ij(t) = integral of v_t from t0, when the contact began, to t       (equation 2.4)
+       each step: theta += v_t dt
 
-   >>history
+   Events (desc.events) come from the same comparison of old and new rows: arrays of begun,
+   persisting and ended contacts, each pair once.
+   Costs: docs/performance.md, GPU: contact lists. Not there: building a HYBRID list with 8 slots
+   takes 2.0 times as long with 16 bytes of history (tests/bench/bench_nlist --only history, spheres
+   with 4.3 contacts each, H200).
 
-   desc.history bytes belong to every entry: all zero when the contact begins, yours to read and write while it lasts, carried over
-   when the list is built again, whatever the layout, and when particles are sorted, inserted or deleted (nlist_remap). In full lists
-   the two entries of a pair have bytes of their own. The spring of a friction law lives there (Kureck, sections 2.4.3 and 4.4):
+   >>mesh (figure: >>walls)
 
-       theta_ij(t) = integral of v_t from t0, when the contact began, to t       (equation 2.4)       each step: theta += v_t dt
-
-   Kureck (section 5.5) marks who is still there in the old list, appends the new and sorts: his steps took 2.3 times as long (6.3.6).
-   Here the new list is made beside the old one, as if there were no history, and then each entry looks for itself in the old row,
-   which is short:
-
-       old row   [ 7  9  4  2 ]      new row   [ 9  4  8 ]      9, 4: persist, and bring their bytes along
-       bytes       a  b  c  d        bytes       b  c  0        8: begins with zeros       7, 2: end
-
-   What that costs (tests/bench/bench_nlist --only history, spheres with 4.3 contacts each, 16 bytes, H200): building takes 1.5 times as
-   long in DYNAMIC and 2.0 times in HYBRID with 8 slots, a whole step with forces 1.3 and 1.5 times.
-   Events (desc.events): the same comparison, as arrays of begun, persisting and ended contacts, each pair once.
-
-   >>walls
-
-   nlist_build_mesh lists particles against triangles. Neighbouring triangles share edges and corners, and a sphere that touches
-   such a place must feel one contact, not two or six; and while it rolls over a flat patch it must feel the faces only:
-
-             p                  The surface from the side. T's nearest point to p is q, on the edge that it shares with U. But U goes
-             |\                 on towards p: its own nearest point u is nearer. The contact at q is none, for the surface does not
-        -----u-q--------        end there: (T, edge) is dropped, (U, face) listed. Where both are as near, at q, the triangle with the
-           U   |   T            lower number has the contact.
-
-   Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a face, an edge or a vertex of it. History goes with the key;
-   and when a contact wanders to the next triangle across an edge, it takes its history along, so that friction does not notice
-   the mesh.
+   nlist_build_mesh lists particles against triangles. A face, edge or vertex that several triangles
+   share is listed once. Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a
+   face, an edge or a vertex of it. History belongs to the key. When a contact moves across an edge
+   to the next triangle, the wander search takes its history along.
 
    >>literature
 
-   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation, master's thesis,
-             TU Graz 2016: layouts 4.1 to 4.3, processing 5.1 to 5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1.
-             Not from there: skin, chains, carrying by comparison, which triangle has a contact, sums in units.
-   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to Optimize Atomic Operations;
-             Warp-Aggregated Atomics.
-   Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the skin).
+   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for
+             Particle Simulation, master's thesis, TU Graz 2016: layouts 4.1 to 4.3, processing 5.1
+             to 5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1. Not from there:
+             skin, chains, carrying by comparison, the choice among triangles, sums in units.
+   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to
+             Optimize Atomic Operations; Warp-Aggregated Atomics.
+   Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the
+             skin).
 
    >>limits
 
-   n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others 2^62; width up to 1024; history up to 4096
-   bytes. Distances in a periodic box are to the nearest image: no reach may exceed half of a period. Triangles: 2^28, 3D, not periodic,
-   no skin. Radii must have a square that is a normal number.
+   n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others
+   2^62; width up to 1024; history up to 4096 bytes. Distances in a periodic box are to the nearest
+   image: no reach may exceed half of a period. Triangles: 2^28, 3D, not periodic, no skin. The
+   square of the reach must be a normal number.
 
-   >>not here
+   >>not-here
 
-   Finding neighbours (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several images of one particle; triclinic
-   boxes; file formats, threads, timers.
+   Neighbour search (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several
+   images of one particle; triclinic boxes; file formats, threads, timers.
 
    >>changes
 
    0.1.0  first version
 */
 
-/* The option NLIST_STATIC has done its work here: further down the name is that of a layout. */
+/* The option NLIST_STATIC ends here: further down the name is that of a layout. */
 #ifdef NLIST_STATIC
 #ifndef NLIST_API
 #if defined(__GNUC__) || defined(__clang__)
@@ -198,13 +230,17 @@
 #undef NLIST_STATIC
 #endif
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
-   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
+   without them. From here to its end the compiler respects NaN, infinity and the order of
+   roundings; behind it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define NLIST_I_FAST_MATH
-#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
-                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#if defined(__clang__) && \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || \
+     defined(__powerpc64__) || __clang_major__ >= 16) && \
+    __clang_major__ >= 11 && !defined(__wasm__)
 #define NLIST_I_STRICT_CLANG
 #if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
 #define NLIST_I_KEEP_BY_ASM
@@ -216,7 +252,8 @@
 #define NLIST_I_STRICT_MSVC
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off)
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER)
 #define NLIST_I_STRICT_GCC
 #if __GNUC__ >= 12 && !defined(__NVCC__)
 #define NLIST_I_KEEP_BY_BARRIER
@@ -235,7 +272,8 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(NLIST_IMPLEMENTATION)
-#error "nlist.h: this compiler cannot be told to keep the order of roundings: compile the file with NLIST_IMPLEMENTATION without -ffast-math"
+#error "nlist.h: this compiler cannot be told to keep the order of roundings: \
+compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #endif
 #endif
 
@@ -250,15 +288,15 @@
 #define NLIST_VERSION_MINOR 1
 #define NLIST_VERSION_PATCH 0
 
-/* ------------------------------------------------------------------------------------------------
-   >>options: compile-time choices (the table at the top says where each must be defined)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>compile: compile-time choices (>>options in the manual says where each must be defined)
+   ---------------------------------------------------------------------------------------------- */
 
 #ifndef NLIST_REAL
 #define NLIST_REAL float
 #endif
 
-/* 1 for float, 2 for double: what the preprocessor can compare. */
+/* 1 for float, 2 for double: numbers that the preprocessor can compare. */
 #define NLIST_I_REAL_float  1
 #define NLIST_I_REAL_double 2
 #define NLIST_I_PASTE(a, b) a##b
@@ -269,7 +307,7 @@
 #error "nlist.h: NLIST_REAL must be float or double"
 #endif
 
-/* Who feeds this header is settled where it is included first. */
+/* Which headers can be sources: decided where this file is included first. */
 #ifdef UGRID_H
 #define NLIST_I_UGRID
 #endif
@@ -299,9 +337,10 @@
 #define NLIST_API extern
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. NLIST_FN_WALK: those of
-   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
-   compiled as the caller's file is, and hold the order by nlist_i_kept. */
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also
+   for the device. NLIST_FN_WALK: those of a caller's innermost loop. In a file compiled with
+   -ffast-math, gcc does not inline functions that respect NaN and the order of roundings, with this
+   exception: these are compiled with the caller's options, and keep the order by nlist_i_kept. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(NLIST_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -319,8 +358,8 @@
 #endif
 #endif
 
-/* In a double build every function gets a second name, so that a program which mixes
-   float and double builds does not link, instead of computing nonsense. */
+/* In a double build every function gets a second name, so that a program that mixes float and
+   double builds does not link. */
 #if NLIST_I_REAL_KIND == 2
 #define nlist_version           nlist_f64_version
 #define nlist_result_text       nlist_f64_result_text
@@ -361,53 +400,93 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>results
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
 #define NLIST_RESULTS(X) \
     X(NLIST_OK,               "all is well") \
-    X(NLIST_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride is wrong: it counts bytes (not numbers), 0 or a multiple of sizeof(nlist_real), and holds a point (mesh.stride: a vertex, or a triangle without indices)") \
-    X(NLIST_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
-    X(NLIST_BAD_RADIUS,       "desc.radius must be positive (0: desc.radii are given, none negative), and the square of the reach a normal number") \
-    X(NLIST_BAD_SKIN,         "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of given pairs have none, and a file without positions cannot serve one") \
-    X(NLIST_BAD_OPTION,       "desc.layout or how.mode has a value that does not exist, or triangles (also those of a file) meet another layout than NLIST_DYNAMIC") \
-    X(NLIST_BAD_WIDTH,        "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, 16 or 32") \
-    X(NLIST_BAD_HISTORY,      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, desc.history, half, dim and the kind of list stay as they are") \
+    X(NLIST_BAD_ARGUMENT, \
+      "a pointer is NULL, a count is negative, or stride is wrong: it counts bytes (not " \
+      "numbers), 0 or a multiple of sizeof(nlist_real), and holds a point (mesh.stride: a " \
+      "vertex, or a triangle without indices)") \
+    X(NLIST_BAD_DIM, \
+      "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
+    X(NLIST_BAD_RADIUS, \
+      "desc.radius must be positive (0: desc.radii are given, none negative), and the square of " \
+      "the reach a normal number") \
+    X(NLIST_BAD_SKIN, \
+      "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
+      "given pairs have none, and a file without positions cannot serve one") \
+    X(NLIST_BAD_OPTION, \
+      "desc.layout or how.mode has a value that does not exist, or triangles (also those of a " \
+      "file) meet another layout than NLIST_DYNAMIC") \
+    X(NLIST_BAD_WIDTH, \
+      "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
+      "16 or 32") \
+    X(NLIST_BAD_HISTORY, \
+      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, " \
+      "desc.history, half, dim and the kind of list stay as they are") \
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
     X(NLIST_BAD_BOX,          "a periodic axis needs desc.min below desc.max, both finite") \
-    X(NLIST_BAD_PERIOD,       "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
-    X(NLIST_BAD_SOURCE,       "the grid or tree is empty, of another n, has left particles out, or has boxes too far from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or deterministic there too") \
-    X(NLIST_BAD_EXCLUSIONS,   "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by serial builds)") \
-    X(NLIST_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nlist_free") \
-    X(NLIST_BAD_INDEX,        "an id is not in 0 .. n-1, a pair is a particle with itself, two particles get one new id, or a triangle names a vertex that is not there: list.bad_id is the first such pair, particle or triangle") \
-    X(NLIST_BAD_UNIT,         "how.unit must be positive and finite; a deterministic list needs one unless it is full and processed per particle or by NLIST_REDUCE in slots") \
+    X(NLIST_BAD_PERIOD, \
+      "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of " \
+      "desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
+    X(NLIST_BAD_SOURCE, \
+      "the grid or tree is empty, of another n, has left particles out, or has boxes too far " \
+      "from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or " \
+      "deterministic there too") \
+    X(NLIST_BAD_EXCLUSIONS, \
+      "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by " \
+      "serial builds)") \
+    X(NLIST_BAD_ALLOCATOR, \
+      "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, " \
+      "and stays the same until nlist_free") \
+    X(NLIST_BAD_INDEX, \
+      "an id is not in 0 .. n-1, a pair is a particle with itself, two particles get one new " \
+      "id, or a triangle names a vertex that is not there: list.bad_id is the first such pair, " \
+      "particle or triangle") \
+    X(NLIST_BAD_UNIT, \
+      "how.unit must be positive and finite; a deterministic list needs one unless it is full " \
+      "and processed per particle or by NLIST_REDUCE in slots") \
     X(NLIST_BAD_VALUES,       "how.values must be 1 .. 16, and that of the call") \
     X(NLIST_SUM_OVERFLOW,     "a value is NaN, or 2^40 units or more: a larger how.unit") \
-    X(NLIST_NOT_FINITE,       "a position or radius is NaN or infinite (CUDA: or a radius negative): list.bad_id is the first such particle") \
-    X(NLIST_TOO_MANY,         "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, entries: use NLIST_COMPACT, or more slots") \
-    X(NLIST_ROW_FULL,         "a row of NLIST_STATIC has more than desc.width partners: set it to list.needed_width, set desc.grow, or use NLIST_HYBRID") \
-    X(NLIST_LIST_FULL,        "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
-    X(NLIST_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
+    X(NLIST_NOT_FINITE, \
+      "a position or radius is NaN or infinite (CUDA: or a radius negative): list.bad_id is the " \
+      "first such particle") \
+    X(NLIST_TOO_MANY, \
+      "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, " \
+      "entries: use NLIST_COMPACT, or more slots") \
+    X(NLIST_ROW_FULL, \
+      "a row of NLIST_STATIC has more than desc.width partners: set it to list.needed_width, " \
+      "set desc.grow, or use NLIST_HYBRID") \
+    X(NLIST_LIST_FULL, \
+      "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
+    X(NLIST_BUFFER_TOO_SMALL, \
+      "the caller's array is too small: the size needed was returned, and is exact") \
     X(NLIST_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(NLIST_NOT_BUILT,        "the list holds nothing this call can use: build it first (of no particles is a build, too)") \
-    X(NLIST_BAD_FILE,         "these bytes are not a list in this version's format (those of 0.1.0 are not: build and save again), with this real type and byte order, undamaged") \
+    X(NLIST_NOT_BUILT, \
+      "the list holds nothing this call can use: build it first (of no particles is a build, " \
+      "too)") \
+    X(NLIST_BAD_FILE, \
+      "these bytes are not a list in this version's format (those of 0.1.0 are not: build and " \
+      "save again), with this real type and byte order, undamaged") \
     X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
     X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t")
 
 #define NLIST_I_CODE(code, text) code,
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>desc: what to build. All zero but the radius is valid; every field says its default.
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef NLIST_REAL nlist_real;
 
 /* How the entries are stored (>>layout). */
 typedef enum nlist_layout {
-    NLIST_COMPACT = 0,  /* rows of exact length, one after the other (Kureck section 4.2, figure 4.2) */
+    NLIST_COMPACT = 0,  /* rows of exact length, one after the other (Kureck figure 4.2) */
     NLIST_STATIC,       /* desc.width slots per row (Kureck section 4.1) */
     NLIST_DYNAMIC,      /* pairs behind one counter (Kureck section 4.2) */
     NLIST_HYBRID        /* slots, and a dynamic rest (Kureck section 4.3) */
@@ -422,74 +501,107 @@ typedef struct nlist_allocator {
 
 struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
 
-/* Device memory for nlist_cuda. What alloc returns must be usable in order on `stream`, and aligned to 256 bytes. */
+/* Device memory for nlist_cuda. What alloc returns must be usable in order on `stream`, and aligned
+   to 256 bytes. */
 typedef struct nlist_cuda_allocator {
     void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
     void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
     void *user;
 } nlist_cuda_allocator;
 
-/* On-off fields: 0 is off, anything else is on. Arrays are borrowed during a call only; CUDA: device memory. */
+/* On-off fields: 0 is off, anything else is on. Arrays are borrowed during a call only; CUDA:
+   device memory. */
 typedef struct nlist_desc {
     int32_t dim;                /* numbers per point, 2 or 3 (default: 3) */
-    nlist_real radius;          /* i and j are listed when no further apart than radius + radii[i] + radii[j] + skin (default with
-                                   radii: 0; else none). nlist_build_pairs takes your word and does not look at it. */
+    nlist_real radius;          /* i and j are listed when no further apart than radius + radii[i] +
+                                   radii[j] + skin (default with radii: 0; else none).
+                                   nlist_build_pairs does not test distances. */
     const nlist_real *radii;    /* [n] a radius per particle (default: none, all 0) */
-    nlist_real skin;            /* lists reach that much further, so that one build serves many steps (Verlet): until nlist_moved
-                                   finds someone who moved more than half of it (default: 0) */
+    nlist_real skin;            /* Verlet skin: lists reach this much further and serve several
+                                   steps, until nlist_moved finds a particle that has moved by more
+                                   than half of it (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
-    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 for half lists, else 16) */
-    int32_t half;               /* 1 = each pair once, in the row of the lower id (default: 0, in both rows) */
+    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 if half, else 16) */
+    int32_t half;               /* 1 = each pair once (Newton's third law), in the row of the lower
+                                   id (default: 0, in both rows) */
     int32_t history;            /* bytes kept per entry (default: 0) */
-    int32_t events;             /* 1 = list.begun, persisted, ended are filled by every build (default: 0) */
-    const uint32_t *masks;      /* [n] only pairs whose masks share a bit are listed (default: all are) */
-    const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded ones; it is enough to name a pair
-                                   in one of its two rows (default: none) */
-    const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] .. exclude[exclude_start[i+1] - 1] */
-    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. From a grid: the grid's own box counts, not this */
+    int32_t events;             /* 1 = builds fill list.begun, persisted, ended (default: 0) */
+    const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
+    const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
+                                     ones; one of its rows is enough (default: none) */
+    const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] ..
+                                   exclude[exclude_start[i+1] - 1] */
+    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source
+                                   the grid's box is used instead */
     nlist_real min[3], max[3];  /* the box, on periodic axes */
-    int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), as the serial build makes them, in every bit, at
-                                   the cost of a second search for DYNAMIC and HYBRID (default: 0; the serial build always is) */
-    int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial (default: what it takes). CUDA (default:
-                                   COMPACT 16 n, DYNAMIC 8 n, HYBRID n; more once a check has found that more is needed) */
-    int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the build begins again, until all fits.
-                                   CUDA: the build then waits for the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
-    int32_t if_moved;           /* CUDA: 1 = the build does nothing, on the device, where the last nlist_cuda_moved found nobody;
-                                   events stay those of the last build that did something (default: 0) */
+    int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
+                                   the serial build in every bit, at the cost of a second search for
+                                   DYNAMIC and HYBRID (default: 0; serial builds always are) */
+    int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial
+                                   (default: as many as needed). CUDA (default: COMPACT 16 n,
+                                   DYNAMIC 8 n, HYBRID n; more if a check has asked for it) */
+    int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the
+                                   build is repeated, until all fits. CUDA: the build then waits for
+                                   the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
+    int32_t if_moved;           /* CUDA: 1 = the build does nothing, decided on the device, where
+                                   the last nlist_cuda_moved found no particle; events stay those of
+                                   the last build that ran (default: 0) */
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } nlist_desc;
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>list: the object. All zero is empty. Every array may be read by you.
-   ------------------------------------------------------------------------------------------------ */
 
-/* One generation of rows (figure: >>layout). Entries are numbered: slot k of row i is entry i * width + k, and partner[e] is entry
-   n * width + e. (Without slots width is 0, and the number is the index in partner.) */
+   A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6. Rows 4 to 6 are empty. A dot
+   is -1, nothing.
+
+       row  STATIC, width 4  HYBRID, width 2         entry             0  1  2  3  4  5
+        0   [ 1  3  .  . ]   [ 1  3 ]                DYNAMIC  own      0  0  1  3  3  3
+        1   [ 2  .  .  . ]   [ 2  . ]                         partner  1  3  2  4  5  6
+        2   [ .  .  .  . ]   [ .  . ]                         link     1  .  .  4  5  .
+        3   [ 4  5  6  . ]   [ 4  5 ], rest 6        COMPACT  partner  1  3  2  4  5  6
+
+       row                   0  1  2  3  4  5  6
+       DYNAMIC  head         0  2  .  3  .  .  .     first entry of the row; link leads to the next
+                touched      0  1  3                 rows that have entries
+       COMPACT  start        0  2  3  3  6  6  6  6
+
+   The rest of the HYBRID list is one entry: own 3, partner 6, link . ; head of row 3 is 0. On a GPU
+   the entries of DYNAMIC and of the rest come in any order, and links lead from one entry of a row
+   to the next.
+   ---------------------------------------------------------------------------------------------- */
+
+/* One generation of rows (figure above). Entries are numbered: slot k of row i is entry i * width +
+   k, and partner[e] is entry n * width + e. (Without slots width is 0, and the number is the index
+   in partner.) */
 typedef struct nlist_rows {
     int32_t n;              /* rows: particles */
     int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
-    int64_t entries;        /* entries of partner in use: COMPACT, DYNAMIC, the rest of HYBRID (CUDA: -1, only the device knows) */
+    int64_t entries;        /* entries of partner in use: COMPACT, DYNAMIC, the rest of HYBRID
+                               (CUDA: -1, only the device knows) */
     int64_t capacity;       /* entries that partner has room for */
     int32_t touched_count;  /* DYNAMIC: rows that have entries (CUDA: -1, only the device knows) */
     int32_t *count;         /* [n] partners of each row, whether they fitted or not */
-    int32_t *slot;          /* STATIC, HYBRID: [n * width] partners, -1 = unused, at the end of a row */
-    int64_t *start;         /* COMPACT: [n + 1] row i is partner[start[i]] .. partner[start[i+1] - 1] */
+    int32_t *slot;          /* STATIC, HYBRID: [n * width] partners; -1 = unused, at the end */
+    int64_t *start;         /* COMPACT: [n + 1] row i is partner[start[i] .. start[i+1] - 1] */
     int32_t *partner;       /* COMPACT, DYNAMIC, HYBRID: [capacity] */
     int32_t *own;           /* DYNAMIC, HYBRID: [capacity] the row that the entry belongs to */
-    int32_t *link;          /* DYNAMIC, HYBRID: [capacity] the row's next entry in partner, -1 = last */
-    int32_t *head;          /* DYNAMIC, HYBRID: [n] the row's first entry in partner, -1 = none */
-    int32_t *touched;       /* DYNAMIC: [touched_count] the rows that have entries (Kureck section 5.4) */
-    int64_t *uid;           /* half lists with history or events, after a nlist_remap: [n] a number that a particle keeps when it is
-                               renamed; a pair is in the row of the lower. Else NULL, and ids decide */
+    int32_t *link;          /* DYNAMIC, HYBRID: [capacity] next entry of the row, -1 = last */
+    int32_t *head;          /* DYNAMIC, HYBRID: [n] first entry of the row, -1 = none */
+    int32_t *touched;       /* DYNAMIC: [touched_count] rows that have entries (Kureck 5.4) */
+    int64_t *uid;           /* half lists with history or events, after a nlist_remap: [n] a number
+                               that a particle keeps when it is renumbered; a pair is in the row of
+                               the lower uid. Else NULL: ids decide */
     nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
-    unsigned char *history; /* [n * width + capacity] times desc.history bytes, by entry; else NULL */
+    unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL */
 } nlist_rows;
 
 /* A contact that began, persists or ended. */
 typedef struct nlist_event {
     int32_t i, j;           /* ids: i < j; triangles: the particle and the key */
-    int64_t entry;          /* begun, persisted: its entry now; ended: its entry before (nlist_history_before) */
+    int64_t entry;          /* begun, persisted: its entry now; ended: its entry before
+                               (nlist_history_before) */
 } nlist_event;
 
 enum { NLIST_BEGUN, NLIST_PERSISTED, NLIST_ENDED, NLIST_EVENT_KINDS };
@@ -498,7 +610,7 @@ enum { NLIST_BEGUN, NLIST_PERSISTED, NLIST_ENDED, NLIST_EVENT_KINDS };
 typedef struct nlist_axis {
     nlist_real min, max;
     nlist_real length;      /* max - min where periodic, else 0 */
-    nlist_real half;        /* length / 2 where periodic, else the largest number: no distance exceeds it */
+    nlist_real half;        /* length / 2 where periodic, else the largest number: no limit */
     int32_t periodic;
 } nlist_axis;
 
@@ -510,194 +622,242 @@ typedef struct nlist {
     nlist_axis axis[3];
     int32_t n;              /* particles */
     int32_t keys;           /* 1: a list of triangles, ids are keys */
-    int32_t remembers;      /* 1: built with history or events, and the next build compares */
-    int32_t built;          /* 1: a build has made it, of no particles perhaps; 0: NLIST_NOT_BUILT */
-    int32_t triangles;      /* lists of triangles: those of the mesh; nlist_key_triangle of every key is below. Else 0 */
-    int32_t exact;          /* private: 1 while a reserve takes memory, so that nothing beyond it is taken */
+    int32_t remembers;      /* 1: built with history or events; the next build compares with it */
+    int32_t built;          /* 1: built, also of no particles; 0: NLIST_NOT_BUILT */
+    int32_t triangles;      /* lists of triangles: those of the mesh; nlist_key_triangle of every
+                               key is below. Else 0 */
+    int32_t exact;          /* private: 1 in nlist_reserve: takes the exact size only */
     int32_t current;        /* rows[current] is the list, rows[1 - current] the generation before */
     const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
     nlist_rows rows[2];
-    nlist_event *event[NLIST_EVENT_KINDS]; /* desc.events: contacts that began, persisted, ended with the last build */
+    nlist_event *event[NLIST_EVENT_KINDS]; /* desc.events: contacts that began, persisted, ended
+                                              with the last build */
     int64_t event_count[NLIST_EVENT_KINDS];/* how many (CUDA: fetched by nlist_cuda_check) */
     int64_t total;          /* entries in all rows (CUDA: fetched by nlist_cuda_check) */
-    int64_t next_uid;       /* no uid is as high: for particles that come later */
+    int64_t next_uid;       /* above every uid in use: for particles that come later */
     int32_t bad_id;         /* the first particle (or pair) that was refused, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
-    int64_t needed_entries; /* entries that partner must have room for (CUDA, deterministic, DYNAMIC or HYBRID: 2^33 - 1 for more) */
+    int64_t needed_entries; /* entries that partner must have room for (CUDA, deterministic, DYNAMIC
+                               or HYBRID: 2^33 - 1 for more) */
     int32_t cuda_error;     /* NLIST_CUDA_ERROR: the cudaError_t */
     nlist_block block[NLIST_BLOCKS]; /* the memory behind the arrays */
 } nlist;
 
-/* ------------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const nlist may run in many threads at once.
-   The iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>api: functions
+
+   Unless a comment says otherwise, a call on a const nlist may run in many threads at once. The
+   iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
+   ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
 NLIST_API int nlist_version(void);
 
-/* What a result means and which field to change. Never NULL. */
+/* The meaning of a result and the field to change. Never NULL. */
 NLIST_API const char *nlist_result_text(nlist_result result);
 
-/* `*out` = `*desc` with every default filled in. Refuses what every build refuses, whatever the particles and the source. */
+/* `*out` = `*desc` with every default filled in. Makes the checks that need neither particles nor a
+   source. */
 NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
-/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these allocate nothing (but for the sort of
-   nlist_build_pairs, 12 bytes a pair and way). The list is empty afterwards. Not thread-safe on one list. */
-NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n, int64_t entries);
+/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these
+   sizes allocate nothing (except for the sort of nlist_build_pairs: 12 bytes per pair and
+   direction). The list is empty afterwards. Not thread-safe on one list. */
+NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
+                                     int64_t entries);
 
-/* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 = tightly packed). Building again
-   reuses the memory and, with desc.history, brings the history along: particle i is the same as before, particles from the old n on
-   are new (nlist_remap for everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width,
-   needed_entries say what was wrong. Not thread-safe on one list; different lists may be built at once.
-   Brute force, O(n^2): for tests, and for a few hundred particles. */
-NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t n);
+/* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 =
+   tightly packed). Building again reuses the memory and, with desc.history, carries the history
+   over: particle i is the same as before, particles from the old n on are new (nlist_remap for
+   everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id,
+   needed_width and needed_entries give the cause. Not thread-safe on one list; different lists may
+   be built at the same time. Brute force, O(n^2): for tests, and for a few hundred particles. */
+NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
+                                         size_t stride, int32_t n);
 
-/* The same from pairs that you have found: ids pair[2 p] and pair[2 p + 1], m pairs in any order, repeated or not (they are listed
-   once). Masks and exclusions count; distances and the skin are yours. O(n + m log row). */
-NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair, int64_t m, int32_t n);
+/* The same from pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any order.
+   Repeated pairs are listed once. Masks and exclusions apply; distances are not tested, and there
+   is no skin. O(n + m log row). */
+NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
+                                         int64_t m, int32_t n);
 
 #ifdef NLIST_I_UGRID
-/* The same through a grid that was built from these positions, of any method. Its cells should be about as wide as the reach
-   (radius + skin + twice the largest radius); other widths are right, and slower. O(n). */
-NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid, const nlist_real *pos, size_t stride,
-                                         int32_t n);
+/* The same, with a grid as source that was built from these positions, by any method. Cells about
+   as wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give
+   the same list. O(n). */
+NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
+                                         const nlist_real *pos, size_t stride, int32_t n);
 #endif
 
 #ifdef NLIST_I_LBVH
-/* The same through a tree over these particles, element i is particle i: for radii that differ much. Fastest when the boxes hold
-   the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements are points. The list is right whatever the
-   boxes are, also when they are out of date. On periodic axes the search is made for each image. O(n log n). */
-NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_real *pos, size_t stride,
-                                        int32_t n);
+/* The same, with a tree as source, for radii that differ much: element i of the tree is particle i.
+   Fastest when the boxes hold the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone
+   when the elements are points. The list is correct whatever the boxes are, also when they are out
+   of date. On periodic axes every image is searched. O(n log n). */
+NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
+                                        const nlist_real *pos, size_t stride, int32_t n);
 
 /* Triangles, as lbvh_build takes them. CUDA: device memory. */
 typedef struct nlist_mesh {
     const nlist_real *vertices; /* 3 numbers per vertex */
-    size_t stride;              /* bytes between two vertices; without indices between two triangles (default: tightly packed) */
+    size_t stride;              /* bytes between two vertices; without indices between two triangles
+                                   (default: tightly packed) */
     int32_t vertex_count;       /* with indices */
-    const int32_t *indices;     /* 3 per triangle, checked serially only (default: none, the corners come in threes) */
+    const int32_t *indices;     /* 3 per triangle, checked serially only (default: none, the corners
+                                   come in threes) */
     int32_t triangles;
 } nlist_mesh;
 
-/* Particles against triangles: row i has a key for each face, edge or vertex that is no further from particle i than radius +
-   radii[i], once (>>walls). tree: over these triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
-   NLIST_DYNAMIC; half, masks and exclusions do not apply, periodic axes are refused. O(n log triangles). */
-NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
-                                        const nlist_real *pos, size_t stride, int32_t n);
+/* Particles against triangles: row i has a key for each face, edge or vertex that is no further
+   from particle i than radius + radii[i], once (>>walls). tree: over these triangles, as they are
+   now (LBVH_TRIANGLES; refitted when they move). The layout is NLIST_DYNAMIC; half, masks and
+   exclusions do not apply; periodic axes are refused. O(n log triangles). */
+NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree,
+                                        const nlist_mesh *mesh, const nlist_real *pos,
+                                        size_t stride, int32_t n);
 #endif
 
-/* Gives the memory back and empties the list; an empty list is fine. */
+/* Frees the memory and empties the list; an empty list is accepted. */
 NLIST_API void nlist_free(nlist *list);
 
 /* Bytes of memory that the list holds. */
 NLIST_API int64_t nlist_bytes(const nlist *list);
 
-/* Has any particle moved by more than half the skin since the build, or is there no list, or one of nobody? Then `*moved` = 1: build
-   again, before it is used (figure: >>skin; Verlet). NLIST_BAD_SKIN: the list has none. O(n). */
-NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved);
+/* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there
+   is no list, or one of no particles: build again before the list is used (figure: >>skin; Verlet).
+   NLIST_BAD_SKIN: the list has none. O(n). */
+NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
+                                   int32_t *moved);
 
-/* The particles were sorted, inserted or deleted, and the list follows: new_id[i] is what particle i is now called, 0 .. n-1, or -1: it
-   is gone, and its contacts with it. Names that nobody got belong to new particles without contacts: all of them where the list was
-   built of no particles (new_id may be NULL then). History, rows and the order in
-   a row are kept; events are as they were, with old names and entries. new_id: as many as the list had particles; a permutation of ugrid.h:
-   grid.inverse. Positions of the skin's test go along; those of new particles are NaN, so that nlist_moved answers 1.
-   NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the first particle whose new name is out of range or taken; the list is as it was.
-   O(n + entries).
+/* Renumbers the list after the particles were sorted, inserted or deleted. new_id[i], 0 .. n-1, is
+   the new id of particle i; -1 means that it was deleted, with its contacts. Unused ids denote new
+   particles without contacts; in a list that was built of no particles all are new (new_id may be
+   NULL then). History, rows and the order in a row are kept; events stay as they were, with old ids
+   and entries. new_id has as many numbers as the list had particles; for a permutation of ugrid.h
+   pass grid.inverse. The reference positions of the skin are renumbered too; those of new particles
+   are NaN, so that nlist_moved answers 1. NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the
+   first particle whose new id is out of range or taken; the list is as it was. O(n + entries).
    (Figure: >>remap; Kureck section 5.5.1.) */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
-/* How contributions are added up (Kureck sections 5.1 to 5.3). Serially the modes differ in the order of the sum only. */
+/* How contributions are summed (Kureck sections 5.1 to 5.3). Serially the modes differ in the order
+   of the sum only. */
 typedef enum nlist_mode {
-    NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE; NLIST_REDUCE in DYNAMIC, unless it is full and deterministic */
-    NLIST_PER_PARTICLE,     /* a thread goes through a row: full lists need no atomics. DYNAMIC: only touched rows get a thread */
-    NLIST_PER_CONTACT,      /* a thread per entry (COMPACT: eight per row), and an atomic for every number that it adds */
-    NLIST_REDUCE            /* the same threads; those of a warp that share a row add up first: slots by width (1, 2, 4, 8, 16 or
-                               32), the rest by key */
+    NLIST_AUTO = 0,         /* NLIST_PER_PARTICLE; NLIST_REDUCE in DYNAMIC, unless it is full and
+                               deterministic */
+    NLIST_PER_PARTICLE,     /* a thread per row: full lists need no atomics. DYNAMIC: only touched
+                               rows get a thread */
+    NLIST_PER_CONTACT,      /* a thread per entry (COMPACT: eight per row), and an atomic for every
+                               number that it adds */
+    NLIST_REDUCE            /* the same threads; the lanes of a warp that share a row are reduced
+                               first: slots by width (1, 2, 4, 8, 16 or 32), the rest by key */
 } nlist_mode;
 
-/* Sums in fixed point do not depend on the order of adding, so `unit` makes any mode deterministic: each value is cut to a whole
-   number of units (towards 0), below 2^40 of them, and added in 64 bits (2^23 of the largest fit). A unit of 2^-30 of the largest
-   value to be expected is finer than a float. Without: floats, whose last bits depend on the order. That is defined for full lists
-   with NLIST_PER_PARTICLE, and for full STATIC lists with NLIST_REDUCE. */
+/* Sums in fixed point do not depend on the order of addition, so `unit` makes any mode
+   deterministic: each value is truncated to a whole number of units (towards 0), below 2^40 of
+   them, and summed in 64 bits (2^23 of the largest fit). A unit of 2^-30 of the largest expected
+   value is finer than a float. Without a unit sums are in floating point, and their last bits
+   depend on the order, which is defined for full lists with NLIST_PER_PARTICLE, and for full STATIC
+   lists with NLIST_REDUCE. */
 typedef struct nlist_sums {
     int32_t values;         /* numbers summed per particle: 1 .. 16 */
     nlist_mode mode;        /* (default: NLIST_AUTO) */
     double unit;            /* (default: 0, add in floating point) */
 } nlist_sums;
 
-/* What contact i, j adds to own[values] of i and, in half lists, to other[values] of j; both are 0 before. history: the entry's
-   bytes, or NULL. Returns 0 when it adds nothing (the two do not touch), else 1. In full lists a pair is called for twice, and
-   `other` goes nowhere; in lists of triangles j is a key. */
-typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other);
+/* The contribution of contact i, j to own[values] of i and, in half lists, to other[values] of j;
+   both are 0 before the call. history: the entry's bytes, or NULL. Returns 0 when it adds nothing
+   (the two do not touch), else 1. In full lists it is called twice for a pair, and `other` is
+   ignored; in lists of triangles j is a key. */
+typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
+                             nlist_real *other);
 
-/* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers. With a unit: NLIST_SUM_OVERFLOW
-   leaves sums as they were. `list` is not const for the unit's work space only. NLIST_NOT_BUILT. O(entries). */
-NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn, void *user, nlist_real *sums);
+/* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers.
+   With a unit: NLIST_SUM_OVERFLOW leaves sums as they were. `list` is not const only because the
+   units need work space. NLIST_NOT_BUILT. O(entries). */
+NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn,
+                                 void *user, nlist_real *sums);
 
-/* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity` pairs; shift (NULL, or 3
-   per pair): how many periods to add to the partner's position, as given in pos, for the image that is listed. `*needed`: how many
-   there are, also when they did not fit (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles
-   shift must be. NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
-NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
-                                   size_t stride, int32_t *shift);
+/* All entries as pairs, row by row: ids pair[2 e] (the row) and pair[2 e + 1], room for `capacity`
+   pairs. shift (NULL, or 3 numbers per pair): how many periods to add to the partner's position, as
+   given in pos, for its nearest image. `*needed`: the number of pairs, also when they did not fit
+   (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles shift must be.
+   NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
+NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity,
+                                   int64_t *needed, const nlist_real *pos, size_t stride,
+                                   int32_t *shift);
 
-/* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the size, also when it did not fit
-   (NLIST_BUFFER_TOO_SMALL; NULL with 0 asks). For machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT.
-   O(n + entries). */
-NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity, int64_t *needed);
+/* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the
+   size, also when it did not fit (NLIST_BUFFER_TOO_SMALL; pass NULL and 0 to ask for it). For
+   machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT. O(n + entries). */
+NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity,
+                                  int64_t *needed);
 
-/* The way back: the same rows, order and history, in the layout of desc. desc.history must be that of the file, or 0 (any; with
-   desc.width it decides on the memory: name it where files come from strangers); desc.skin not more than that of the list that was saved.
-   The bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a look at every row, and then the list is as
-   it was. So are files of 0.1.0, whose format is another. The box comes from the file.
-   Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is a feature of a triangle below list.triangles. That number
-   is the file's: before you process such a list, see to it that your mesh has as many, list.triangles <= mesh.triangles, and that its
-   indices are below its vertex_count. O(n + entries log entries). */
-NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size);
+/* Reads what nlist_save wrote: the same rows, order and history, in the layout of desc.
+   desc.history must be that of the file, or 0 (any; with desc.width it determines the memory: set
+   it for files that you do not trust); desc.skin not more than that of the list that was saved. The
+   bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a check of
+   every row, and the list stays as it was. So are files of 0.1.0, whose format differs. The box
+   comes from the file. Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is
+   a feature of a triangle below list.triangles. That number is the file's: before you process such
+   a list, check that your mesh has as many triangles, list.triangles <= mesh.triangles, and that
+   its indices are below its vertex_count. O(n + entries log entries). */
+NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes,
+                                  int64_t size);
 
-/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched rows, no pair twice, no key of no
-   feature. Safe on any content of the arrays. NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries * row). */
+/* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched
+   rows, pairs listed twice, keys without a feature. Safe on any content of the arrays.
+   NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as partner has entries, if
+   more. O(n + entries * row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
-/* The structure as nlist_validate does, and then the rows of `samples` particles, against a look at every particle. desc, pos, stride:
-   those that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for the latter); of desc its arrays are read. The
-   samples spread over the ids, others for each seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with
-   a wrong row, -1 where the structure is damaged. For tests of your own, with your data. Allocates as nlist_validate.
-   O(n + entries * row + samples * n). */
-NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t samples,
+/* nlist_validate, then the rows of `samples` particles compared with brute force. desc, pos,
+   stride: those that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for
+   the latter); of desc its arrays are read. The samples are spread over the ids, others for each
+   seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong
+   row, -1 where the structure is damaged. For your own tests, with your data. Allocates as
+   nlist_validate does. O(n + entries * row + samples * n). */
+NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
+                                    const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
-   NLIST_IMPLEMENTATION and NLIST_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as NLIST_CUDA_ERROR. An error of your own that
-   you have left unread before may be cleared.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU
+
+   These functions can be called from plain C; one .cu file with NLIST_IMPLEMENTATION and NLIST_CUDA
+   makes them. All pointers d_... are device memory. Nothing here waits for the GPU unless its
+   comment says so. Every launch error is returned as NLIST_CUDA_ERROR. A CUDA error of your own
+   that you have not read before the call may be cleared.
+   ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_CUDA
 
-/* What kernels take by value: a list whose arrays lie in device memory. A type of its own, so that host code
-   cannot walk through device pointers by accident. */
+/* What kernels take by value: a list whose arrays are in device memory. A type of its own, so that
+   host code that follows device pointers does not compile. */
 typedef struct nlist_device { nlist list; } nlist_device;
 
-/* What the device knows, and the host only after nlist_cuda_check. */
+/* Status on the device, which the host knows only after nlist_cuda_check. */
 typedef struct nlist_cuda_facts {
-    int32_t current;            /* rows[current] is the list: a build turns it over when all has fitted, and not before */
+    int32_t current;            /* rows[current] is the list: a build swaps the two only when
+                                   everything has fitted */
     int32_t filled;             /* builds that took effect */
     int32_t needed_width;       /* of the last build: slots of the fullest row */
-    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that atomicMax finds it; 0 = none */
-    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than half the skin */
+    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that
+                                   atomicMax finds it; 0 = none */
+    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than
+                                   half the skin */
     int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
-    int32_t sticks_bits;        /* bits of how far a sphere sticks out of its box in the tree, at most, as a float; Inf: too far */
+    int32_t sticks_bits;        /* bits, as a float, of the most by which a sphere exceeds its box
+                                   in the tree; Inf: too far */
     int32_t touched[2];         /* by generation: rows that have entries */
-    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they fitted or not */
+    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they
+                                   fitted or not */
     uint64_t total;             /* entries in all rows */
     uint64_t events[NLIST_EVENT_KINDS];
     int64_t next_uid;           /* as list.next_uid */
     double skin;                /* of the list */
     int32_t triangles;          /* of the list, as list.triangles */
-    int32_t overflow;           /* of the last nlist_cuda_sum with a unit: values beyond 2^40 units */
+    int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
 } nlist_cuda_facts;
 
@@ -709,75 +869,97 @@ typedef struct nlist_cuda {
     struct CUstream_st *stream; /* of the last call */
     int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
     int32_t wanted_width;
-    int32_t by_radii;           /* the last build had desc.radii: their reach is known on the device only */
-    int32_t by_index;           /* the last call took ids from the caller: first_bad is a bad one */
+    int32_t by_radii;           /* the last build had desc.radii: only the device knows the
+                                   largest */
+    int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
 } nlist_cuda;
 
-/* Takes all memory that builds from positions and sums over up to n particles need, `values` numbers a sum (0: no sums with a unit):
-   after it they allocate nothing, so that a step can be captured in a CUDA graph. (Lists of triangles: desc.layout NLIST_DYNAMIC here,
-   too. nlist_cuda_build_pairs and nlist_cuda_remap take theirs with the first call.) Waits for the stream. The list is empty
-   afterwards. */
-NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
-                                          struct CUstream_st *stream);
+/* Takes all memory for builds from positions and for sums over up to n particles, with `values`
+   numbers per particle (0: no sums with a unit). After it these calls allocate nothing, so that a
+   step can be captured in a CUDA graph. (Lists of triangles: set desc.layout to NLIST_DYNAMIC here,
+   too. nlist_cuda_build_pairs and nlist_cuda_remap allocate in their first call.) Waits for the
+   stream. The list is empty afterwards. */
+NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
+                                          int32_t values, struct CUstream_st *stream);
 
-/* As the builds above, with their costs. Particles with NaN are left out, pairs with ids out of range too: nlist_cuda_check tells. What
-   does not fit is counted to the end: then, with history or events and after a nlist_cuda_remap, the list before it stays the list;
-   else rows hold what fitted and `count` what there was; either way nlist_cuda_check says so, and the next build takes the memory that
-   was missing. (desc.grow does all that within the call, and waits.) Until a check, calls take the n and the mesh of the last build for
-   those of the list: where that did not fit, sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh
-   lacks; so must kernels of your own. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID is undefined, that
-   within a row is not. A build that needs other memory than the last (another n, width, capacity) waits for the stream where two
+/* As the builds above, with the same costs. Particles with NaN and pairs with ids out of range are
+   left out; nlist_cuda_check reports them. On overflow the required size is still computed. With
+   history or events, and after a nlist_cuda_remap, the previous list then stays the list; otherwise
+   rows hold what fitted and `count` the full lengths. In both cases nlist_cuda_check reports it,
+   and the next build takes the missing memory. (desc.grow does all that within the call, and
+   waits.) Until a check, calls use the n and the mesh of the last build: where that did not fit,
+   sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh does
+   not have; kernels of your own must do the same. Without desc.deterministic the order of partner
+   and touched in DYNAMIC and HYBRID is undefined; the order within a row is defined. A build that
+   needs other memory than the last (another n, width, capacity) waits for the stream where two
    generations are kept. The grid, tree and pos must be complete on `stream`. */
-NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride, int32_t n,
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const nlist_real *d_pos, size_t stride, int32_t n,
                                               struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc, const int32_t *d_pair, int64_t m, int32_t n,
+NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const int32_t *d_pair, int64_t m, int32_t n,
                                               struct CUstream_st *stream);
 #ifdef NLIST_I_UGRID_CUDA
-NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc, const ugrid_cuda *grid, const nlist_real *d_pos,
+NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const ugrid_cuda *grid, const nlist_real *d_pos,
                                               size_t stride, int32_t n, struct CUstream_st *stream);
 #endif
 #ifdef NLIST_I_LBVH_CUDA
-NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree, const nlist_real *d_pos,
+NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_real *d_pos,
                                              size_t stride, int32_t n, struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree, const nlist_mesh *mesh,
-                                             const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_mesh *mesh,
+                                             const nlist_real *d_pos, size_t stride, int32_t n,
+                                             struct CUstream_st *stream);
 #endif
 
-/* Waits for the stream and says what the last build, remap or sum met: NLIST_OK, NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL
-   (needed_entries), NLIST_NOT_FINITE or NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
-   NLIST_SUM_OVERFLOW. What a build met is told until the next build. Fetches n, built, triangles, total, event_count,
-   current, and entries and touched_count of both rows. */
+/* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
+   NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
+   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
+   NLIST_SUM_OVERFLOW. The status of a build is kept until the next build. Fetches n, built,
+   triangles, total, event_count, current, and entries and touched_count of both rows. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
-/* Gives the device memory back, in the order of the stream that the list was last used on: that stream must still exist. One
-   nlist_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+/* Frees the device memory, in the order of the stream that the list was last used on: that stream
+   must still exist. One nlist_cuda belongs to one stream at a time; to use it on another, or in
+   kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved; the answer stays on the device, in d_facts->moved (where there is no list yet: n), for desc.if_moved of the next build,
-   for the condition of a graph, or for nlist_cuda_check's reader. */
-NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride, struct CUstream_st *stream);
+/* As nlist_moved. The answer stays on the device, in d_facts->moved (where there is no list yet:
+   n): for desc.if_moved of the next build, for the condition of a graph, or to be read after
+   nlist_cuda_check. */
+NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
+                                        struct CUstream_st *stream);
 
-/* As nlist_remap. Names out of range or given twice are left out, and nlist_cuda_check tells. d_new_id: as many as the last build had
-   particles, or, after a nlist_cuda_check, list.n. Where that build did not fit and nobody asked, the list before it is renamed: its
-   particles beyond d_new_id are gone, and names of particles that it has not are those of new ones. */
-NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream);
+/* As nlist_remap. New ids out of range or given twice are left out; nlist_cuda_check reports them.
+   d_new_id has as many numbers as the last build had particles, or, after a nlist_cuda_check,
+   list.n. Where that build did not fit and no check was made, the previous list is renumbered: its
+   particles beyond d_new_id are deleted, and ids of particles that it does not have denote new
+   ones. */
+NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                        struct CUstream_st *stream);
 
-/* Copies a host list to the device, and a device list into a host list: rows, history, reference positions, and (down) events. Both wait
-   for the stream. NLIST_NOT_BUILT: there is nothing to copy (down: or rows were cut, see nlist_cuda_check). */
-NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream);
+/* Copies a host list to the device, and a device list into a host list: rows, history, reference
+   positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
+   copy (download: or rows were cut, see nlist_cuda_check). */
+NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
+                                         struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
+                                           struct CUstream_st *stream);
 
 #endif /* NLIST_CUDA */
 
 /* Stop here if you only need the API; the iterator is next, and is part of it. */
 
-/* ------------------------------------------------------------------------------------------------
-   >>numbers: what both sides must round alike
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>numbers: arithmetic that both sides must round alike
+   ---------------------------------------------------------------------------------------------- */
 
-/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: NLIST_FN_WALK, and products that clang
-   fuses with sums, whatever a pragma says, where the processor can. */
+/* x; no compiler moves an operation across it. Needed where -ffast-math still holds: in
+   NLIST_FN_WALK, and for products that clang fuses with sums on processors that can, whatever a
+   pragma says. */
 NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
 {
 #if defined(NLIST_I_KEEP_BY_BARRIER)
@@ -792,7 +974,8 @@ NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
     return x;
 }
 
-/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+/* a * b, rounded. A GPU compiler would fuse a plain product with a sum that follows, round once,
+   and get other bits. */
 NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -814,7 +997,8 @@ NLIST_FN nlist_real nlist_i_over(nlist_real a, nlist_real b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under
+   -ffinite-math-only. */
 NLIST_FN int nlist_i_finite(nlist_real x)
 {
 #if NLIST_I_REAL_KIND == 1
@@ -828,9 +1012,12 @@ NLIST_FN int nlist_i_finite(nlist_real x)
 #endif
 }
 
-NLIST_FN int nlist_i_point_finite(const nlist_real p[3]) { return nlist_i_finite(p[0]) & nlist_i_finite(p[1]) & nlist_i_finite(p[2]); }
+NLIST_FN int nlist_i_point_finite(const nlist_real p[3])
+{
+    return nlist_i_finite(p[0]) & nlist_i_finite(p[1]) & nlist_i_finite(p[2]);
+}
 
-/* floor(t) as a real, for the count of periods. From 2^52 on every number is whole. */
+/* floor(t) as a real, for counting periods. From 2^52 on every number is whole. */
 NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 {
     nlist_real const limit = (nlist_real)4503599627370496.0;
@@ -841,71 +1028,86 @@ NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 }
 
 /* The caller's point i, as given; p[2] = 0 in 2D. */
-NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_t i, nlist_real p[3])
+NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_t i,
+                           nlist_real p[3])
 {
-    const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos + stride * (size_t)i);
-    nlist_real const last = at[dim - 1]; /* not `at[2]` behind the test: a compiler that saw an array of two numbers would warn */
+    const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos +
+                                                              stride * (size_t)i);
+    nlist_real const last = at[dim - 1]; /* `at[2]` behind the test makes compilers warn that see an
+                                            array of two numbers */
     p[0] = at[0];
     p[1] = at[1];
     p[2] = 0;
-    if (dim == 3) p[2] = last; /* not by ?:, which clang takes for finite under -ffast-math */
+    if (dim == 3) p[2] = last; /* not by ?:, whose result clang takes for finite under
+                                  -ffast-math */
 }
 
-/* x, not in the box of a periodic axis, moved into it. */
+/* x, which is outside the box of a periodic axis, wrapped into it. */
 NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
 {
     if (!nlist_i_finite(x)) return x;
     x -= nlist_i_times(axis->length, nlist_i_periods(nlist_i_over(x - axis->min, axis->length)));
-    return (x >= axis->min && x < axis->max) ? x : axis->min; /* rounding can leave x on the upper border: that is min */
+    /* rounding can leave x on the upper border, which is min */
+    return (x >= axis->min && x < axis->max) ? x : axis->min;
 }
 
-/* x moved into the box of a periodic axis, as ugrid.h does it; elsewhere, inside the box, and when not finite, x itself. */
+/* x wrapped into the box of a periodic axis, as ugrid.h does it; on other axes, inside the box, and
+   when not finite, x itself. */
 NLIST_FN_WALK nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
     return nlist_i_wrap_outside(axis, x);
 }
 
-/* A particle's point, on periodic axes in the box: what distances are measured from. */
-NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, nlist_real p[3])
+/* A particle's point, wrapped on periodic axes: distances are measured from it. */
+NLIST_FN void nlist_i_point(const nlist *list, const nlist_real *pos, size_t stride, int32_t i,
+                            nlist_real p[3])
 {
     int a;
     nlist_i_load(pos, stride, list->desc.dim, i, p);
     for (a = 0; a < 3; a++) p[a] = nlist_i_wrap(&list->axis[a], p[a]);
 }
 
-/* A difference of two coordinates in the box, to the nearest image: |d| < length, so one period at most is to be taken away. */
+/* A difference of two coordinates in the box by the minimum-image convention: |d| < length, so at
+   most one period is subtracted. */
 NLIST_FN_WALK nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
 {
-    nlist_real const above = d > axis->half ? axis->length : 0, below = d < -axis->half ? axis->length : 0;
+    nlist_real const above = d > axis->half ? axis->length : 0,
+                     below = d < -axis->half ? axis->length : 0;
     return nlist_i_kept(nlist_i_kept(d - above) + below);
 }
 
-/* Square of the distance of two points in the box, rounded after every operation, so that both sides find the same pairs at the rim. */
-NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3], const nlist_real q[3])
+/* Square of the distance of two points in the box, rounded after every operation, so that both
+   sides find the same pairs at the cutoff. */
+NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3],
+                                      const nlist_real q[3])
 {
-    nlist_real const x = nlist_i_nearest(&list->axis[0], q[0] - p[0]), y = nlist_i_nearest(&list->axis[1], q[1] - p[1]),
+    nlist_real const x = nlist_i_nearest(&list->axis[0], q[0] - p[0]),
+                     y = nlist_i_nearest(&list->axis[1], q[1] - p[1]),
                      z = nlist_i_nearest(&list->axis[2], q[2] - p[2]);
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* d = q - p for two of the caller's points, to the nearest image on periodic axes: for your force law. dim numbers. */
-NLIST_FN_WALK void nlist_offset(const nlist *list, const nlist_real *p, const nlist_real *q, nlist_real *d)
+/* d = q - p for two of the caller's points, by the minimum-image convention on periodic axes: for
+   your force law. dim numbers. */
+NLIST_FN_WALK void nlist_offset(const nlist *list, const nlist_real *p, const nlist_real *q,
+                                nlist_real *d)
 {
     int a;
     for (a = 0; a < list->desc.dim; a++)
-        d[a] = nlist_i_nearest(&list->axis[a],
-                               nlist_i_kept(nlist_i_wrap(&list->axis[a], q[a]) - nlist_i_wrap(&list->axis[a], p[a])));
+        d[a] = nlist_i_nearest(&list->axis[a], nlist_i_kept(nlist_i_wrap(&list->axis[a], q[a]) -
+                                                            nlist_i_wrap(&list->axis[a], p[a])));
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>each: the partners of a particle
 
        nlist_each e = nlist_of(&list, i);
        while (nlist_next(&e)) use(e.id, e.history);
 
-   and in a kernel the same on the list of a nlist_device. The slots or the COMPACT row come first, then the row's chain in the rest.
-   ------------------------------------------------------------------------------------------------ */
+   and in a kernel the same on the list of a nlist_device. The slots or the COMPACT row come first,
+   then the row's chain in the rest.
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_each {
     int32_t id;         /* out: the partner; triangles: the key */
@@ -913,7 +1115,7 @@ typedef struct nlist_each {
     int64_t entry;      /* out: the entry */
     /* private */
     const int32_t *ids; /* of slots, or of partner */
-    int64_t at, end;    /* what is left there */
+    int64_t at, end;    /* entries left there */
     int32_t rest;       /* next entry in partner, -1 = none */
     int32_t bytes;      /* of history per entry */
     int64_t slots;      /* entries before those of the rest */
@@ -921,7 +1123,7 @@ typedef struct nlist_each {
     unsigned char *all_history;
 } nlist_each;
 
-/* The rows that are the list: on a GPU the device knows which. */
+/* The rows that are the list; on a GPU the device knows which of the two. */
 NLIST_FN_WALK const nlist_rows *nlist_i_rows(const nlist *list)
 {
     return &list->rows[list->d_current ? *list->d_current : list->current];
@@ -945,7 +1147,8 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
     if (rows->start) {
         e.ids = rows->partner;
         e.at = rows->start[i];
-        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity; /* CUDA: what did not fit is not there */
+        /* CUDA: the rest did not fit */
+        e.end = rows->start[i + 1] < rows->capacity ? rows->start[i + 1] : rows->capacity;
         return e;
     }
     if (rows->slot) {
@@ -957,7 +1160,10 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
 }
 
 /* The partners of particle i; none for an i that is not in the list. */
-NLIST_FN_WALK nlist_each nlist_of(const nlist *list, int32_t i) { return nlist_i_row(nlist_i_rows(list), list->desc.history, i); }
+NLIST_FN_WALK nlist_each nlist_of(const nlist *list, int32_t i)
+{
+    return nlist_i_row(nlist_i_rows(list), list->desc.history, i);
+}
 
 /* The next partner; 0 when there are no more. */
 NLIST_FN_WALK int nlist_next(nlist_each *e)
@@ -983,11 +1189,12 @@ NLIST_FN void *nlist_history(const nlist *list, int64_t entry)
     return history ? history + entry * list->desc.history : NULL;
 }
 
-/* The last bytes of a contact that ended, by the entry of its event: until the next build or remap, also one
-   that is refused. NULL without history, and in a list that was downloaded. */
+/* The last bytes of a contact that ended, by the entry of its event. Valid until the next build or
+   remap, also one that is refused. NULL without history, and in a list that was downloaded. */
 NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
 {
-    unsigned char *history = list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
+    unsigned char *history =
+        list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
     return history ? history + entry * list->desc.history : NULL;
 }
 
@@ -1000,22 +1207,24 @@ NLIST_FN int64_t nlist_find(const nlist *list, int32_t i, int32_t j)
     return -1;
 }
 
-/* The entry of a pair in a half list, whosever row it is in; -1 = not listed. O(row). */
+/* The entry of a pair in a half list, in the row of either; -1 = not listed. O(row). */
 NLIST_FN int64_t nlist_find_pair(const nlist *list, int32_t i, int32_t j)
 {
     int64_t const entry = nlist_find(list, i, j);
     return entry >= 0 ? entry : nlist_find(list, j, i);
 }
 
-/* What the keys of lists of triangles say: the triangle, and its feature as a lbvh_feature: 0 face, 1 .. 3 edge AB BC CA,
-   4 .. 6 vertex A B C. */
+/* Keys of lists of triangles: the triangle, and its feature as a lbvh_feature: 0 face, 1 .. 3 edge
+   AB BC CA, 4 .. 6 vertex A B C. */
 NLIST_FN int32_t nlist_key(int32_t triangle, int32_t feature) { return triangle * 8 + feature; }
 NLIST_FN int32_t nlist_key_triangle(int32_t key) { return key / 8; }
 NLIST_FN int32_t nlist_key_feature(int32_t key) { return key % 8; }
 
-#define NLIST_I_TRIANGLES 268435456     /* 2^28: most triangles of a mesh, so that keys fit int32_t */
+#define NLIST_I_TRIANGLES 268435456     /* 2^28: most triangles of a mesh, so that keys fit
+                                           int32_t */
 
-/* Ids in rows are below this: particles, or keys of triangles 0 .. triangles - 1. (Of 2^28 the last key would be of no feature.) */
+/* Ids in rows are below this: particles, or keys of triangles 0 .. triangles - 1. (With 2^28
+   triangles the last key is of no feature.) */
 NLIST_FN int32_t nlist_i_id_limit(int32_t keys, int32_t triangles, int32_t n)
 {
     return !keys ? n : triangles < NLIST_I_TRIANGLES ? 8 * triangles : INT32_MAX;
@@ -1023,21 +1232,27 @@ NLIST_FN int32_t nlist_i_id_limit(int32_t keys, int32_t triangles, int32_t n)
 
 #ifdef NLIST_I_LBVH
 /* The corners of a triangle, 0 .. mesh->triangles - 1. */
-NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle, const nlist_real *corner[3])
+NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle,
+                                 const nlist_real *corner[3])
 {
-    size_t const stride = mesh->stride ? mesh->stride : (mesh->indices ? 3 : 9) * sizeof(nlist_real);
+    size_t const stride = mesh->stride ? mesh->stride
+                                       : (mesh->indices ? 3 : 9) * sizeof(nlist_real);
     const char *const base = (const char *)mesh->vertices;
     int v;
     for (v = 0; v < 3; v++) {
-        corner[v] = mesh->indices
-                        ? (const nlist_real *)(const void *)(base + stride * (size_t)mesh->indices[3 * (size_t)triangle + (size_t)v])
-                        : (const nlist_real *)(const void *)(base + stride * (size_t)triangle) + 3 * v;
+        corner[v] =
+            mesh->indices
+                ? (const nlist_real *)(const void *)
+                      (base + stride * (size_t)mesh->indices[3 * (size_t)triangle + (size_t)v])
+                : (const nlist_real *)(const void *)(base + stride * (size_t)triangle) + 3 * v;
     }
 }
 
-/* The point q of a triangle, 0 .. mesh->triangles - 1, that is closest to p: where a contact acts. Returns the feature that q belongs to.
-   The triangle is not checked: of a list from a file, see nlist_load. */
-NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, const nlist_real *p, nlist_real q[3])
+/* The point q of a triangle, 0 .. mesh->triangles - 1, that is closest to p: where a contact acts.
+   Returns the feature that q belongs to. The triangle is not checked: for a list from a file, see
+   nlist_load. */
+NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, const nlist_real *p,
+                                    nlist_real q[3])
 {
     const nlist_real *corner[3];
     nlist_mesh_corners(mesh, triangle, corner);
@@ -1045,22 +1260,23 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------
-   >>match: is j to be listed in the row of i? One text for the serial code and the kernels.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>match: which candidates are listed. One text for the serial code and the kernels.
+   ---------------------------------------------------------------------------------------------- */
 
-/* A particle that looks for its partners. */
-typedef struct nlist_i_seeker {
+/* A query: the particle whose partners are searched for. */
+typedef struct nlist_i_query {
     int32_t i;
     nlist_real p[3];    /* its point, in the box */
     nlist_real radius;  /* its own, 0 without radii */
-    nlist_real limit;   /* square of the reach where that is the same for all */
-} nlist_i_seeker;
+    nlist_real limit;   /* square of the reach where that is the same for all pairs */
+} nlist_i_query;
 
 /* Reach of two particles = gap + their radii. */
 NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
 
-/* Square of the reach of particles with radii a and b. The sum a + b comes first: so it is the same for (i, j) and for (j, i). */
+/* Square of the reach of particles with radii a and b. The sum a + b comes first, so that (i, j)
+   and (j, i) give the same bits. */
 NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
 {
     nlist_real const reach = nlist_i_gap(desc) + (a + b);
@@ -1073,28 +1289,31 @@ NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
     return 0;
 }
 
-NLIST_FN nlist_i_seeker nlist_i_seek(const nlist_desc *desc, int32_t i, const nlist_real p[3])
+NLIST_FN nlist_i_query nlist_i_query_of(const nlist_desc *desc, int32_t i, const nlist_real p[3])
 {
-    nlist_i_seeker seeker;
-    seeker.i = i;
-    seeker.p[0] = p[0];
-    seeker.p[1] = p[1];
-    seeker.p[2] = p[2];
-    seeker.radius = nlist_i_radius(desc, i);
-    seeker.limit = nlist_i_limit(desc, 0, 0);
-    return seeker;
+    nlist_i_query query;
+    query.i = i;
+    query.p[0] = p[0];
+    query.p[1] = p[1];
+    query.p[2] = p[2];
+    query.radius = nlist_i_radius(desc, i);
+    query.limit = nlist_i_limit(desc, 0, 0);
+    return query;
 }
 
-/* How far a source has to search so that no partner is missed: a little further than the reach, for sources round differently.
-   2^-20 are 8 units in the last place of a float, 2^-48 are 16 of a double. */
+/* The radius for a search of the source that misses no partner: a little more than the reach, since
+   sources round differently. 2^-20 are 8 units in the last place of a float, 2^-48 are 16 of a
+   double. */
 NLIST_FN nlist_real nlist_i_widen(nlist_real reach, const nlist_real p[3])
 {
-    nlist_real const part = NLIST_I_REAL_KIND == 1 ? (nlist_real)(1.0 / 1048576.0) : (nlist_real)(1.0 / 281474976710656.0);
-    nlist_real const size = (p[0] < 0 ? -p[0] : p[0]) + (p[1] < 0 ? -p[1] : p[1]) + (p[2] < 0 ? -p[2] : p[2]);
+    nlist_real const part = NLIST_I_REAL_KIND == 1 ? (nlist_real)(1.0 / 1048576.0)
+                                                   : (nlist_real)(1.0 / 281474976710656.0);
+    nlist_real const size = (p[0] < 0 ? -p[0] : p[0]) + (p[1] < 0 ? -p[1] : p[1]) +
+                            (p[2] < 0 ? -p[2] : p[2]);
     return reach + (reach + size) * part;
 }
 
-/* Is a pair in the row of i rather than in that of j? */
+/* 1 if a pair belongs to the row of i rather than to that of j. */
 NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     if (!desc->half) return i != j;
@@ -1109,81 +1328,94 @@ NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
     return 0;
 }
 
-/* Do masks and exclusions allow a pair? */
+/* 1 if masks and exclusions allow a pair. */
 NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
 {
     if (desc->masks && !(desc->masks[i] & desc->masks[j])) return 0;
-    if (desc->exclude_start && (nlist_i_excludes(desc, i, j) || nlist_i_excludes(desc, j, i))) return 0;
+    if (desc->exclude_start && (nlist_i_excludes(desc, i, j) || nlist_i_excludes(desc, j, i)))
+        return 0;
     return 1;
 }
 
-/* Everything that decides but the distance. */
+/* All criteria except the distance. */
 NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
 }
 
-/* Everything. q: the point of j, in the box. */
-NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
+/* All criteria. q: the point of j, in the box. */
+NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_query *query,
+                           int32_t j, const nlist_real q[3])
 {
-    nlist_real const d2 = nlist_i_distance2(list, seeker->p, q);
-    nlist_real limit = seeker->limit;
-    if (list->desc.radii) limit = nlist_i_limit(&list->desc, seeker->radius, list->desc.radii[j]);
-    return d2 <= limit && nlist_i_may_list(&list->desc, uid, seeker->i, j);
+    nlist_real const d2 = nlist_i_distance2(list, query->p, q);
+    nlist_real limit = query->limit;
+    if (list->desc.radii) limit = nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
+    return d2 <= limit && nlist_i_may_list(&list->desc, uid, query->i, j);
 }
 
-/* Do the distance and the order of the two ids decide alone? */
+/* 1 if the distance and the order of the two ids are the only criteria. */
 NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 {
     return !desc->radii && !desc->masks && !desc->exclude_start && !uid;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>carry: which old entry is this contact?
+/* ----------------------------------------------------------------------------------------------
+   >>carry: contact tracking
 
-   Rows keep their order from build to build, more or less, so the partner behind the last one found is tried first, then all:
+   The carry gives each entry of the new list the history of the same contact in the old one. The
+   new list is made beside the old one, as if there were no history. Then each new entry is looked
+   up in the old row, which is short:
 
-       old row   7 9 4 2      9: 7 is not it, all are tried: entry 1      4: behind 9, at once: entry 2      8: 2 is not it, nor any: new
-       new row   9 4 8
+       old row   [ 7  9  4  2 ]    new row   [ 9  4  8 ]    9, 4: persist, their bytes are copied
+       bytes       a  b  c  d      bytes       b  c  0      8: begins with zeros     7, 2: end
 
-   A row costs O(row) where the order is kept, O(row^2) at worst.
-   ------------------------------------------------------------------------------------------------ */
+   Rows mostly keep their order from build to build. So the partner after the last one found is
+   tried first, then the whole row:
+
+       9: the first is 7, so all are tried: entry 1
+       4: follows 9, found at once: entry 2
+       8: 2 follows, so all are tried, and none is 8: new
+
+   A row costs O(row) where the order is kept, O(row^2) at worst. (Kureck, section 5.5, marks the
+   contacts of the old list that persist, appends the new ones and sorts.)
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
-    const int32_t *rename;  /* what ids are called now, or NULL: as before */
+    const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged */
     nlist_each cursor;      /* behind the last one found */
     int32_t i, keys;
 } nlist_i_matcher;
 
-/* For row i of old rows; none if there is no such row. */
-NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i, const int32_t *rename, int32_t keys)
+/* A matcher for row i of the old rows; it finds nothing if there is no such row. */
+NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i,
+                                           const int32_t *new_of, int32_t keys)
 {
     nlist_i_matcher matcher;
     matcher.rows = rows;
-    matcher.rename = rename;
+    matcher.new_of = new_of;
     matcher.cursor = nlist_i_row(rows, bytes, i);
     matcher.i = i;
     matcher.keys = keys;
     return matcher;
 }
 
-NLIST_FN int32_t nlist_i_renamed(const nlist_i_matcher *matcher, int32_t id)
+NLIST_FN int32_t nlist_i_new_id_of(const nlist_i_matcher *matcher, int32_t id)
 {
-    return matcher->rename && !matcher->keys ? matcher->rename[id] : id;
+    return matcher->new_of && !matcher->keys ? matcher->new_of[id] : id;
 }
 
-/* The entry of `id` (its name now) in the old row, -1 = none. */
+/* The entry of `id` (a new id) in the old row, -1 = none. */
 NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 {
     nlist_each e = matcher->cursor;
-    if (nlist_next(&e) && nlist_i_renamed(matcher, e.id) == id) {
+    if (nlist_next(&e) && nlist_i_new_id_of(matcher, e.id) == id) {
         matcher->cursor = e;
         return e.entry;
     }
     e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
     while (nlist_next(&e)) {
-        if (nlist_i_renamed(matcher, e.id) != id) continue;
+        if (nlist_i_new_id_of(matcher, e.id) != id) continue;
         matcher->cursor = e;
         return e.entry;
     }
@@ -1191,9 +1423,22 @@ NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
 }
 
 #ifdef NLIST_I_LBVH
-/* ------------------------------------------------------------------------------------------------
-   >>walls: particle against triangle (figure: >>walls in the manual; Kureck section 5.4, who asks how many triangles a particle touches)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>walls: particle against triangle (Kureck section 5.4)
+
+   Neighbouring triangles share edges and vertices. A sphere that touches such a feature must have
+   one contact there, not two or six; and on a flat patch only contacts with faces:
+
+             p                The surface from the side. The point of T closest to p is q, on the
+             |\               edge that it shares with U. But U continues towards p: its own closest
+        -----u-q--------      point u is nearer. So (T, edge), at q, is dropped, and (U, face), at
+           U   |   T          u, is listed. If both are equally near, at q, the triangle with the
+                              lower number is listed.
+
+   The wander search (nlist_i_wander) is contact tracking across shared edges: a new contact takes
+   over the history of an old one on a neighbouring triangle, so that friction is continuous over
+   the mesh.
+   ---------------------------------------------------------------------------------------------- */
 
 /* Points closer than this are one point of contact: a thousandth of the reach. */
 NLIST_FN nlist_real nlist_i_same_point(nlist_real reach, const nlist_real p[3])
@@ -1207,12 +1452,14 @@ NLIST_FN nlist_real nlist_i_between(const nlist_real a[3], const nlist_real b[3]
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* q is the point of triangle t nearest to p. Does another triangle through q come nearer to p, or as near with a lower number? Then t
-   yields to it. Nearness, then number, put all triangles into one order: the first of those that meet in q stays. */
-NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t,
-                                const nlist_real q[3])
+/* q is the point of triangle t closest to p. 1 if another triangle through q comes nearer to p, or
+   as near with a lower number: then t is dropped. Distance, then number, order all triangles: of
+   those that meet in q the first is listed. */
+NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
+                                nlist_real reach, int32_t t, const nlist_real q[3])
 {
-    nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same), d2 = nlist_i_between(p, q);
+    nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same),
+                     d2 = nlist_i_between(p, q);
     lbvh_overlap o = lbvh_overlap_sphere(tree, q, nlist_i_widen(same, q));
     while (lbvh_next(&o)) {
         nlist_real r[3], through[3], r2;
@@ -1226,30 +1473,39 @@ NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const 
     return 0;
 }
 
-/* The key under which triangle t is in contact with p, or -1: too far, or not its own contact. */
-NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3], nlist_real reach, int32_t t)
+/* The key under which triangle t is in contact with p, or -1: too far, or superseded by another
+   triangle. */
+NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
+                                  nlist_real reach, int32_t t)
 {
     nlist_real const limit = nlist_i_times(reach, reach);
     nlist_real q[3];
     int32_t const feature = nlist_mesh_closest(mesh, t, p, q);
-    if (!(nlist_i_between(p, q) <= limit) || nlist_i_superseded(tree, mesh, p, reach, t, q)) return -1;
+    if (!(nlist_i_between(p, q) <= limit) || nlist_i_superseded(tree, mesh, p, reach, t, q))
+        return -1;
     return nlist_key(t, feature);
 }
 
-/* The old entry whose contact has wandered on to this new key, -1 = none: its own key is not in the new row, and its triangle comes
-   within reach / 16 of the point where the new one touches. Each can be taken once: bit k of `taken` is the old row's entry k, for the
+/* The wander search: the old entry whose contact has moved on to this new key, -1 = none. The old
+   key must not be in the new row, and its triangle must come within reach / 16 of the new contact
+   point. Each old entry can be taken once: bit k of `taken` is entry k of the old row, for the
    first 64. */
-NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t bytes, int32_t i, const nlist_mesh *mesh,
-                                const nlist_real p[3], nlist_real reach, int32_t key, uint64_t *taken)
+NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *new_rows,
+                                int32_t bytes, int32_t i, const nlist_mesh *mesh,
+                                const nlist_real p[3], nlist_real reach, int32_t key,
+                                uint64_t *taken)
 {
     nlist_real q[3], r[3];
-    nlist_real const near_by = nlist_i_times(reach, (nlist_real)(1.0 / 16.0)), near2 = nlist_i_times(near_by, near_by);
+    nlist_real const near_by = nlist_i_times(reach, (nlist_real)(1.0 / 16.0)),
+                     near2 = nlist_i_times(near_by, near_by);
     nlist_each was = nlist_i_row(old_rows, bytes, i);
     int k;
     (void)nlist_mesh_closest(mesh, nlist_key_triangle(key), p, q);
     for (k = 0; k < 64 && nlist_next(&was); k++) {
         nlist_i_matcher still = nlist_i_match_row(new_rows, bytes, i, NULL, 1);
-        if (*taken >> k & 1 || nlist_i_match(&still, was.id) >= 0 || nlist_key_triangle(was.id) >= mesh->triangles) continue;
+        if (*taken >> k & 1 || nlist_i_match(&still, was.id) >= 0 ||
+            nlist_key_triangle(was.id) >= mesh->triangles)
+            continue;
         (void)nlist_mesh_closest(mesh, nlist_key_triangle(was.id), q, r);
         if (!(nlist_i_between(q, r) <= near2)) continue;
         *taken |= (uint64_t)1 << k;
@@ -1259,13 +1515,15 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------
-   >>units: sums whose order does not matter
+/* ----------------------------------------------------------------------------------------------
+   >>units: fixed-point sums, independent of the order of addition
 
-       sum = unit * (x0 / unit + x1 / unit + ...)      each quotient cut to a whole number: whole numbers are added without rounding
-   ------------------------------------------------------------------------------------------------ */
+       sum = unit * (x0 / unit + x1 / unit + ...)
 
-/* x in whole units, cut towards 0; returns 0 where x is NaN, or 2^40 units and more. */
+   Quotients are truncated; whole numbers are added without rounding.
+   ---------------------------------------------------------------------------------------------- */
+
+/* x in whole units, truncated towards 0; returns 0 where x is NaN, or 2^40 units and more. */
 NLIST_FN int nlist_i_units(nlist_real x, double units_per_one, int64_t *units)
 {
     double const t = (double)x * units_per_one;
@@ -1285,7 +1543,7 @@ NLIST_FN nlist_real nlist_i_from_units(int64_t units, double unit)
 #endif
 }
 
-/* Is the order in which a list is summed up defined, without units? */
+/* 1 if the order in which a list is summed up without units is defined. */
 NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 {
     if (desc->half) return 0;
@@ -1296,32 +1554,42 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files. In a kernel, nlist_of and nlist_next on the list of a nlist_device; from the host, a functor
-   for each entry, and sums.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files
+
+   Kernels call nlist_of and nlist_next on the list of a nlist_device; the host passes a functor,
+   which is called for each entry, or for sums.
+   ---------------------------------------------------------------------------------------------- */
 
 #if defined(NLIST_CUDA) && defined(__CUDACC__)
 
-/* The functions of the iterator for what kernels are given. They exist on the device only. */
-static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i) { return nlist_of(&device->list, i); }
+/* The iterator for a nlist_device. These functions exist on the device only. */
+static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i)
+{
+    return nlist_of(&device->list, i);
+}
 static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry)
 {
     return nlist_history(&device->list, entry);
 }
 
-/* Checks a sum and provides zeroed units, where how.unit asks for them; adds the units up into d_sums. */
+/* begin: checks a sum and provides zeroed units, where how.unit asks for them. end: adds the units
+   to d_sums. */
 extern "C" {
-NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, const nlist_real *d_sums,
-                                              unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream);
-NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, nlist_real *d_sums,
-                                            const unsigned long long *units, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how,
+                                              int32_t values, const nlist_real *d_sums,
+                                              unsigned long long **units, nlist_mode *mode,
+                                              struct CUstream_st *stream);
+NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values,
+                                            nlist_real *d_sums, const unsigned long long *units,
+                                            struct CUstream_st *stream);
 }
 
-/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
+/* The only place where kernels are launched: the compiler checks the types, and the error is kept
+   and returned. */
 template <class... Parameters, class... Arguments>
-static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block, void (*kernel)(Parameters...),
-                                   Arguments... arguments)
+static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, int64_t threads,
+                                   int block, void (*kernel)(Parameters...), Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     gpu->stream = stream;
@@ -1333,43 +1601,62 @@ static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, 
     cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     if (error == cudaSuccess) return NLIST_OK;
     gpu->device.list.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    (void)cudaGetLastError(); /* it is reported; the next call begins without it */
     return NLIST_CUDA_ERROR;
 }
 
-static __device__ __forceinline__ int64_t nlist_i_global_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
-static __device__ __forceinline__ int64_t nlist_i_all_threads() { return (int64_t)gridDim.x * blockDim.x; }
+static __device__ __forceinline__ int64_t nlist_i_global_thread()
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+static __device__ __forceinline__ int64_t nlist_i_all_threads()
+{
+    return (int64_t)gridDim.x * blockDim.x;
+}
 
-/* Threads of kernels whose number of turns only the device knows: they go round until all is done. An H200 runs so many at once. */
+/* Threads of kernels whose amount of work only the device knows: they loop until all is done. An
+   H200 runs this many at once. */
 constexpr int64_t nlist_i_round_threads = 132 * 2048;
 constexpr int nlist_i_sum_block = 128;
 constexpr int nlist_i_row_lanes = 8; /* lanes that share a row of COMPACT */
 
-static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
-/* Entries of partner that hold something: the counter goes on where partner is full. */
-static __device__ __forceinline__ int64_t nlist_i_rest_entries(const nlist *list, const nlist_rows *rows, const nlist_cuda_facts *facts)
+/* Entries of partner in use. The counter goes on where partner is full. */
+static __device__ __forceinline__ int64_t nlist_i_rest_entries(const nlist *list,
+                                                               const nlist_rows *rows,
+                                                               const nlist_cuda_facts *facts)
 {
     int const generation = rows == &list->rows[1];
     return nlist_i_least((int64_t)facts->entries[generation], rows->capacity);
 }
 
-/* a + b, rounded: fused with a product of the caller's it would get other bits than the serial sum. */
+/* a + b, rounded: fused with a product of the caller's it would give other bits than the serial
+   sum. */
 static __device__ __forceinline__ float nlist_i_plus(float a, float b) { return __fadd_rn(a, b); }
-static __device__ __forceinline__ double nlist_i_plus(double a, double b) { return __dadd_rn(a, b); }
+static __device__ __forceinline__ double nlist_i_plus(double a, double b)
+{
+    return __dadd_rn(a, b);
+}
 static __device__ __forceinline__ long long nlist_i_plus(long long a, long long b) { return a + b; }
 
-/* What is added up: numbers, or whole units. */
+/* The type that is summed: reals, or whole units. */
 template <bool Units> struct nlist_i_term { typedef nlist_real type; };
 template <> struct nlist_i_term<true> { typedef long long type; };
 
-static __device__ __forceinline__ void nlist_i_atomic_add(nlist_real *to, nlist_real x) { atomicAdd(to, x); }
+static __device__ __forceinline__ void nlist_i_atomic_add(nlist_real *to, nlist_real x)
+{
+    atomicAdd(to, x);
+}
 static __device__ __forceinline__ void nlist_i_atomic_add(long long *to, long long x)
 {
     atomicAdd((unsigned long long *)to, (unsigned long long)x);
 }
 
-/* Two floats at once, where the GPU can: half lists wait for their atomics. */
+/* Adds two floats by one atomic, where the GPU can: atomics limit the speed of half lists. */
 static __device__ __forceinline__ bool nlist_i_atomic_add_two(float *to, const float *x)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -1381,17 +1668,21 @@ static __device__ __forceinline__ bool nlist_i_atomic_add_two(float *to, const f
     return false;
 #endif
 }
-template <class Term> static __device__ __forceinline__ bool nlist_i_atomic_add_two(Term *, const Term *) { return false; }
+template <class Term>
+static __device__ __forceinline__ bool nlist_i_atomic_add_two(Term *, const Term *)
+{
+    return false;
+}
 
-/* A sum on its way, as the kernels take it. */
+/* A sum in progress, as the kernels take it. */
 template <int Values, bool Units> struct nlist_i_gpu_adder {
     typedef typename nlist_i_term<Units>::type term;
     term *sums;             /* of all particles: the caller's numbers, or units */
     double units_per_one;
     nlist_cuda_facts *facts;
-    bool twos;              /* sums lie so that two can be added at once */
+    bool twos;              /* sums are aligned for adding two at once */
 
-    /* Numbers as terms. */
+    /* Reals become terms. */
     __device__ __forceinline__ void take(const nlist_real *x, term *t) const
     {
         for (int v = 0; v < Values; v++) {
@@ -1414,25 +1705,28 @@ template <int Values, bool Units> struct nlist_i_gpu_adder {
     }
     __device__ __forceinline__ void add(int32_t i, const term *t) const
     {
-        for (int v = 0; v < Values; v++) sums[(int64_t)i * Values + v] = nlist_i_plus(sums[(int64_t)i * Values + v], t[v]);
+        for (int v = 0; v < Values; v++)
+            sums[(int64_t)i * Values + v] = nlist_i_plus(sums[(int64_t)i * Values + v], t[v]);
     }
 };
 
-/* Where the last build did not fit, the list is the one before it, which may be of more particles or triangles than the caller has now:
-   is this partner one of those that are left? */
-static __device__ __forceinline__ bool nlist_i_is_there(const nlist &list, int32_t j)
+/* 1 if this partner exists. Where the last build did not fit, the list is the previous one, which
+   may have more particles or triangles than the caller has now. */
+static __device__ __forceinline__ bool nlist_i_exists(const nlist &list, int32_t j)
 {
     return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
 }
 
-/* Calls for one entry: what it adds to its row's particle is in t, the partner's share is added at once. False = nothing. */
+/* Calls the contact for one entry. t: what it adds to the row's particle; the partner's share is
+   added at once. False: it adds nothing. */
 template <int Values, bool Units, class Contact>
-static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const nlist_rows &rows,
-                                                        const nlist_i_gpu_adder<Values, Units> &adder, const Contact &contact, int32_t i,
-                                                        int32_t j, int64_t entry, typename nlist_i_term<Units>::type *t)
+static __device__ __forceinline__ bool nlist_i_gpu_call(
+    const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
+    const Contact &contact, int32_t i, int32_t j, int64_t entry,
+    typename nlist_i_term<Units>::type *t)
 {
     nlist_real own[Values], other[Values];
-    if (!nlist_i_is_there(list, j)) return false;
+    if (!nlist_i_exists(list, j)) return false;
     for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
     void *const history = rows.history ? rows.history + entry * list.desc.history : nullptr;
     if (!contact(i, j, history, own, other)) return false;
@@ -1447,7 +1741,8 @@ static __device__ __forceinline__ bool nlist_i_gpu_call(const nlist &list, const
 /* NLIST_PER_PARTICLE: a thread per row (Kureck section 5.1), or per touched row (5.4). */
 template <int Values, bool Units, class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_rows_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder,
+    nlist_i_sum_rows_kernel(__grid_constant__ const nlist_device device,
+                            nlist_i_gpu_adder<Values, Units> adder,
                             __grid_constant__ const Contact contact)
 {
     typedef typename nlist_i_term<Units>::type term;
@@ -1469,16 +1764,18 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     }
 }
 
-/* A thread per slot: atomics, or the lanes of a row add up first, the upper half onto the lower, and again. Width 4, values a b c d:
+/* A thread per slot, adding by atomics or by a reduction among the lanes of a row: the upper half
+   is added to the lower, and again. Width 4, values a b c d:
 
        lane of the row      0         1       2    3
-       step 2              a+c       b+d      .    .       each takes the value of the lane 2 above (dots: nobody reads them)
-       step 1         (a+c)+(b+d)     .       .    .       lane 0 has the row's sum
+       step 2              a+c       b+d      .    .       each adds the value 2 lanes above
+       step 1         (a+c)+(b+d)     .       .    .       lane 0 has the row's sum (dots: unused)
 
    (Kureck section 5.1, figure 5.2; Blog, Faster Parallel Reductions on Kepler.) */
 template <int Values, bool Units, class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_slots_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
+    nlist_i_sum_slots_kernel(__grid_constant__ const nlist_device device,
+                             nlist_i_gpu_adder<Values, Units> adder, bool reduce,
                              __grid_constant__ const Contact contact)
 {
     typedef typename nlist_i_term<Units>::type term;
@@ -1488,18 +1785,24 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     int const width = rows.width, shift = width > 0 ? __ffs(width) - 1 : 0;
     bool const even = width == 1 << shift; /* a 64-bit division costs 70 instructions */
     bool const exists = entry < (int64_t)rows.n * width && adder.facts->filled > 0;
-    int32_t const i = !exists ? -1 : even ? (int32_t)(entry >> shift) : (int32_t)(entry / width), j = exists ? rows.slot[entry] : -1;
+    int32_t const i = !exists ? -1
+                      : even  ? (int32_t)(entry >> shift)
+                              : (int32_t)(entry / width),
+                  j = exists ? rows.slot[entry] : -1;
     term t[Values] = {};
-    bool adds = j >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
-    if (!reduce || !even || width > 32) { /* a list before the last build may have slots that do not reduce */
+    bool adds = j >= 0 && i < list.n &&
+                nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
+    if (!reduce || !even || width > 32) { /* the previous list may have a width that does not
+                                             reduce */
         if (adds) adder.add_atomic(i, t);
         return;
     }
     if (!adds) for (int v = 0; v < Values; v++) t[v] = 0;
     unsigned const adding = __ballot_sync(0xFFFFFFFFu, adds);
-    if (adding == 0) return; /* all lanes of the warp do: the shuffles need all or none */
+    if (adding == 0) return; /* all lanes of the warp return: the shuffles need all or none */
     for (int step = width / 2; step > 0; step /= 2)
-        for (int v = 0; v < Values; v++) t[v] = nlist_i_plus(t[v], __shfl_down_sync(0xFFFFFFFFu, t[v], (unsigned)step, width));
+        for (int v = 0; v < Values; v++)
+            t[v] = nlist_i_plus(t[v], __shfl_down_sync(0xFFFFFFFFu, t[v], (unsigned)step, width));
     int const lane = (int)(threadIdx.x % 32);
     unsigned const row_mask = (width == 32 ? 0xFFFFFFFFu : ((1u << width) - 1) << lane);
     if (lane % width != 0 || !(adding & row_mask)) return;
@@ -1507,8 +1810,9 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     else adder.add(i, t);
 }
 
-/* Lanes of a warp with the same key add up; true for the lane that has the sum, the first of its key. Of the lanes left, every
-   second one hands its sum to the one before it, and again:
+/* Reduction by key: lanes of a warp with the same key are summed; true for the lane that has the
+   sum, the first of its key. In each round every second lane of those left gives its sum to the one
+   before it:
 
        lane       0      1    2    3    4
        key        5      5    8    5    5
@@ -1517,7 +1821,8 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
        round 2 (a+b)+(d+e)    c                   lanes 0 and 2 return true
 
    (Kureck section 5.2; Blog, Voting and Shuffling to Optimize Atomic Operations.) */
-template <int Values, class Term> static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term *t)
+template <int Values, class Term>
+static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term *t)
 {
     int const lane = (int)(threadIdx.x % 32);
     unsigned const same = __match_any_sync(0xFFFFFFFFu, key);
@@ -1537,21 +1842,26 @@ template <int Values, class Term> static __device__ __forceinline__ bool nlist_i
     return stays;
 }
 
-/* A thread per entry of the rest (Kureck section 5.2), adding by atomics, or by key among the lanes first. */
+/* A thread per entry of the rest (Kureck section 5.2), adding by atomics, with or without a
+   reduction by key before. */
 template <int Values, bool Units, class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_rest_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
+    nlist_i_sum_rest_kernel(__grid_constant__ const nlist_device device,
+                            nlist_i_gpu_adder<Values, Units> adder, bool reduce,
                             __grid_constant__ const Contact contact)
 {
     typedef typename nlist_i_term<Units>::type term;
     const nlist &list = device.list;
     const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const entries = rows.own ? nlist_i_rest_entries(&list, &rows, adder.facts) : 0, slots = (int64_t)rows.n * rows.width;
+    int64_t const entries = rows.own ? nlist_i_rest_entries(&list, &rows, adder.facts) : 0,
+                  slots = (int64_t)rows.n * rows.width;
     int64_t const all = nlist_i_all_threads(), lane = (int64_t)(threadIdx.x % 32);
-    for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) { /* while lane 0 has an entry: the reduction needs all 32 */
+    /* while lane 0 has an entry: the reduction needs all 32 */
+    for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) {
         int32_t const i = e < entries ? rows.own[e] : -1;
         term t[Values] = {};
-        bool adds = i >= 0 && i < list.n && nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[e], slots + e, t);
+        bool adds = i >= 0 && i < list.n &&
+                    nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[e], slots + e, t);
         if (reduce) adds = nlist_i_reduce_by_key<Values>(adds ? i : -1, t) && adds;
         if (adds) adder.add_atomic(i, t);
     }
@@ -1560,7 +1870,8 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
 /* COMPACT: nlist_i_row_lanes threads share a row. */
 template <int Values, bool Units, class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_compact_kernel(__grid_constant__ const nlist_device device, nlist_i_gpu_adder<Values, Units> adder, bool reduce,
+    nlist_i_sum_compact_kernel(__grid_constant__ const nlist_device device,
+                               nlist_i_gpu_adder<Values, Units> adder, bool reduce,
                                __grid_constant__ const Contact contact)
 {
     typedef typename nlist_i_term<Units>::type term;
@@ -1570,7 +1881,8 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     int32_t const i = (int32_t)row;
     int const lane = (int)(threadIdx.x % nlist_i_row_lanes);
     term sum[Values] = {}, t[Values];
-    nlist_each const e = nlist_i_row(&rows, 0, rows.start && row < nlist_i_least(rows.n, list.n) ? i : -1);
+    nlist_each const e = nlist_i_row(&rows, 0,
+                                     rows.start && row < nlist_i_least(rows.n, list.n) ? i : -1);
     bool any = false;
     for (int64_t at = e.at + lane; at < e.end; at += nlist_i_row_lanes) {
         if (!nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[at], at, t)) continue;
@@ -1580,8 +1892,10 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
     }
     if (!reduce) return;
     for (int step = nlist_i_row_lanes / 2; step > 0; step /= 2)
-        for (int v = 0; v < Values; v++) sum[v] += __shfl_down_sync(0xFFFFFFFFu, sum[v], (unsigned)step, nlist_i_row_lanes);
-    unsigned const adding = __ballot_sync(0xFFFFFFFFu, any) >> (threadIdx.x % 32 - (unsigned)lane) & ((1u << nlist_i_row_lanes) - 1);
+        for (int v = 0; v < Values; v++)
+            sum[v] += __shfl_down_sync(0xFFFFFFFFu, sum[v], (unsigned)step, nlist_i_row_lanes);
+    unsigned const adding = __ballot_sync(0xFFFFFFFFu, any) >> (threadIdx.x % 32 - (unsigned)lane) &
+                            ((1u << nlist_i_row_lanes) - 1);
     if (lane == 0 && adding) adder.add_atomic(i, sum);
 }
 
@@ -1589,7 +1903,8 @@ __global__ void __launch_bounds__(nlist_i_sum_block)
 static inline int64_t nlist_i_round(const nlist_cuda *gpu)
 {
     const nlist_rows *rows = gpu->device.list.rows;
-    int64_t const capacity = rows[0].capacity > rows[1].capacity ? rows[0].capacity : rows[1].capacity;
+    int64_t const capacity = rows[0].capacity > rows[1].capacity ? rows[0].capacity
+                                                                 : rows[1].capacity;
     return capacity < nlist_i_round_threads ? capacity : nlist_i_round_threads;
 }
 
@@ -1601,9 +1916,11 @@ static inline int64_t nlist_i_slot_threads(const nlist_cuda *gpu)
     return a > b ? a : b;
 }
 
-/* Which rows are the list only the device knows: kernels are launched for what either generation has, and take what the list has. */
+/* Only the device knows which generation is the list: kernels are launched for what either has, and
+   process what the list has. */
 template <int Values, bool Units, class Contact>
-static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode, const nlist_i_gpu_adder<Values, Units> &adder,
+static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode,
+                                       const nlist_i_gpu_adder<Values, Units> &adder,
                                        const Contact &contact, struct CUstream_st *stream)
 {
     const nlist_desc &desc = gpu->device.list.desc;
@@ -1612,76 +1929,95 @@ static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode, const n
     bool const reduce = mode == NLIST_REDUCE;
     nlist_result result = NLIST_OK;
     if (mode == NLIST_PER_PARTICLE)
-        return nlist_i_launch(gpu, stream, desc.layout == NLIST_DYNAMIC && n > nlist_i_round_threads ? nlist_i_round_threads : n,
-                              nlist_i_sum_block, nlist_i_sum_rows_kernel<Values, Units, Contact>, gpu->device, adder, contact);
+        return nlist_i_launch(gpu, stream,
+                              desc.layout == NLIST_DYNAMIC && n > nlist_i_round_threads
+                                  ? nlist_i_round_threads
+                                  : n,
+                              nlist_i_sum_block, nlist_i_sum_rows_kernel<Values, Units, Contact>,
+                              gpu->device, adder, contact);
     if (rows[0].start || rows[1].start)
         result = nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_sum_block,
-                                nlist_i_sum_compact_kernel<Values, Units, Contact>, gpu->device, adder, reduce, contact);
+                                nlist_i_sum_compact_kernel<Values, Units, Contact>, gpu->device,
+                                adder, reduce, contact);
     if (result == NLIST_OK && (rows[0].slot || rows[1].slot))
         result = nlist_i_launch(gpu, stream, nlist_i_slot_threads(gpu), nlist_i_sum_block,
-                                nlist_i_sum_slots_kernel<Values, Units, Contact>, gpu->device, adder, reduce, contact);
+                                nlist_i_sum_slots_kernel<Values, Units, Contact>, gpu->device,
+                                adder, reduce, contact);
     if (result == NLIST_OK && (rows[0].own || rows[1].own))
-        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_sum_block, nlist_i_sum_rest_kernel<Values, Units, Contact>,
-                                gpu->device, adder, reduce, contact);
+        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_sum_block,
+                                nlist_i_sum_rest_kernel<Values, Units, Contact>, gpu->device, adder,
+                                reduce, contact);
     return result;
 }
 
-/* d_sums[Values * i + v] += contributions: nlist_sum, the contact a functor with
+/* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
 
-       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other) const
+       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real
+       *other) const
 
-   own, other: Values numbers, 0 before; returns 0 when it adds nothing. how.values: Values, or 0. Nothing waits; NLIST_SUM_OVERFLOW
-   comes from nlist_cuda_check, and then the sums are those of the values that were not too large. */
+   own, other: Values numbers, 0 before the call; returns 0 when it adds nothing. how.values:
+   Values, or 0. Does not wait; NLIST_SUM_OVERFLOW comes from nlist_cuda_check, and then the sums
+   are those of the values that were not too large. */
 template <int Values, class Contact>
-static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact, nlist_real *d_sums,
-                                   struct CUstream_st *stream)
+static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact,
+                                   nlist_real *d_sums, struct CUstream_st *stream)
 {
     unsigned long long *units = nullptr;
     nlist_mode mode = NLIST_AUTO;
     nlist_result result = nlist_i_cuda_begin_sum(gpu, how, Values, d_sums, &units, &mode, stream);
     if (result != NLIST_OK || gpu->device.list.n == 0) return result;
     if (!units) {
-        nlist_i_gpu_adder<Values, false> const adder = {d_sums, 0, gpu->d_facts, (uintptr_t)d_sums % 8 == 0};
+        nlist_i_gpu_adder<Values, false> const adder = {d_sums, 0, gpu->d_facts,
+                                                        (uintptr_t)d_sums % 8 == 0};
         return nlist_i_launch_sum(gpu, mode, adder, contact, stream);
     }
-    nlist_i_gpu_adder<Values, true> const adder = {(long long *)units, 1 / how->unit, gpu->d_facts, false};
+    nlist_i_gpu_adder<Values, true> const adder = {(long long *)units, 1 / how->unit, gpu->d_facts,
+                                                   false};
     result = nlist_i_launch_sum(gpu, mode, adder, contact, stream);
-    return result == NLIST_OK ? nlist_i_cuda_end_sum(gpu, how, Values, d_sums, units, stream) : result;
+    return result == NLIST_OK ? nlist_i_cuda_end_sum(gpu, how, Values, d_sums, units, stream)
+                              : result;
 }
 
-/* Entries as contacts of a sum that adds nothing. */
+/* Calls the functor for the entries of one row per thread. */
 template <class Contact>
 __global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_each_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const Contact contact)
+    nlist_i_each_kernel(__grid_constant__ const nlist_device device,
+                        __grid_constant__ const Contact contact)
 {
     const nlist &list = device.list;
     const nlist_rows &rows = *nlist_i_rows(&list);
     int64_t const i = nlist_i_global_thread();
-    nlist_each e = nlist_i_row(&rows, list.desc.history, i < nlist_i_least(rows.n, list.n) ? (int32_t)i : -1);
-    while (nlist_next(&e)) if (nlist_i_is_there(list, e.id)) contact((int32_t)i, e.id, e.history, e.entry);
+    nlist_each e = nlist_i_row(&rows, list.desc.history,
+                               i < nlist_i_least(rows.n, list.n) ? (int32_t)i : -1);
+    while (nlist_next(&e))
+        if (nlist_i_exists(list, e.id)) contact((int32_t)i, e.id, e.history, e.entry);
 }
 
-/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry of the list. */
-template <class Contact> static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact, struct CUstream_st *stream)
+/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry
+   of the list. */
+template <class Contact>
+static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
+                                    struct CUstream_st *stream)
 {
     if (!gpu) return NLIST_BAD_ARGUMENT;
     if (!gpu->device.list.built) return NLIST_NOT_BUILT;
-    return nlist_i_launch(gpu, stream, gpu->device.list.n, nlist_i_sum_block, nlist_i_each_kernel<Contact>, gpu->device, contact);
+    return nlist_i_launch(gpu, stream, gpu->device.list.n, nlist_i_sum_block,
+                          nlist_i_each_kernel<Contact>, gpu->device, contact);
 }
 
 #endif /* NLIST_CUDA && __CUDACC__ */
 
 #endif /* NLIST_H */
 
-/* ================================================================================================
+/* ==============================================================================================
    Implementation
-   ================================================================================================ */
+   ============================================================================================== */
 
 #if defined(NLIST_IMPLEMENTATION) && !defined(NLIST_IMPLEMENTATION_DONE)
 #define NLIST_IMPLEMENTATION_DONE
 
 #include <float.h>
-#include <math.h>   /* NAN only: nothing of libm is called */
+#include <math.h>   /* NAN only: no function of libm is called */
 #include <stdlib.h>
 
 #ifdef __cplusplus
@@ -1702,7 +2038,8 @@ extern "C" {
 #define NLIST_I_REAL_MIN DBL_MIN
 #endif
 
-#define NLIST_I_INT_MAX 2147482624      /* 2^31 - 1024: ids and entries, rounded up to whole blocks of threads, fit int32_t */
+#define NLIST_I_INT_MAX 2147482624      /* 2^31 - 1024: ids and entries, rounded up to whole blocks
+                                           of threads, fit int32_t */
 #define NLIST_I_VALUES 16               /* most values of a sum */
 
 NLIST_API int nlist_version(void)
@@ -1718,18 +2055,18 @@ NLIST_API const char *nlist_result_text(nlist_result result)
     return (int)result >= 0 && result < NLIST_RESULT_COUNT ? texts[result] : "unknown nlist_result";
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>memory: blocks that grow and are kept. Those of generation g begin at g * NLIST_I_GENERATION.
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum {
-    NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK, NLIST_I_HEAD, NLIST_I_TOUCHED,
-    NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY,
+    NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK,
+    NLIST_I_HEAD, NLIST_I_TOUCHED, NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY,
     NLIST_I_GENERATION,                         /* blocks of one generation */
     NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
     NLIST_I_FOUND,                              /* work: partners as they are found */
-    NLIST_I_WORK                                /* work: pairs being sorted, old names, sums in units */
+    NLIST_I_WORK                                /* work: pairs to sort, old ids, sums in units */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
@@ -1739,7 +2076,8 @@ static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
 
 static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, allocator->user);
     else free(block->memory);
     block->memory = NULL;
     block->bytes = 0;
@@ -1753,14 +2091,17 @@ static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
     return 1;
 }
 
-/* What to ask for where a block of `had` bytes must become one of `bytes`: half as much again at least, or exactly that. */
-static size_t nlist_i_ample(const nlist *list, size_t had, size_t bytes)
+/* The size to ask for where a block of `had` bytes must hold `bytes`: 1.5 times `had` at least, or
+   exactly `bytes`. */
+static size_t nlist_i_grown_size(const nlist *list, size_t had, size_t bytes)
 {
-    size_t const more = list->exact ? 0 : had + had / 2; /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
+    /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
+    size_t const more = list->exact ? 0 : had + had / 2;
     return more > bytes ? more : bytes;
 }
 
-/* A block of so many bytes in the place of a smaller one, of which the first `keep` bytes stay. On failure it is as it was. */
+/* Replaces a block by one of `bytes` bytes; the first `keep` bytes are copied. On failure it is as
+   it was. */
 static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t bytes, size_t keep)
 {
     nlist_block larger;
@@ -1777,17 +2118,20 @@ static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t byte
     return NLIST_OK;
 }
 
-/* Room for `count` elements of `size` bytes. The first `keep` bytes stay. On failure the block is as it was. */
+/* Room for `count` elements of `size` bytes. The first `keep` bytes are kept. On failure the block
+   is as it was. */
 static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
 {
     nlist_block *block = &list->block[which];
     nlist_result result;
-    size_t bytes, ample;
+    size_t bytes, grown;
     if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
     if (bytes <= block->bytes) return NLIST_OK;
-    ample = nlist_i_ample(list, block->bytes, bytes);
-    result = nlist_i_replace(list, block, ample, keep);
-    return result == NLIST_OUT_OF_MEMORY && ample > bytes ? nlist_i_replace(list, block, bytes, keep) : result;
+    grown = nlist_i_grown_size(list, block->bytes, bytes);
+    result = nlist_i_replace(list, block, grown, keep);
+    return result == NLIST_OUT_OF_MEMORY && grown > bytes
+               ? nlist_i_replace(list, block, bytes, keep)
+               : result;
 }
 
 NLIST_API void nlist_free(nlist *list)
@@ -1806,53 +2150,67 @@ NLIST_API int64_t nlist_bytes(const nlist *list)
     return bytes;
 }
 
-/* Does this layout have slots, a row-by-row start, or a rest with chains? */
+/* Does this layout have slots, a rest with chains, the array partner? */
 static int nlist_i_has_slots(const nlist_desc *desc)
 {
     return desc->layout == NLIST_STATIC || (desc->layout == NLIST_HYBRID && desc->width > 0);
 }
-static int nlist_i_has_rest(const nlist_desc *desc) { return desc->layout == NLIST_DYNAMIC || desc->layout == NLIST_HYBRID; }
+static int nlist_i_has_rest(const nlist_desc *desc)
+{
+    return desc->layout == NLIST_DYNAMIC || desc->layout == NLIST_HYBRID;
+}
 static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout != NLIST_STATIC; }
 
-/* Is the list kept twice, so that the next build finds the last? */
-static int nlist_i_is_twice(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
+/* 1 if two generations are kept, so that the next build can compare with the last. */
+static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
-/* How many elements of which size each block of a generation takes. */
-typedef struct nlist_i_sizes { int64_t count[NLIST_I_GENERATION]; size_t size[NLIST_I_GENERATION]; } nlist_i_sizes;
+/* Number and size of the elements of each block of a generation. */
+typedef struct nlist_i_sizes {
+    int64_t count[NLIST_I_GENERATION];
+    size_t size[NLIST_I_GENERATION];
+} nlist_i_sizes;
 
-static void nlist_i_ask(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
+static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
 {
     sizes->count[which] = count;
     sizes->size[which] = size;
 }
 
-static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int64_t capacity, int uids)
+static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int64_t capacity,
+                                              int uids)
 {
     int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)n * desc->width : 0;
     nlist_i_sizes sizes;
     memset(&sizes, 0, sizeof sizes);
     if (!nlist_i_has_partners(desc)) capacity = 0;
-    nlist_i_ask(&sizes, NLIST_I_COUNT, n, sizeof(int32_t));
-    nlist_i_ask(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
-    nlist_i_ask(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
-    if (desc->layout == NLIST_COMPACT) nlist_i_ask(&sizes, NLIST_I_START, (int64_t)n + 1, sizeof(int64_t));
+    nlist_i_set_size(&sizes, NLIST_I_COUNT, n, sizeof(int32_t));
+    nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
+    nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
+    if (desc->layout == NLIST_COMPACT)
+        nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)n + 1, sizeof(int64_t));
     if (nlist_i_has_rest(desc)) {
-        nlist_i_ask(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
-        nlist_i_ask(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
-        nlist_i_ask(&sizes, NLIST_I_HEAD, n, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_HEAD, n, sizeof(int32_t));
     }
-    if (desc->layout == NLIST_DYNAMIC) nlist_i_ask(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
-    if (uids) nlist_i_ask(&sizes, NLIST_I_UID, n, sizeof(int64_t));
-    if (desc->skin > 0) nlist_i_ask(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
+    if (desc->layout == NLIST_DYNAMIC)
+        nlist_i_set_size(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
+    if (uids) nlist_i_set_size(&sizes, NLIST_I_UID, n, sizeof(int64_t));
+    if (desc->skin > 0)
+        nlist_i_set_size(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
     if (desc->history > 0)
-        nlist_i_ask(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1, (size_t)desc->history);
+        nlist_i_set_size(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1,
+                         (size_t)desc->history);
     return sizes;
 }
 
-/* Points the arrays of a generation at their blocks; those that this layout does not use become NULL. */
-static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc, int32_t n, int64_t capacity, int uids)
+/* Points the arrays of a generation at their blocks; those that this layout does not use become
+   NULL. */
+static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
+                         int32_t n, int64_t capacity, int uids)
 {
-    int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc), compact = desc->layout == NLIST_COMPACT;
+    int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc),
+              compact = desc->layout == NLIST_COMPACT;
     memset(rows, 0, sizeof *rows);
     rows->n = n;
     rows->width = slots ? desc->width : 0;
@@ -1870,8 +2228,9 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
     rows->history = desc->history > 0 ? (unsigned char *)block[NLIST_I_HISTORY].memory : NULL;
 }
 
-/* Takes the memory of generation g and binds its arrays. Nothing else is touched on failure. */
-static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int64_t capacity, int uids)
+/* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
+static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int64_t capacity,
+                                            int uids)
 {
     nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
     nlist_result result = NLIST_OK;
@@ -1879,20 +2238,22 @@ static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, i
     for (b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b], sizes.size[b], 0);
     if (result == NLIST_OK)
-        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n, capacity, uids);
+        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n, capacity,
+                     uids);
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>resolve: defaults, and what can be refused before a particle is read
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>resolve: defaults, and the checks that read no particle
+   ---------------------------------------------------------------------------------------------- */
 
 static nlist_result nlist_i_check_reach(const nlist_desc *desc)
 {
     nlist_real const gap = desc->radius + desc->skin, square = gap * gap;
     if (!(desc->radius >= 0) || !nlist_i_finite(desc->radius)) return NLIST_BAD_RADIUS;
     if (!(desc->skin >= 0) || !nlist_i_finite(desc->skin)) return NLIST_BAD_SKIN;
-    if (!nlist_i_finite(square) || (gap > 0 && !(square >= NLIST_I_REAL_MIN))) return NLIST_BAD_RADIUS;
+    if (!nlist_i_finite(square) || (gap > 0 && !(square >= NLIST_I_REAL_MIN)))
+        return NLIST_BAD_RADIUS;
     return NLIST_OK;
 }
 
@@ -1901,7 +2262,9 @@ static nlist_result nlist_i_check_box(const nlist_desc *desc)
     int a;
     for (a = 0; a < desc->dim; a++) {
         if (!desc->periodic[a]) continue;
-        if (!nlist_i_finite(desc->min[a]) || !nlist_i_finite(desc->max[a]) || !(desc->min[a] < desc->max[a])) return NLIST_BAD_BOX;
+        if (!nlist_i_finite(desc->min[a]) || !nlist_i_finite(desc->max[a]) ||
+            !(desc->min[a] < desc->max[a]))
+            return NLIST_BAD_BOX;
         if (!nlist_i_finite(desc->max[a] - desc->min[a])) return NLIST_BAD_BOX;
     }
     return NLIST_OK;
@@ -1949,10 +2312,12 @@ static void nlist_i_axes(nlist *list)
 {
     const nlist_desc *desc = &list->desc;
     int a;
-    for (a = 0; a < 3; a++) list->axis[a] = nlist_i_axis_of(a < desc->dim && desc->periodic[a], desc->min[a], desc->max[a]);
+    for (a = 0; a < 3; a++)
+        list->axis[a] = nlist_i_axis_of(a < desc->dim && desc->periodic[a], desc->min[a],
+                                        desc->max[a]);
 }
 
-/* A list of triangles: DYNAMIC, which COMPACT (0) stands for here, and full. */
+/* A list of triangles is full, and DYNAMIC: COMPACT (0) means the default here. */
 static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
 {
     nlist_desc resolved = *desc;
@@ -1961,7 +2326,7 @@ static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
     return resolved;
 }
 
-/* Is the reach at most half of every period? */
+/* 1 if the reach is at most half of every period. */
 static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
 {
     nlist_real const reach = nlist_i_gap(&list->desc) + (largest + largest);
@@ -1979,47 +2344,56 @@ static size_t nlist_i_stride(size_t stride, int dim)
     return stride >= least && stride % sizeof(nlist_real) == 0 ? stride : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>build: find all rows, check sizes, lay them out beside the old list, bring the history along, turn over
+/* ----------------------------------------------------------------------------------------------
+   >>build: the steps of a build
 
-   Rows are found in the source's order, one behind the other. Length 1 2 0 and begin 2 0 3 are what is known of rows 0 1 2 here:
+   Find all rows, check sizes, lay the rows out beside the old list, carry the history, swap the
+   generations.
 
-       found   [ 5  7 | 4 ]          row 1 was first, then 0; row 2 is empty. Rows are laid out in the order of their ids.
-   ------------------------------------------------------------------------------------------------ */
+   Rows are found in the order of the source, one after the other. begin and length say where each
+   is. Here row 1 was found first, then row 0; row 2 is empty:
 
-/* A build on its way. */
+       found   [ 5  7 | 4 ]      row      0  1  2
+                                 begin    2  0  3
+                                 length   1  2  0
+
+   Rows are laid out in the order of their ids.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A build in progress. */
 typedef struct nlist_i_finder {
     nlist *list;
     const nlist_real *pos;
     size_t stride;
     int32_t n;
     nlist_real largest;     /* of the radii */
-    const int64_t *uid;     /* what orders a pair (nlist_rows), or NULL: ids */
+    const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
     const void *structure;  /* the grid or tree */
     const void *mesh;       /* triangles, else NULL */
     const struct nlist_i_head *head; /* a file, else NULL */
-    const unsigned char *file;       /* what follows its head */
-    const int32_t *rename;  /* a remap: new names of old particles, else NULL */
-    const int32_t *old_of;  /* a remap: old names of new particles, -1 = new */
+    const unsigned char *file;       /* the bytes behind its head */
+    const int32_t *new_of;  /* a remap: new ids of old particles, else NULL */
+    const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
     int64_t pairs;
     int64_t *begin;         /* [n] where a row begins in found */
-    int32_t *length;        /* [n] how many it has */
+    int32_t *length;        /* [n] partners of a row */
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
-    int32_t row;            /* the one being found */
+    int32_t row;            /* the row in progress */
 } nlist_i_finder;
 
 /* Finds the rows of all particles, each once, in any order. */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
 
-/* Room for so many more partners. */
+/* Room for `more` further partners. */
 static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
 {
     int64_t const least = finder->used + more;
     nlist_result result;
     if (least <= finder->room) return NLIST_OK;
-    result = nlist_i_grow(finder->list, NLIST_I_FOUND, least, sizeof(int32_t), (size_t)finder->used * sizeof(int32_t));
+    result = nlist_i_grow(finder->list, NLIST_I_FOUND, least, sizeof(int32_t),
+                          (size_t)finder->used * sizeof(int32_t));
     if (result != NLIST_OK) return result;
     finder->found = (int32_t *)finder->list->block[NLIST_I_FOUND].memory;
     finder->room = (int64_t)(finder->list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
@@ -2037,17 +2411,18 @@ static void nlist_i_end_row(nlist_i_finder *finder)
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
 }
 
-/* The candidate j, at q: lists it or not. */
-static nlist_result nlist_i_offer(nlist_i_finder *finder, const nlist_i_seeker *seeker, int32_t j, const nlist_real q[3])
+/* Tests the candidate j, at q, and appends it to the row if it is listed. */
+static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i_query *query,
+                                           int32_t j, const nlist_real q[3])
 {
     nlist_result result = NLIST_OK;
-    if (!nlist_i_lists(finder->list, finder->uid, seeker, j, q)) return NLIST_OK;
+    if (!nlist_i_lists(finder->list, finder->uid, query, j, q)) return NLIST_OK;
     if (finder->used == finder->room) result = nlist_i_need(finder, 1);
     if (result == NLIST_OK) finder->found[finder->used++] = j;
     return result;
 }
 
-/* Positions and radii: finite, and the largest radius. */
+/* Checks that positions and radii are finite, and finds the largest radius. */
 static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -2066,10 +2441,11 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* The greatest reach: positive, and its square a number. */
+/* The greatest reach must be positive, and its square finite. */
 static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
 {
-    nlist_real const reach = nlist_i_gap(&finder->list->desc) + (finder->largest + finder->largest), square = reach * reach;
+    nlist_real const reach = nlist_i_gap(&finder->list->desc) + (finder->largest + finder->largest),
+                     square = reach * reach;
     if (finder->n == 0) return NLIST_OK;
     if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
     return nlist_i_periods_fit(finder->list, finder->largest) ? NLIST_OK : NLIST_BAD_PERIOD;
@@ -2085,22 +2461,24 @@ static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
     return NLIST_OK;
 }
 
-/* May a list that lives become one of this desc? */
+/* Refuses a desc that the current list cannot change to. */
 static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *desc, int keys)
 {
     const nlist_desc *had = &list->desc;
     int holds = 0, b;
     for (b = 0; b < NLIST_BLOCKS; b++) holds |= list->block[b].memory != NULL;
-    if (holds && (had->allocator.alloc != desc->allocator.alloc || had->allocator.free != desc->allocator.free ||
+    if (holds && (had->allocator.alloc != desc->allocator.alloc ||
+                  had->allocator.free != desc->allocator.free ||
                   had->allocator.user != desc->allocator.user))
         return NLIST_BAD_ALLOCATOR;
-    if (list->n == 0 || !nlist_i_is_twice(had)) return NLIST_OK;
-    if (had->history != desc->history || !had->half != !desc->half || list->keys != keys || had->dim != desc->dim)
+    if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
+    if (had->history != desc->history || !had->half != !desc->half || list->keys != keys ||
+        had->dim != desc->dim)
         return NLIST_BAD_HISTORY;
     return NLIST_OK;
 }
 
-/* Takes over desc. `before` is what nlist_i_settle puts back if the build is refused. */
+/* Takes over desc. `before` is what nlist_i_end_build restores if the build is refused. */
 static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
 {
     nlist_desc resolved;
@@ -2119,8 +2497,8 @@ static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys,
     return NLIST_OK;
 }
 
-/* Arrays of a call are borrowed until it ends. */
-static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
+/* Arrays of a call are borrowed until it ends: forgets them. */
+static nlist_result nlist_i_forget_borrowed(nlist *list, nlist_result result)
 {
     list->desc.radii = NULL;
     list->desc.masks = NULL;
@@ -2129,12 +2507,13 @@ static nlist_result nlist_i_give_back(nlist *list, nlist_result result)
     return result;
 }
 
-/* The end of a build. After a refusal everything is as before but the diagnostics, and memory that grew. */
-static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_result result)
+/* Ends a build. After a refusal everything is restored except the diagnostics, and memory that
+   grew. */
+static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_result result)
 {
     nlist const after = *list;
     int kind, g;
-    if (result == NLIST_OK) return nlist_i_give_back(list, result);
+    if (result == NLIST_OK) return nlist_i_forget_borrowed(list, result);
     *list = *before;
     memcpy(list->block, after.block, sizeof list->block);
     list->desc.allocator = after.desc.allocator;
@@ -2145,31 +2524,35 @@ static nlist_result nlist_i_settle(nlist *list, const nlist *before, nlist_resul
         list->event[kind] = (nlist_event *)list->block[NLIST_I_EVENT + kind].memory;
     for (g = 0; g < 2; g++) {
         int const first = g * NLIST_I_GENERATION;
-        if (memcmp(after.block + first, before->block + first, NLIST_I_GENERATION * sizeof *after.block) == 0) continue;
-        memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays have moved, or are gone */
+        if (memcmp(after.block + first, before->block + first,
+                   NLIST_I_GENERATION * sizeof *after.block) == 0)
+            continue;
+        memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays were freed or replaced */
         if (g != list->current) continue;
-        list->built = list->built && list->n == 0; /* nothing is lost of nobody */
+        list->built = list->built && list->n == 0; /* a list of no particles loses nothing */
         list->n = 0;
         list->total = 0;
     }
-    return nlist_i_give_back(list, result);
+    return nlist_i_forget_borrowed(list, result);
 }
 
-/* Where the new rows go: beside the old ones where those are still needed, else in their place. */
+/* The generation for the new rows: the other one where the old rows are still needed, else the
+   same. */
 static int32_t nlist_i_target(const nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
-    return list->n > 0 && (nlist_i_is_twice(&list->desc) || finder->rename) ? 1 - list->current : list->current;
+    return list->n > 0 && (nlist_i_keeps_two(&list->desc) || finder->new_of) ? 1 - list->current
+                                                                             : list->current;
 }
 
-/* What a row has beyond the slots. */
+/* The number of entries of a row beyond its slots. */
 static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
 {
     int32_t const slots = nlist_i_has_slots(desc) ? desc->width : 0;
     return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
 }
 
-/* The sizes that the found rows need, against those allowed. */
+/* Compares the sizes that the found rows need with those allowed. */
 static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2181,19 +2564,24 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
     }
     if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
         if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
-        while (desc->width < list->needed_width) desc->width *= 2; /* a power of two stays one: NLIST_REDUCE, up to 32 */
+        /* a power of two stays one: NLIST_REDUCE, up to 32 */
+        while (desc->width < list->needed_width) desc->width *= 2;
         if (desc->width > 1024) desc->width = 1024;
     }
     if (nlist_i_has_rest(desc) && list->needed_entries > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    if (desc->capacity > 0 && list->needed_entries > desc->capacity && !desc->grow) return NLIST_LIST_FULL;
+    if (desc->capacity > 0 && list->needed_entries > desc->capacity && !desc->grow)
+        return NLIST_LIST_FULL;
     return NLIST_OK;
 }
 
-/* Row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next free one. */
-static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length, int64_t at)
+/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next
+   free entry. */
+static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length,
+                               int64_t at)
 {
     int32_t k;
-    for (k = 0; k < rows->width; k++) rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
+    for (k = 0; k < rows->width; k++)
+        rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
     if (!rows->head) return at;
     rows->head[i] = length > rows->width ? (int32_t)at : -1;
     for (k = rows->width; k < length; k++, at++) {
@@ -2204,7 +2592,7 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
-/* Found rows become the arrays of the layout, row by row. */
+/* Copies the found rows to the arrays of the layout, row by row. */
 static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
 {
     int64_t at = 0;
@@ -2226,7 +2614,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
     rows->entries = at;
 }
 
-static void nlist_i_note(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
+static void nlist_i_add_event(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
 {
     nlist_event *event = &list->event[kind][list->event_count[kind]++];
     event->i = !list->keys && j < i ? j : i;
@@ -2234,17 +2622,22 @@ static void nlist_i_note(nlist *list, int kind, int32_t i, int32_t j, int64_t en
     event->entry = entry;
 }
 
-/* Is this entry the one of its pair that events report? */
-static int nlist_i_reports(const nlist *list, int32_t i, int32_t j) { return list->keys || list->desc.half || i < j; }
+/* 1 if events report this entry: each pair is reported once. */
+static int nlist_i_reports(const nlist *list, int32_t i, int32_t j)
+{
+    return list->keys || list->desc.half || i < j;
+}
 
-/* The bytes of each new entry of row i, from the old row or zero; what began and what persists. */
-static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
+/* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began
+   or persist. */
+static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows,
+                              const nlist_rows *new_rows, int32_t i)
 {
     nlist *list = finder->list;
     int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->rename, list->keys);
+    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->new_of, list->keys);
     nlist_each e = nlist_i_row(new_rows, bytes, i);
-    int const events = list->desc.events && !finder->rename;
+    int const events = list->desc.events && !finder->new_of;
 #ifdef NLIST_I_LBVH
     uint64_t taken = 0;
 #endif
@@ -2255,38 +2648,47 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
             nlist_real p[3];
             nlist_i_load(finder->pos, finder->stride, 3, i, p);
             old = nlist_i_wander(old_rows, new_rows, bytes, i, (const nlist_mesh *)finder->mesh, p,
-                                 nlist_i_gap(&list->desc) + nlist_i_radius(&list->desc, i), e.id, &taken);
+                                 nlist_i_gap(&list->desc) + nlist_i_radius(&list->desc, i), e.id,
+                                 &taken);
         }
 #endif
-        if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes, (size_t)bytes);
+        if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes,
+                                          (size_t)bytes);
         else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
-        if (events && nlist_i_reports(list, i, e.id)) nlist_i_note(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
+        if (events && nlist_i_reports(list, i, e.id))
+            nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
     }
 }
 
-/* Old entries of row i whose partner is not in the new row. (Triangles: a contact that wandered on has ended under its old key,
-   and persists under the new one.) */
-static void nlist_i_note_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows, int32_t i)
+/* Notes the old entries of row i whose partner is not in the new row. (Triangles: a contact that
+   moved to a neighbouring triangle ends under its old key, and persists under the new one.) */
+static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows,
+                              int32_t i)
 {
     nlist_i_matcher matcher = nlist_i_match_row(new_rows, list->desc.history, i, NULL, list->keys);
     nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
     while (nlist_next(&e))
-        if (nlist_i_reports(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) nlist_i_note(list, NLIST_ENDED, i, e.id, e.entry);
+        if (nlist_i_reports(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0)
+            nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
 }
 
 /* History and events of all rows. */
-static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows, const nlist_rows *new_rows)
+static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
+                          const nlist_rows *new_rows)
 {
     nlist *list = finder->list;
     int32_t i;
-    if (!nlist_i_is_twice(&list->desc)) return;
-    if (!finder->rename) memset(list->event_count, 0, sizeof list->event_count);
+    if (!nlist_i_keeps_two(&list->desc)) return;
+    if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
     for (i = 0; i < finder->n; i++) nlist_i_carry_row(finder, old_rows, new_rows, i);
-    for (i = 0; list->desc.events && !finder->rename && i < old_rows->n; i++) nlist_i_note_ended(list, old_rows, new_rows, i);
+    for (i = 0; list->desc.events && !finder->new_of && i < old_rows->n; i++)
+        nlist_i_add_ended(list, old_rows, new_rows, i);
 }
 
-/* The positions that the skin is measured from: a build's own; a remap keeps those of the last build, and has NaN for who is new. */
-static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows, nlist_rows *new_rows)
+/* The reference positions of the skin: those of the build. A remap keeps those of the last build,
+   and sets NaN for new particles. */
+static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows,
+                                   nlist_rows *new_rows)
 {
     int const dim = finder->list->desc.dim;
     int32_t i;
@@ -2304,15 +2706,17 @@ static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_row
     }
 }
 
-/* Does this list need to know who is older? Once particles have been renamed, in half lists that remember. */
+/* 1 if this list needs uids: half lists with history or events, once particles have been
+   renumbered. */
 static int nlist_i_needs_uids(const nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
-    return list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (finder->rename || list->rows[list->current].uid);
+    return list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) &&
+           (finder->new_of || list->rows[list->current].uid);
 }
 
-/* uids: carried along; new particles are younger than all before, and get higher ones. Searches need them, so they are made before
-   (figure: >>remap). */
+/* Carries the uids over. New particles get higher ones than all before. The search needs uids, so
+   they are made before it (figure: >>remap). */
 static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2326,7 +2730,7 @@ static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     uid = (int64_t *)list->block[block].memory;
     for (i = 0; i < finder->n; i++) {
-        int32_t const was = finder->rename ? finder->old_of[i] : i < old_rows->n ? i : -1;
+        int32_t const was = finder->new_of ? finder->old_of[i] : i < old_rows->n ? i : -1;
         if (was < 0) uid[i] = list->next_uid + i;
         else uid[i] = old_rows->uid ? old_rows->uid[was] : was;
     }
@@ -2334,7 +2738,8 @@ static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Memory for three arrays of events: no more contacts can begin or persist than there are, nor end than there were. */
+/* Memory for the three arrays of events: at most all new entries begin or persist, and at most all
+   old ones end. */
 static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows *old_rows)
 {
     nlist *list = finder->list;
@@ -2342,7 +2747,7 @@ static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows
     nlist_result result = NLIST_OK;
     int32_t i;
     int kind;
-    if (!list->desc.events || finder->rename) return NLIST_OK;
+    if (!list->desc.events || finder->new_of) return NLIST_OK;
     for (i = 0; i < old_rows->n; i++) were += old_rows->count[i];
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         int64_t const most = kind == NLIST_ENDED ? were : finder->used;
@@ -2353,17 +2758,18 @@ static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows
     return result;
 }
 
-/* The rows are found: makes them the list. */
+/* The rows are found: lays them out, carries history, and makes them the list. */
 static nlist_result nlist_i_finish(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     int32_t const to = nlist_i_target(finder);
     int const uids = finder->uid != NULL;
     nlist_result result = nlist_i_check_sizes(finder);
-    int64_t const capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
+    int64_t const capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
+                                                                        : list->needed_entries;
     nlist_rows old_rows;
     memset(&old_rows, 0, sizeof old_rows);
-    if (list->n > 0 && (list->remembers || finder->rename)) old_rows = list->rows[list->current];
+    if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
     if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
     if (result == NLIST_OK) result = nlist_i_take_generation(list, to, finder->n, capacity, uids);
     if (result != NLIST_OK) return result;
@@ -2372,18 +2778,19 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     nlist_i_carry(finder, &old_rows, &list->rows[to]);
     list->next_uid = uids ? list->next_uid + finder->n : finder->n;
     list->current = to;
-    list->remembers = nlist_i_is_twice(&list->desc);
+    list->remembers = nlist_i_keeps_two(&list->desc);
     list->built = 1;
     list->n = finder->n;
     list->total = finder->used;
     return NLIST_OK;
 }
 
-/* Work space for the rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
+/* Work space for rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
 static nlist_result nlist_i_take_found(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
-    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)finder->n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
+    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)finder->n + 1,
+                                             sizeof(int64_t) + sizeof(int32_t), 0);
     if (result != NLIST_OK) return result;
     finder->begin = (int64_t *)list->block[NLIST_I_BEGIN].memory;
     finder->length = (int32_t *)(void *)(finder->begin + finder->n);
@@ -2392,7 +2799,7 @@ static nlist_result nlist_i_take_found(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* A build: collect finds the rows. */
+/* A build; `collect` finds the rows. */
 static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
 {
     nlist_result result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
@@ -2402,8 +2809,9 @@ static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *co
     return result == NLIST_OK ? nlist_i_finish(finder) : result;
 }
 
-/* What all builds from positions begin with. */
-static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos, size_t stride, int32_t n)
+/* The checks that all builds from positions begin with. */
+static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos,
+                                    size_t stride, int32_t n)
 {
     nlist_result result;
     memset(finder, 0, sizeof *finder);
@@ -2417,9 +2825,9 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const n
     return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>sources: who is near whom. A place is an index in the order that a grid or tree has of its own.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>sources: neighbour search. A place is an index in the order of a grid or tree.
+   ---------------------------------------------------------------------------------------------- */
 
 static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
 {
@@ -2428,21 +2836,22 @@ static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
     nlist_real p[3], q[3];
     int32_t i, j;
     for (i = 0; i < finder->n && result == NLIST_OK; i++) {
-        nlist_i_seeker seeker;
+        nlist_i_query query;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
-        seeker = nlist_i_seek(&list->desc, i, p);
+        query = nlist_i_query_of(&list->desc, i, p);
         nlist_i_begin_row(finder, i);
         for (j = 0; j < finder->n && result == NLIST_OK; j++) {
             if (j == i) continue;
             nlist_i_point(list, finder->pos, finder->stride, j, q);
-            result = nlist_i_offer(finder, &seeker, j, q);
+            result = nlist_i_test_candidate(finder, &query, j, q);
         }
         nlist_i_end_row(finder);
     }
     return result;
 }
 
-NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t n)
+NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
+                                         size_t stride, int32_t n)
 {
     nlist_i_finder finder;
     nlist before;
@@ -2451,10 +2860,10 @@ NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, co
     result = nlist_i_begin(list, desc, 0, &before);
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_brute);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
-/* The ids of pair p, or 0: out of range, or one particle with itself. */
+/* The ids of pair p. Returns 0 where one is out of range, or both are the same. */
 static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int32_t *b)
 {
     *a = finder->pair[2 * p];
@@ -2462,19 +2871,21 @@ static int nlist_i_pair(const nlist_i_finder *finder, int64_t p, int32_t *a, int
     return *a >= 0 && *a < finder->n && *b >= 0 && *b < finder->n && *a != *b;
 }
 
-/* Row and partner of pair p; way 1: the other way round. Returns 0 where it is not listed that way (half lists, masks, exclusions). */
-static int nlist_i_way(const nlist_i_finder *finder, int64_t p, int way, int32_t *row, int32_t *partner)
+/* Row and partner of pair p, or swapped. Returns 0 where it is not listed in that direction (half
+   lists, masks, exclusions). */
+static int nlist_i_directed_pair(const nlist_i_finder *finder, int64_t p, int swapped, int32_t *row,
+                                 int32_t *partner)
 {
     const nlist_desc *desc = &finder->list->desc;
     int32_t a, b;
     (void)nlist_i_pair(finder, p, &a, &b);
-    *row = way ? b : a;
-    *partner = way ? a : b;
+    *row = swapped ? b : a;
+    *partner = swapped ? a : b;
     return nlist_i_may_list(desc, finder->uid, *row, *partner);
 }
 
-/* Counts in at[0 .. n-1] become begins. Returns their sum. */
-static int64_t nlist_i_begins(int64_t *at, int32_t n)
+/* Exclusive prefix sum: counts in at[0 .. n-1] become begins. Returns their sum. */
+static int64_t nlist_i_prefix_sum(int64_t *at, int32_t n)
 {
     int64_t sum = 0;
     int32_t i;
@@ -2486,26 +2897,28 @@ static int64_t nlist_i_begins(int64_t *at, int32_t n)
     return sum;
 }
 
-/* First pass of the sort (nlist_i_collect_pairs): (row, partner) by partner, into WORK. Counts, their sums, then each to its place. */
-static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **sorted, int64_t *count)
+/* First pass of the radix sort (nlist_i_collect_pairs): a counting sort of (row, partner) by
+   partner, into WORK. */
+static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **sorted,
+                                            int64_t *count)
 {
     nlist *list = finder->list;
     nlist_result result;
     int32_t row, partner, i;
     int64_t p;
-    int way;
+    int swapped;
     for (i = 0; i < finder->n; i++) finder->begin[i] = 0;
     for (p = 0; p < finder->pairs; p++)
-        for (way = 0; way < 2; way++)
-            if (nlist_i_way(finder, p, way, &row, &partner)) finder->begin[partner]++;
-    *count = nlist_i_begins(finder->begin, finder->n);
+        for (swapped = 0; swapped < 2; swapped++)
+            if (nlist_i_directed_pair(finder, p, swapped, &row, &partner)) finder->begin[partner]++;
+    *count = nlist_i_prefix_sum(finder->begin, finder->n);
     result = nlist_i_grow(list, NLIST_I_WORK, *count, 2 * sizeof(int32_t), 0);
     if (result != NLIST_OK) return result;
     *sorted = (int32_t *)list->block[NLIST_I_WORK].memory;
     for (p = 0; p < finder->pairs; p++) {
-        for (way = 0; way < 2; way++) {
+        for (swapped = 0; swapped < 2; swapped++) {
             int64_t at;
-            if (!nlist_i_way(finder, p, way, &row, &partner)) continue;
+            if (!nlist_i_directed_pair(finder, p, swapped, &row, &partner)) continue;
             at = finder->begin[partner]++;
             (*sorted)[2 * at] = row;
             (*sorted)[2 * at + 1] = partner;
@@ -2514,8 +2927,10 @@ static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **so
     return NLIST_OK;
 }
 
-/* Second pass: by row, keeping the order within one. Equal pairs now stand side by side, and are listed once. */
-static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *sorted, int64_t count)
+/* Second pass: a counting sort by row, stable. Equal pairs are adjacent then, and are listed
+   once. */
+static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *sorted,
+                                        int64_t count)
 {
     nlist_result const result = nlist_i_need(finder, count);
     int64_t k;
@@ -2523,7 +2938,7 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->n; i++) finder->begin[i] = finder->length[i] = 0;
     for (k = 0; k < count; k++) finder->begin[sorted[2 * k]]++;
-    (void)nlist_i_begins(finder->begin, finder->n);
+    (void)nlist_i_prefix_sum(finder->begin, finder->n);
     for (k = 0; k < count; k++) {
         int32_t const row = sorted[2 * k], partner = sorted[2 * k + 1];
         int64_t const at = finder->begin[row] + finder->length[row];
@@ -2535,7 +2950,8 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
     return NLIST_OK;
 }
 
-/* The caller's pairs: a radix sort, least digit first, with ids as digits: by partner, then by row, so rows ascend. */
+/* The caller's pairs: a radix sort, least significant digit first, with ids as digits: by partner,
+   then by row. So rows ascend. */
 static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
 {
     nlist_result result;
@@ -2550,7 +2966,8 @@ static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
     return result == NLIST_OK ? nlist_i_sort_by_row(finder, sorted, count) : result;
 }
 
-NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair, int64_t m, int32_t n)
+NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
+                                         int64_t m, int32_t n)
 {
     nlist_i_finder finder;
     nlist before;
@@ -2565,74 +2982,80 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
     finder.pair = pair;
     finder.pairs = m;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_pairs);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 #ifdef NLIST_I_UGRID
-/* Places begin .. end-1 of a grid with records, where distance and order decide alone. No branch: each candidate is written, and `used`
-   grows by 1 or by 0, so that the next one overwrites who is no partner. */
-static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_seeker *seeker, const ugrid_record *NLIST_I_RESTRICT record,
-                                         int32_t begin, int32_t end)
+/* Candidates at places begin .. end-1 of a grid with records, where distance and order are the only
+   criteria. There is no branch: each candidate is written, and `used` grows by 1 or by 0, so that
+   the next one overwrites a candidate that is not listed. */
+static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_query *query,
+                                         const ugrid_record *NLIST_I_RESTRICT record, int32_t begin,
+                                         int32_t end)
 {
     nlist const *const list = finder->list;
     int32_t *NLIST_I_RESTRICT found = finder->found ? finder->found + finder->used : NULL;
     int const halved = list->desc.half != 0;
-    nlist_real const limit = seeker->limit;
-    int32_t const i = seeker->i;
+    nlist_real const limit = query->limit;
+    int32_t const i = query->i;
     nlist_result result = NLIST_OK;
     int64_t used = 0;
     int32_t k;
-    if (finder->room - finder->used < end - begin) { /* one by one, so that nothing grows for candidates that are no partners */
-        for (k = begin; k < end && result == NLIST_OK; k++) result = nlist_i_offer(finder, seeker, record[k].link, record[k].x);
+    /* one by one, so that memory grows for partners only */
+    if (finder->room - finder->used < end - begin) {
+        for (k = begin; k < end && result == NLIST_OK; k++)
+            result = nlist_i_test_candidate(finder, query, record[k].link, record[k].x);
         return result;
     }
     for (k = begin; k < end; k++) {
         int32_t const j = record[k].link;
         found[used] = j;
-        used += (nlist_i_distance2(list, seeker->p, record[k].x) <= limit) & (halved ? j > i : j != i);
+        used += (nlist_i_distance2(list, query->p, record[k].x) <= limit) &
+                (halved ? j > i : j != i);
     }
     finder->used += used;
     return NLIST_OK;
 }
 
-/* One row, at a place of the grid. */
+/* Finds the row of the particle at a place of the grid. */
 static nlist_result nlist_i_ugrid_row(nlist_i_finder *finder, const ugrid *grid, int32_t place)
 {
     const nlist_desc *desc = &finder->list->desc;
     int const ranges = ugrid_has_ranges(grid) && grid->record && nlist_i_plain(desc, finder->uid);
     nlist_result result = NLIST_OK;
     nlist_real p[3], q[3];
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     ugrid_near walk;
     ugrid_point(grid, place, p);
-    seeker = nlist_i_seek(desc, ugrid_id(grid, place), p);
-    nlist_i_begin_row(finder, seeker.i);
-    walk = ugrid_near_place(grid, place, nlist_i_gap(desc) + (seeker.radius + finder->largest));
+    query = nlist_i_query_of(desc, ugrid_id(grid, place), p);
+    nlist_i_begin_row(finder, query.i);
+    walk = ugrid_near_place(grid, place, nlist_i_gap(desc) + (query.radius + finder->largest));
     if (ranges) {
         while (result == NLIST_OK && ugrid_next_range(&walk))
-            result = nlist_i_take_records(finder, &seeker, grid->record, walk.begin, walk.end);
+            result = nlist_i_take_records(finder, &query, grid->record, walk.begin, walk.end);
     } else {
         while (result == NLIST_OK && ugrid_next(&walk)) {
             ugrid_point(grid, walk.place, q);
-            result = nlist_i_offer(finder, &seeker, walk.id, q);
+            result = nlist_i_test_candidate(finder, &query, walk.id, q);
         }
     }
     nlist_i_end_row(finder);
     return result;
 }
 
-/* Row after row in the grid's own order: neighbours are still in the caches. */
+/* Rows in the order of the grid: the neighbours' data is still in the caches. */
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
     nlist_result result = NLIST_OK;
     int32_t place;
     grid.desc.walk = ugrid_i_list_walk(&grid);
-    for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_ugrid_row(finder, &grid, place);
+    for (place = 0; place < finder->n && result == NLIST_OK; place++)
+        result = nlist_i_ugrid_row(finder, &grid, place);
     return result;
 }
 
-/* The box that repeats is the grid's. */
+/* Takes the periodic box from the grid. */
 static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
 {
     int a;
@@ -2645,7 +3068,7 @@ static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
     }
 }
 
-/* The box of desc does not count, and is not looked at. */
+/* desc without its box, which is neither used nor checked. */
 static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
 {
     nlist_desc resolved = *desc;
@@ -2659,8 +3082,8 @@ static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, in
     return n > 0 && grid->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
 }
 
-NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid, const nlist_real *pos, size_t stride,
-                                         int32_t n)
+NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
+                                         const nlist_real *pos, size_t stride, int32_t n)
 {
     nlist_i_finder finder;
     nlist before;
@@ -2674,37 +3097,44 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     finder.structure = grid;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 #endif /* NLIST_I_UGRID */
 
 #ifdef NLIST_I_LBVH
-NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place) { return &tree->node[tree->first_leaf + place]; }
+NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place)
+{
+    return &tree->node[tree->first_leaf + place];
+}
 
-/* Does a search reach boxes that are so far from their particles? Squares of distances are compared. */
-NLIST_FN int nlist_i_reaches_out(const nlist_desc *desc, nlist_real largest, nlist_real out)
+/* 1 if a search that reaches boxes this far from their particles has a finite squared radius. */
+NLIST_FN int nlist_i_search_is_finite(const nlist_desc *desc, nlist_real largest, nlist_real out)
 {
     nlist_real const far_off = nlist_i_gap(desc) + (largest + 2 * out);
     return nlist_i_finite(far_off * far_off);
 }
 
-/* By how much the sphere of a particle sticks out of its leaf's box, along the worst axis. Over a corner that is up to sqrt(3) times as
-   far, so searches go twice as much further. */
-NLIST_FN nlist_real nlist_i_sticks_out(const nlist *list, const lbvh_node *leaf, const nlist_real p[3], nlist_real radius)
+/* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis. At a
+   corner that is up to sqrt(3) times as far, so searches are extended by twice as much. */
+NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
+                                     const nlist_real p[3], nlist_real radius)
 {
     nlist_real most = 0;
     int a;
     for (a = 0; a < list->desc.dim; a++) {
-        nlist_real const below = leaf->min[a] - (p[a] - radius), above = p[a] + radius - leaf->max[a];
+        nlist_real const below = leaf->min[a] - (p[a] - radius),
+                         above = p[a] + radius - leaf->max[a];
         if (!(below <= most)) most = below;
         if (!(above <= most)) most = above;
     }
     return most;
 }
 
-/* Is image `turn` of p (nlist_i_image) the one around which q is to be met, so that q is met once? Along each axis: the image a period
-   after (turn % 3 = 2) where d > half, the one before (0) where d < -half, else p itself (1). */
-NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nlist_real q[3], int turn)
+/* 1 if image `turn` of p (nlist_i_image) is the one nearest to q, so that q is found once. Along
+   each axis: the image a period after (turn % 3 = 2) where d > half, the one before (0) where d <
+   -half, else p itself (1). */
+NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nlist_real q[3],
+                              int turn)
 {
     int a;
     for (a = 0; a < 3; a++, turn /= 3) {
@@ -2714,7 +3144,8 @@ NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nl
     return 1;
 }
 
-/* Image `turn`, 0 .. 26, of p: a period before, p itself, a period after, along each axis; 0 = this axis does not repeat. */
+/* Image `turn`, 0 .. 26, of p: along each axis a period before, p itself, or a period after.
+   Returns 0 where an axis does not repeat. */
 NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, nlist_real at[3])
 {
     int a;
@@ -2726,25 +3157,28 @@ NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, n
     return 1;
 }
 
-/* One row, at a place of the tree. The partner's radius is not added to the search: its box holds it, but for `out`, by which spheres
-   stick out of their boxes at most. */
-static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place, nlist_real out)
+/* Finds the row of the particle at a place of the tree. The partner's radius is not added to the
+   search radius: its box holds it, up to `out`, the most by which spheres exceed their boxes. */
+static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place,
+                                     nlist_real out)
 {
     const nlist *list = finder->list;
     nlist_result result = NLIST_OK;
     nlist_real p[3], q[3], at[3];
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     int turn;
     nlist_i_point(list, finder->pos, finder->stride, nlist_i_leaf(tree, place)->link, p);
-    seeker = nlist_i_seek(&list->desc, nlist_i_leaf(tree, place)->link, p);
-    nlist_i_begin_row(finder, seeker.i);
+    query = nlist_i_query_of(&list->desc, nlist_i_leaf(tree, place)->link, p);
+    nlist_i_begin_row(finder, query.i);
     for (turn = 0; turn < 27 && result == NLIST_OK; turn++) {
         lbvh_overlap o;
         if (!nlist_i_image(list, p, turn, at)) continue;
-        o = lbvh_overlap_sphere(tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + seeker.radius + out * 2, at));
+        o = lbvh_overlap_sphere(
+            tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + query.radius + out * 2, at));
         while (result == NLIST_OK && lbvh_next(&o)) {
             nlist_i_point(list, finder->pos, finder->stride, o.id, q);
-            if (nlist_i_in_image(list, p, q, turn)) result = nlist_i_offer(finder, &seeker, o.id, q);
+            if (nlist_i_in_image(list, p, q, turn))
+                result = nlist_i_test_candidate(finder, &query, o.id, q);
         }
     }
     nlist_i_end_row(finder);
@@ -2760,18 +3194,20 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
     int32_t place;
     for (place = 0; place < finder->n; place++) {
         int32_t const i = nlist_i_leaf(tree, place)->link;
-        nlist_real sticks;
+        nlist_real overhang;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
-        sticks = nlist_i_sticks_out(list, nlist_i_leaf(tree, place), p, nlist_i_radius(&list->desc, i));
-        if (!(sticks <= out)) out = sticks;
+        overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p,
+                                    nlist_i_radius(&list->desc, i));
+        if (!(overhang <= out)) out = overhang;
     }
-    if (!nlist_i_reaches_out(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
-    for (place = 0; place < finder->n && result == NLIST_OK; place++) result = nlist_i_lbvh_row(finder, tree, place, out);
+    if (!nlist_i_search_is_finite(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
+    for (place = 0; place < finder->n && result == NLIST_OK; place++)
+        result = nlist_i_lbvh_row(finder, tree, place, out);
     return result;
 }
 
-NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_real *pos, size_t stride,
-                                        int32_t n)
+NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
+                                        const nlist_real *pos, size_t stride, int32_t n)
 {
     nlist_i_finder finder;
     nlist before;
@@ -2783,7 +3219,7 @@ NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, con
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
     finder.structure = tree;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
 static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
@@ -2812,11 +3248,14 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh)
+static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
+                                       const nlist_mesh *mesh)
 {
     size_t const least = (mesh->indices ? 3 : 9) * sizeof(nlist_real);
-    if (mesh->triangles < 0 || mesh->vertex_count < 0 || (mesh->triangles > 0 && !mesh->vertices)) return NLIST_BAD_ARGUMENT;
-    if (mesh->stride != 0 && (mesh->stride < least || mesh->stride % sizeof(nlist_real) != 0)) return NLIST_BAD_ARGUMENT;
+    if (mesh->triangles < 0 || mesh->vertex_count < 0 || (mesh->triangles > 0 && !mesh->vertices))
+        return NLIST_BAD_ARGUMENT;
+    if (mesh->stride != 0 && (mesh->stride < least || mesh->stride % sizeof(nlist_real) != 0))
+        return NLIST_BAD_ARGUMENT;
     if (mesh->triangles > NLIST_I_TRIANGLES) return NLIST_TOO_MANY;
     if (tree->n != mesh->triangles) return NLIST_BAD_SOURCE;
     if (desc->dim != 3 || (tree->n > 0 && tree->desc.dim != 3)) return NLIST_BAD_DIM;
@@ -2825,7 +3264,7 @@ static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
     return desc->layout == NLIST_DYNAMIC ? NLIST_OK : NLIST_BAD_OPTION;
 }
 
-/* Triangles name vertices that exist. (On a GPU the caller vouches for that.) */
+/* Checks that triangles name vertices that exist. (On a GPU the caller is responsible.) */
 static nlist_result nlist_i_check_indices(nlist *list, const nlist_mesh *mesh)
 {
     int64_t k;
@@ -2837,8 +3276,9 @@ static nlist_result nlist_i_check_indices(nlist *list, const nlist_mesh *mesh)
     return NLIST_OK;
 }
 
-NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree, const nlist_mesh *mesh,
-                                        const nlist_real *pos, size_t stride, int32_t n)
+NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree,
+                                        const nlist_mesh *mesh, const nlist_real *pos,
+                                        size_t stride, int32_t n)
 {
     nlist_i_finder finder;
     nlist before;
@@ -2854,32 +3294,39 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     finder.structure = tree;
     finder.mesh = mesh;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_mesh);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 #endif /* NLIST_I_LBVH */
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>skin: how long a list may serve (Verlet)
 
-   Listed were all pairs within reach = r + skin. While nobody has moved by more than skin / 2, nobody else is within r. (r 1, skin 0.25)
+   All pairs within reach = r + skin were listed. While no particle has moved by more than skin / 2,
+   no other pair is within r. Here r is 1 and skin 0.25:
 
        build   p <------------ 1.375 ------------> q       further than 1.25: not listed
-       now      0.125 -> p' <---- 1.125 ----> q' <- 0.125  each has moved by skin / 2: |q' - p'| >= |q - p| - skin > r still
-   ------------------------------------------------------------------------------------------------ */
+       now      0.125 -> p' <---- 1.125 ----> q' <- 0.125  each has moved by skin / 2
 
-/* Has a particle moved by more than half the skin since the build? From nowhere (NaN): yes. */
-NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos, size_t stride, int32_t i)
+   |q' - p'| >= |q - p| - skin, which is still above r.
+   ---------------------------------------------------------------------------------------------- */
+
+/* 1 if a particle has moved by more than half the skin since the build, or has no reference
+   position (NaN). */
+NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos,
+                               size_t stride, int32_t i)
 {
     nlist_real const halved = list->desc.skin / 2;
     nlist_real p[3], was[3];
     int a;
     nlist_i_point(list, pos, stride, i, p);
-    nlist_i_load(rows->reference, (size_t)list->desc.dim * sizeof(nlist_real), list->desc.dim, i, was);
+    nlist_i_load(rows->reference, (size_t)list->desc.dim * sizeof(nlist_real), list->desc.dim, i,
+                 was);
     for (a = 0; a < 3; a++) was[a] = nlist_i_wrap(&list->axis[a], was[a]);
     return !(nlist_i_distance2(list, was, p) <= nlist_i_times(halved, halved));
 }
 
-NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride, int32_t *moved)
+NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
+                                   int32_t *moved)
 {
     const nlist_rows *rows;
     size_t bytes;
@@ -2897,18 +3344,21 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
     return NLIST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>remap: particles get new names (Kureck section 5.5.1, figure 5.5). The old rows are the source of the new ones: row i of the new
-   list is row old_of[i] of the old one, its partners renamed. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half list:
+/* ----------------------------------------------------------------------------------------------
+   >>remap: particles get new ids (Kureck section 5.5.1, figure 5.5)
+
+   The old rows are the source of the new ones: row i of the new list is row old_of[i] of the old
+   one, with its partners renumbered. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half
+   list, from which particle 1 is deleted:
 
        particle          0       1      2      3                     0   1   2   3
-       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1       particle 1 is gone
+       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1
        new row       [ 1 ]     [  ]  [ 0 ]            old_of[new]    2   3   0
-                                                      uid[new]       2   3   0           at first: the old names
+                                                      uid[new]       2   3   0    first: the old ids
 
-   The pair 0-2 is called 2-0 now, and stays in the row of the same particle, although its id is the higher one: from now on
-   nlist_i_owns goes by uids, 0 < 2.
-   ------------------------------------------------------------------------------------------------ */
+   The pair 0-2 is now 2-0, and stays in the row of the same particle, although its id is the higher
+   one: from now on nlist_i_owns compares uids, 0 < 2.
+   ---------------------------------------------------------------------------------------------- */
 
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
@@ -2919,7 +3369,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
         nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
         nlist_i_begin_row(finder, i);
         while (nlist_next(&e)) {
-            int32_t const id = list->keys ? e.id : finder->rename[e.id];
+            int32_t const id = list->keys ? e.id : finder->new_of[e.id];
             nlist_result const result = nlist_i_need(finder, 1);
             if (result != NLIST_OK) return result;
             if (id >= 0) finder->found[finder->used++] = id;
@@ -2929,7 +3379,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* old_of[new_id[i]] = i; -1 for new particles. Names must be in range and given once. */
+/* old_of[new_id[i]] = i; -1 for new particles. New ids must be in range and unique. */
 static nlist_result nlist_i_invert(nlist *list, const int32_t *new_id, int32_t *old_of, int32_t n)
 {
     int32_t i;
@@ -2957,22 +3407,23 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
     memset(&finder, 0, sizeof finder);
     finder.list = list;
     finder.n = n;
-    finder.rename = new_id;
+    finder.new_of = new_id;
     list->bad_id = -1;
     list->needed_width = 0;
     list->needed_entries = 0;
     result = nlist_i_grow(list, NLIST_I_WORK, n, sizeof(int32_t), 0);
-    if (result == NLIST_OK) result = nlist_i_invert(list, new_id, (int32_t *)list->block[NLIST_I_WORK].memory, n);
+    if (result == NLIST_OK)
+        result = nlist_i_invert(list, new_id, (int32_t *)list->block[NLIST_I_WORK].memory, n);
     finder.old_of = (const int32_t *)list->block[NLIST_I_WORK].memory;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_old_rows);
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>process: the caller's function for every entry, and sums (Kureck sections 5.1 to 5.3)
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* A sum on its way. */
+/* A sum in progress. */
 typedef struct nlist_i_adder {
     const nlist *list;
     const nlist_rows *rows;
@@ -3001,19 +3452,24 @@ static void nlist_i_add(nlist_i_adder *adder, int32_t i, const nlist_real *x)
     }
 }
 
-/* Calls for one entry; what it adds to its row's particle is in own, the partner's share is added at once. 0 = nothing. */
-static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry, nlist_real own[NLIST_I_VALUES])
+/* Calls the function for one entry. own: what it adds to the row's particle; the partner's share is
+   added at once. Returns 0 where it adds nothing. */
+static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry,
+                        nlist_real own[NLIST_I_VALUES])
 {
     nlist_real other[NLIST_I_VALUES];
     size_t const bytes = (size_t)adder->list->desc.history;
     memset(own, 0, (size_t)adder->values * sizeof *own);
     memset(other, 0, (size_t)adder->values * sizeof *other);
-    if (!adder->fn(adder->user, i, j, bytes ? adder->rows->history + (size_t)entry * bytes : NULL, own, other)) return 0;
+    if (!adder->fn(adder->user, i, j, bytes ? adder->rows->history + (size_t)entry * bytes : NULL,
+                   own, other))
+        return 0;
     if (adder->list->desc.half && !adder->list->keys) nlist_i_add(adder, j, other);
     return 1;
 }
 
-/* A row's sum first, then one addition. With units nothing may be rounded before it is cut, so each goes by itself. */
+/* A row is summed first, then added once. With units each value is truncated before any rounding,
+   so each is added by itself. */
 static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
 {
     nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES] = {0};
@@ -3026,7 +3482,8 @@ static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
         if (adder->units) nlist_i_add(adder, i, own);
         else for (v = 0; v < adder->values; v++) sum[v] += own[v];
     }
-    if (any && !adder->units) nlist_i_add(adder, i, sum); /* not where nobody adds: that would turn -0 into 0 */
+    /* not where nothing is added: that would turn -0 into 0 */
+    if (any && !adder->units) nlist_i_add(adder, i, sum);
 }
 
 /* Entries in the order of the arrays: slots, then partner. */
@@ -3043,13 +3500,15 @@ static void nlist_i_sum_entries(nlist_i_adder *adder)
         if (nlist_i_call(adder, i, rows->slot[e], e, own)) nlist_i_add(adder, i, own);
     }
     for (e = 0; rows->own && e < rows->entries; e++)
-        if (nlist_i_call(adder, rows->own[e], rows->partner[e], slots + e, own)) nlist_i_add(adder, rows->own[e], own);
+        if (nlist_i_call(adder, rows->own[e], rows->partner[e], slots + e, own))
+            nlist_i_add(adder, rows->own[e], own);
     for (i = 0; rows->start && i < rows->n; i++)
         for (e = rows->start[i]; e < rows->start[i + 1]; e++)
             if (nlist_i_call(adder, i, rows->partner[e], e, own)) nlist_i_add(adder, i, own);
 }
 
-/* Slots of a row added as the lanes of a warp add them (figure: nlist_i_sum_slots_kernel), so that both sides get the same bits. */
+/* Adds the slots of a row in the order of the lanes of a warp (figure: nlist_i_sum_slots_kernel),
+   so that both sides get the same bits. */
 static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
 {
     const nlist_rows *rows = adder->rows;
@@ -3070,7 +3529,7 @@ static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
     if (any && !adder->units) nlist_i_add(adder, i, own[0]);
 }
 
-/* Entries of the rest that follow each other in one row add up first. */
+/* Sums adjacent entries of the rest that belong to one row before they are added. */
 static void nlist_i_sum_runs(nlist_i_adder *adder)
 {
     const nlist_rows *rows = adder->rows;
@@ -3092,19 +3551,25 @@ static void nlist_i_sum_runs(nlist_i_adder *adder)
     }
 }
 
-static int nlist_i_width_reduces(int32_t width) { return width > 0 && width <= 32 && (width & (width - 1)) == 0; }
+static int nlist_i_width_reduces(int32_t width)
+{
+    return width > 0 && width <= 32 && (width & (width - 1)) == 0;
+}
 
-/* The mode that NLIST_AUTO stands for: rows are read fastest by their own threads, but for chains, whose entries lie anywhere. (Forces of
-   10M spheres on an H200, 7.6 contacts each, half lists, PER_PARTICLE against REDUCE: STATIC 1.7 and 3.0 ms, HYBRID 1.65 and 1.74,
-   COMPACT 1.6 and 3.1, DYNAMIC 4.7 and 2.1. Kureck, section 6.3.1, found REDUCE in slots a little faster, on a Titan X.) */
+/* The mode of NLIST_AUTO. A thread per row is fastest, except for chains, whose entries are
+   scattered in memory. (Forces of 10M spheres on an H200, 7.6 contacts each, half lists,
+   PER_PARTICLE against REDUCE: STATIC 1.7 and 3.0 ms, HYBRID 1.65 and 1.74, COMPACT 1.6 and 3.1,
+   DYNAMIC 4.7 and 2.1. Kureck, section 6.3.1, found REDUCE in slots a little faster, on a Titan
+   X.) */
 static nlist_mode nlist_i_mode(const nlist *list, nlist_mode mode)
 {
-    int const ordered = list->desc.deterministic && !list->desc.half; /* then PER_PARTICLE needs no unit */
+    /* then PER_PARTICLE needs no unit */
+    int const ordered = list->desc.deterministic && !list->desc.half;
     if (mode != NLIST_AUTO) return mode;
     return list->desc.layout == NLIST_DYNAMIC && !ordered ? NLIST_REDUCE : NLIST_PER_PARTICLE;
 }
 
-/* What nlist_sum and nlist_cuda_sum refuse. */
+/* The checks of nlist_sum and nlist_cuda_sum. */
 static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, int32_t values)
 {
     nlist_mode mode;
@@ -3118,7 +3583,9 @@ static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, 
     if (mode == NLIST_REDUCE && width > 0 && !nlist_i_width_reduces(width)) return NLIST_BAD_WIDTH;
     if (!(how->unit >= 0) || how->unit - how->unit != 0) return NLIST_BAD_UNIT;
     if (how->unit > 0 && !(1 / how->unit - 1 / how->unit == 0)) return NLIST_BAD_UNIT;
-    return how->unit == 0 && list->desc.deterministic && !nlist_i_order_defined(&list->desc, mode) ? NLIST_BAD_UNIT : NLIST_OK;
+    return how->unit == 0 && list->desc.deterministic && !nlist_i_order_defined(&list->desc, mode)
+               ? NLIST_BAD_UNIT
+               : NLIST_OK;
 }
 
 static void nlist_i_sum_by(nlist_i_adder *adder, nlist_mode mode)
@@ -3137,7 +3604,8 @@ static void nlist_i_sum_by(nlist_i_adder *adder, nlist_mode mode)
     }
 }
 
-NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn, void *user, nlist_real *sums)
+NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn,
+                                 void *user, nlist_real *sums)
 {
     nlist_i_adder adder;
     nlist_result result;
@@ -3148,7 +3616,8 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
     if (!sums) return NLIST_BAD_ARGUMENT;
     numbers = (size_t)list->n * (size_t)how->values;
     if (how->unit > 0) {
-        result = nlist_i_grow(list, NLIST_I_WORK, (int64_t)list->n * how->values, sizeof(int64_t), 0);
+        result = nlist_i_grow(list, NLIST_I_WORK, (int64_t)list->n * how->values, sizeof(int64_t),
+                              0);
         if (result != NLIST_OK) return result;
         memset(list->block[NLIST_I_WORK].memory, 0, numbers * sizeof(int64_t));
     }
@@ -3163,12 +3632,15 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
     adder.values = how->values;
     nlist_i_sum_by(&adder, nlist_i_mode(list, how->mode));
     if (adder.overflow) return NLIST_SUM_OVERFLOW;
-    for (k = 0; adder.units && k < numbers; k++) sums[k] += nlist_i_from_units(adder.units[k], how->unit);
+    for (k = 0; adder.units && k < numbers; k++)
+        sums[k] += nlist_i_from_units(adder.units[k], how->unit);
     return NLIST_OK;
 }
 
-/* How many periods to add to q's coordinates for the image of q that is nearest to p; 0 = more than 2^30. */
-static int nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, int32_t j, int32_t shift[3])
+/* How many periods to add to q's coordinates for the image of q that is nearest to p; 0 = more than
+   2^30. */
+static int nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride, int32_t i,
+                         int32_t j, int32_t shift[3])
 {
     nlist_real p[3], q[3], near_p[3], near_q[3];
     int a;
@@ -3178,22 +3650,27 @@ static int nlist_i_shift(const nlist *list, const nlist_real *pos, size_t stride
     nlist_i_point(list, pos, stride, j, near_q);
     for (a = 0; a < 3; a++) {
         const nlist_axis *axis = &list->axis[a];
-        nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]); /* = q + shift * length - p */
-        nlist_real const periods = axis->periodic ? nlist_i_periods((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5) : 0;
+        /* = q + shift * length - p */
+        nlist_real const d = nlist_i_nearest(axis, near_q[a] - near_p[a]);
+        nlist_real const periods =
+            axis->periodic ? nlist_i_periods((d - (q[a] - p[a])) / axis->length + (nlist_real)0.5)
+                           : 0;
         if (!(periods > -1073741824 && periods < 1073741824)) return 0;
         shift[a] = (int32_t)periods;
     }
     return 1;
 }
 
-NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity, int64_t *needed, const nlist_real *pos,
-                                   size_t stride, int32_t *shift)
+NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity,
+                                   int64_t *needed, const nlist_real *pos, size_t stride,
+                                   int32_t *shift)
 {
     const nlist_rows *rows;
     int64_t at = 0;
     size_t bytes;
     int32_t i;
-    if (!list || !needed || capacity < 0 || (capacity > 0 && !pair) || (shift && !pos)) return NLIST_BAD_ARGUMENT;
+    if (!list || !needed || capacity < 0 || (capacity > 0 && !pair) || (shift && !pos))
+        return NLIST_BAD_ARGUMENT;
     if (shift && list->keys) return NLIST_BAD_ARGUMENT;
     bytes = nlist_i_stride(stride, list->desc.dim ? list->desc.dim : 3);
     if (bytes == 0) return NLIST_BAD_ARGUMENT;
@@ -3207,26 +3684,28 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
         for (; nlist_next(&e); at++) {
             pair[2 * at] = i;
             pair[2 * at + 1] = e.id;
-            if (shift && !nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at)) return NLIST_NOT_FINITE;
+            if (shift && !nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at))
+                return NLIST_NOT_FINITE;
         }
     }
     return NLIST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>save
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0: no count of triangles, and nothing empty */
+#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty
+                                           lists */
 
-/* The head of a file: 136 bytes, then counts, partners, history, uids and reference positions. */
+/* The head of a file: 136 bytes. Counts, partners, history, uids and reference positions follow. */
 typedef struct nlist_i_head {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
     int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, zero;
     int64_t total, next_uid;
     double min[3], max[3], skin;
-    uint64_t sum;               /* of all that follows, and of this with sum = 0 */
+    uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
 } nlist_i_head;
 
 /* FNV-1a of 64 bits. */
@@ -3266,11 +3745,12 @@ static nlist_i_head nlist_i_head_of(const nlist *list)
     return head;
 }
 
-/* Bytes of a file with this head, -1 = more than there can be. */
+/* Size of a file with this head in bytes, -1 = too large. */
 static int64_t nlist_i_file_size(const nlist_i_head *head)
 {
     int64_t const n = head->n, entry = 4 + (int64_t)head->history;
-    int64_t const row = 4 + 8 * (int64_t)(head->has_uid != 0) + head->dim * (int64_t)head->real * (head->has_reference != 0);
+    int64_t const row = 4 + 8 * (int64_t)(head->has_uid != 0) +
+                        head->dim * (int64_t)head->real * (head->has_reference != 0);
     if (head->total > (INT64_MAX >> 1) / entry) return -1;
     return (int64_t)sizeof *head + n * row + head->total * entry;
 }
@@ -3282,7 +3762,8 @@ static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t 
 }
 
 /* Partners, then the bytes of the same entries, row by row. */
-static unsigned char *nlist_i_write_entries(unsigned char *to, const nlist *list, const nlist_rows *rows)
+static unsigned char *nlist_i_write_entries(unsigned char *to, const nlist *list,
+                                            const nlist_rows *rows)
 {
     int32_t const bytes = list->desc.history;
     int32_t i;
@@ -3291,7 +3772,8 @@ static unsigned char *nlist_i_write_entries(unsigned char *to, const nlist *list
         for (i = 0; i < list->n; i++) {
             nlist_each e = nlist_i_row(rows, bytes, i);
             while (nlist_next(&e))
-                to = pass == 0 ? nlist_i_write(to, &e.id, sizeof e.id) : nlist_i_write(to, e.history, (size_t)bytes);
+                to = pass == 0 ? nlist_i_write(to, &e.id, sizeof e.id)
+                               : nlist_i_write(to, e.history, (size_t)bytes);
         }
     }
     return to;
@@ -3314,41 +3796,50 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     to = nlist_i_write(to + sizeof head, rows->count, n * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
-    if (head.has_reference) to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
+    if (head.has_reference)
+        to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
     head.sum = nlist_i_checksum(14695981039346656037u, &head, sizeof head);
-    head.sum = nlist_i_checksum(head.sum, (unsigned char *)bytes + sizeof head, (size_t)*needed - sizeof head);
+    head.sum = nlist_i_checksum(head.sum, (unsigned char *)bytes + sizeof head,
+                                (size_t)*needed - sizeof head);
     memcpy(bytes, &head, sizeof head);
     return NLIST_OK;
 }
 
-/* Ends of an axis as nlist_i_head_of writes them: numbers that are exactly reals, 0 where nothing repeats. */
+/* 1 if the ends of an axis are as nlist_i_head_of writes them: numbers that are exactly reals, 0 on
+   axes that do not repeat. */
 static int nlist_i_file_axis_good(int periodic, double min, double max)
 {
     double const most = (double)NLIST_I_REAL_MAX;
     if (!periodic) return min == 0 && max == 0;
     if (!(min >= -most && min < max && max <= most)) return 0;
-    return (double)(nlist_real)min == min && (double)(nlist_real)max == max && nlist_i_finite((nlist_real)max - (nlist_real)min);
+    return (double)(nlist_real)min == min && (double)(nlist_real)max == max &&
+           nlist_i_finite((nlist_real)max - (nlist_real)min);
 }
 
-/* Counts and sizes of a file: are they in range? */
+/* 1 if the counts and sizes of a file are in range. */
 static int nlist_i_head_counts_good(const nlist_i_head *head)
 {
-    if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 || (head->dim != 2 && head->dim != 3)) return 0;
+    if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 ||
+        (head->dim != 2 && head->dim != 3))
+        return 0;
     if (head->triangles < 0 || head->triangles > NLIST_I_TRIANGLES || head->zero != 0) return 0;
-    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 || head->next_uid > INT64_MAX >> 1) return 0;
+    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 ||
+        head->next_uid > INT64_MAX >> 1)
+        return 0;
     return head->periodic >= 0 && head->periodic <= 7;
 }
 
-/* Do its numbers go together? */
+/* 1 if the fields of a head are consistent. */
 static int nlist_i_head_fits(const nlist_i_head *head)
 {
     if ((head->keys | head->half | head->has_uid | head->has_reference) & ~1) return 0;
     if (head->periodic >> head->dim != 0 || (!head->has_uid && head->next_uid < head->n)) return 0;
     if (!head->keys) return head->triangles == 0;
-    return !head->half && !head->has_uid && !head->has_reference && !head->periodic && head->dim == 3;
+    return !head->half && !head->has_uid && !head->has_reference && !head->periodic &&
+           head->dim == 3;
 }
 
-/* Is this the head of a whole, undamaged file? */
+/* 1 if this is the head of a complete, undamaged file. */
 static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
 {
     uint64_t sum;
@@ -3357,16 +3848,19 @@ static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int
     memcpy(head, bytes, sizeof *head);
     if (memcmp(head->magic, "nlist\n\x1a", 8) != 0) return 0;
     if (head->version != NLIST_I_FILE_VERSION || head->real != sizeof(nlist_real)) return 0;
-    if (!nlist_i_head_counts_good(head) || !nlist_i_head_fits(head) || nlist_i_file_size(head) != size) return 0;
-    for (a = 0; a < 3; a++) if (!nlist_i_file_axis_good(head->periodic >> a & 1, head->min[a], head->max[a])) return 0;
+    if (!nlist_i_head_counts_good(head) || !nlist_i_head_fits(head) ||
+        nlist_i_file_size(head) != size)
+        return 0;
+    for (a = 0; a < 3; a++)
+        if (!nlist_i_file_axis_good(head->periodic >> a & 1, head->min[a], head->max[a])) return 0;
     sum = head->sum;
     head->sum = 0;
-    head->sum = nlist_i_checksum(nlist_i_checksum(14695981039346656037u, head, sizeof *head), bytes + sizeof *head,
-                                 (size_t)size - sizeof *head);
+    head->sum = nlist_i_checksum(nlist_i_checksum(14695981039346656037u, head, sizeof *head),
+                                 bytes + sizeof *head, (size_t)size - sizeof *head);
     return head->sum == sum;
 }
 
-/* Moves v[at] down to where it belongs in the heap v[0] .. v[count - 1]. */
+/* Sifts v[at] down to its place in the binary heap v[0] .. v[count - 1]. */
 static void nlist_i_sift(uint64_t *v, int64_t at, int64_t count)
 {
     uint64_t const moving = v[at];
@@ -3379,7 +3873,8 @@ static void nlist_i_sift(uint64_t *v, int64_t at, int64_t count)
     v[at] = moving;
 }
 
-/* Are they all different? Heapsort, in place: a stranger's rows may be long, and to compare each with each would take their squares. */
+/* 1 if all are different. Heapsort, in place: rows of an untrusted file may be long, and comparing
+   all pairs would be quadratic. */
 static int nlist_i_all_differ(uint64_t *v, int64_t count)
 {
     int64_t k;
@@ -3398,17 +3893,20 @@ static int nlist_i_all_differ(uint64_t *v, int64_t count)
 static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
 {
     const nlist_i_head *head = finder->head;
-    size_t const before = (size_t)head->n * sizeof(int32_t) + (size_t)head->total * (sizeof(int32_t) + (size_t)head->history);
+    size_t const before = (size_t)head->n * sizeof(int32_t) +
+                          (size_t)head->total * (sizeof(int32_t) + (size_t)head->history);
     int64_t uid;
     memcpy(&uid, finder->file + before + (size_t)i * sizeof uid, sizeof uid);
     return uid;
 }
 
-/* No partner twice, nobody with itself, and a half list has a pair in one row only, that of the lower uid. */
+/* No partner twice, no particle with itself, and a half list has a pair in one row only, that of
+   the lower uid. */
 static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
 {
     const nlist_i_head *head = finder->head;
-    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, head->total, sizeof(uint64_t), 0);
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, head->total,
+                                             sizeof(uint64_t), 0);
     uint64_t *const pair = (uint64_t *)finder->list->block[NLIST_I_WORK].memory;
     int64_t k = 0;
     int32_t i;
@@ -3418,17 +3916,21 @@ static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
         for (; k < end; k++) {
             int32_t const j = finder->found[k];
             if (!head->keys && j == i) return NLIST_BAD_FILE;
-            if (head->half && head->has_uid && nlist_i_file_uid(finder, i) >= nlist_i_file_uid(finder, j)) return NLIST_BAD_FILE;
-            pair[k] = head->half && j < i ? (uint64_t)j << 32 | (uint64_t)i : (uint64_t)i << 32 | (uint64_t)j;
+            if (head->half && head->has_uid &&
+                nlist_i_file_uid(finder, i) >= nlist_i_file_uid(finder, j))
+                return NLIST_BAD_FILE;
+            pair[k] = head->half && j < i ? (uint64_t)j << 32 | (uint64_t)i
+                                          : (uint64_t)i << 32 | (uint64_t)j;
         }
     }
     return nlist_i_all_differ(pair, head->total) ? NLIST_OK : NLIST_BAD_FILE;
 }
 
-/* Each particle has an uid of its own, and those that come later get others. */
+/* Uids must be unique and below next_uid. */
 static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
 {
-    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->n, sizeof(uint64_t), 0);
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->n,
+                                             sizeof(uint64_t), 0);
     uint64_t *const uid = (uint64_t *)finder->list->block[NLIST_I_WORK].memory;
     int32_t i;
     if (result != NLIST_OK) return result;
@@ -3440,7 +3942,7 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
     return nlist_i_all_differ(uid, finder->n) ? NLIST_OK : NLIST_BAD_FILE;
 }
 
-/* Rows of a file: counts that add up, partners that exist. */
+/* Reads the rows of a file: counts must add up, partners must exist. */
 static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
     const nlist_i_head *head = finder->head;
@@ -3453,21 +3955,26 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     for (i = 0; i < finder->n; i++) {
         finder->begin[i] = finder->used;
         memcpy(&finder->length[i], at + (size_t)i * sizeof(int32_t), sizeof(int32_t));
-        if (finder->length[i] < 0 || finder->length[i] > head->total - finder->used) return NLIST_BAD_FILE;
+        if (finder->length[i] < 0 || finder->length[i] > head->total - finder->used)
+            return NLIST_BAD_FILE;
         finder->used += finder->length[i];
     }
     if (finder->used != head->total) return NLIST_BAD_FILE;
-    if (head->total > 0) memcpy(finder->found, at + (size_t)finder->n * sizeof(int32_t), (size_t)head->total * sizeof(int32_t));
+    if (head->total > 0)
+        memcpy(finder->found, at + (size_t)finder->n * sizeof(int32_t),
+               (size_t)head->total * sizeof(int32_t));
     for (k = 0; k < head->total; k++) {
         int32_t const id = finder->found[k];
-        if (id < 0 || id >= limit || (head->keys && nlist_key_feature(id) > 6)) return NLIST_BAD_FILE;
+        if (id < 0 || id >= limit || (head->keys && nlist_key_feature(id) > 6))
+            return NLIST_BAD_FILE;
     }
     result = nlist_i_check_file_pairs(finder);
     return result == NLIST_OK && head->has_uid ? nlist_i_check_file_uids(finder) : result;
 }
 
-/* History, uids and reference positions of a file, into rows that are laid out. */
-static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const unsigned char *at, nlist_rows *rows)
+/* Reads history, uids and reference positions of a file into rows that are laid out. */
+static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const unsigned char *at,
+                              nlist_rows *rows)
 {
     size_t const n = (size_t)head->n, bytes = (size_t)head->history, total = (size_t)head->total;
     int32_t i;
@@ -3482,8 +3989,9 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const
     if (rows->reference) memcpy(rows->reference, at, n * (size_t)head->dim * sizeof(nlist_real));
 }
 
-/* desc for what is in the file. */
-static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, const nlist_i_head *head, nlist *before)
+/* Takes over desc, with the fields that the file determines. */
+static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
+                                       const nlist_i_head *head, nlist *before)
 {
     nlist_desc resolved = head->keys ? nlist_i_mesh_desc(desc) : *desc;
     nlist empty = *list;
@@ -3492,7 +4000,8 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, cons
     if (head->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
     if (desc->history != 0 && desc->history != head->history) return NLIST_BAD_HISTORY;
     if (desc->dim != 0 && desc->dim != head->dim) return NLIST_BAD_DIM;
-    if (desc->skin > 0 && (!head->has_reference || !((double)desc->skin <= head->skin))) return NLIST_BAD_SKIN;
+    if (desc->skin > 0 && (!head->has_reference || !((double)desc->skin <= head->skin)))
+        return NLIST_BAD_SKIN;
     resolved.history = head->history;
     resolved.dim = head->dim;
     resolved.half = head->half;
@@ -3502,14 +4011,15 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc, cons
         resolved.max[a] = (nlist_real)head->max[a];
     }
     if (!head->has_reference) resolved.skin = 0;
-    empty.n = 0; /* what it was does not matter */
+    empty.n = 0; /* the old list does not restrict the new one */
     result = nlist_i_begin(&empty, &resolved, head->keys, before);
     *before = *list;
     if (result == NLIST_OK) *list = empty;
     return result;
 }
 
-NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes, int64_t size)
+NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes,
+                                  int64_t size)
 {
     nlist_i_finder finder;
     nlist_i_head head;
@@ -3526,12 +4036,14 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     finder.n = head.n;
     finder.head = &head;
     finder.file = (const unsigned char *)bytes + sizeof head;
-    list->current = 1 - list->current; /* beside what is there, until all is read */
+    list->current = 1 - list->current; /* beside the old rows, until all is read */
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
-    capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
-    if (result == NLIST_OK) result = nlist_i_take_generation(list, list->current, head.n, capacity, head.has_uid);
+    capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
+                                                          : list->needed_entries;
+    if (result == NLIST_OK)
+        result = nlist_i_take_generation(list, list->current, head.n, capacity, head.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out(&finder, &list->rows[list->current]);
         nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
@@ -3541,16 +4053,17 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
         list->n = head.n;
         list->total = head.total;
         list->next_uid = head.next_uid;
-        list->remembers = nlist_i_is_twice(&list->desc);
+        list->remembers = nlist_i_keeps_two(&list->desc);
     }
-    return nlist_i_settle(list, &before, result);
+    return nlist_i_end_build(list, &before, result);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>reserve
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n, int64_t entries)
+NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
+                                     int64_t entries)
 {
     nlist before;
     nlist_result result;
@@ -3560,34 +4073,39 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     had = list->n;
-    list->n = 0; /* so that anything may change */
+    list->n = 0; /* so that every field may change */
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
-    if (result != NLIST_OK) return nlist_i_give_back(list, result);
+    if (result != NLIST_OK) return nlist_i_forget_borrowed(list, result);
     list->built = 0;
     list->exact = 1;
-    found = entries > INT64_MAX / 2 ? -1 : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
+    found = entries > INT64_MAX / 2
+                ? -1
+                : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
     if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
-    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
+    if (result == NLIST_OK)
+        result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1,
+                              sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
     for (g = 0; g < 2 && result == NLIST_OK; g++)
-        if (g == 0 || nlist_i_is_twice(&list->desc)) result = nlist_i_take_generation(list, g, n, entries, 0);
+        if (g == 0 || nlist_i_keeps_two(&list->desc))
+            result = nlist_i_take_generation(list, g, n, entries, 0);
     memset(list->rows, 0, sizeof list->rows);
     memset(list->event_count, 0, sizeof list->event_count);
     list->exact = 0;
     list->current = 0;
     list->total = 0;
     list->next_uid = 0;
-    return nlist_i_give_back(list, result);
+    return nlist_i_forget_borrowed(list, result);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>validate
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Row i's slots: its partners first, then nothing. */
+/* Row i's slots: its partners first, then -1. */
 static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int32_t k;
@@ -3598,7 +4116,8 @@ static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
     return 1;
 }
 
-/* Row i's chain: as long as what its slots do not hold, every entry its own and met once. */
+/* Row i's chain: as long as the part of the row beyond the slots, every entry its own and visited
+   once. */
 static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
 {
     int64_t left = rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
@@ -3615,7 +4134,9 @@ static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, 
 static int nlist_i_compact_good(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int64_t e;
-    if (rows->start[i] < 0 || rows->start[i + 1] < rows->start[i] || rows->start[i + 1] > rows->entries) return 0;
+    if (rows->start[i] < 0 || rows->start[i + 1] < rows->start[i] ||
+        rows->start[i + 1] > rows->entries)
+        return 0;
     if (rows->start[i + 1] - rows->start[i] != rows->count[i]) return 0;
     for (e = rows->start[i]; e < rows->start[i + 1]; e++)
         if (rows->partner[e] < 0 || rows->partner[e] >= limit) return 0;
@@ -3637,7 +4158,7 @@ static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
     return with == rows->touched_count;
 }
 
-/* No partner twice, nobody with itself, and a half list has a pair in one row only. */
+/* No partner twice, no particle with itself, and a half list has a pair in one row only. */
 static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int32_t i)
 {
     nlist_each e = nlist_i_row(rows, 0, i);
@@ -3684,7 +4205,8 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     if (list->n == 0) return NLIST_OK;
     if (list->current != 0 && list->current != 1) return NLIST_INVALID;
     rows = nlist_i_rows(list);
-    if (rows->n != list->n || rows->entries < 0 || rows->entries > rows->capacity || !rows->count) return NLIST_INVALID;
+    if (rows->n != list->n || rows->entries < 0 || rows->entries > rows->capacity || !rows->count)
+        return NLIST_INVALID;
     met.bytes = (size_t)(rows->entries > rows->n ? rows->entries : rows->n);
     met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
     if (!met.memory) return NLIST_OUT_OF_MEMORY;
@@ -3694,35 +4216,39 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     return result;
 }
 
-/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves (Knuth's multiplicative hash). */
+/* Sample k: evenly spread over 0 .. n - 1, from a start that depends on the seed (Knuth's
+   multiplicative hash). */
 static int32_t nlist_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
-/* Are in row i those that should be, each once? met: [n] zeros, before and after. */
-static int nlist_i_row_right(const nlist *list, const nlist_real *pos, size_t stride, int32_t i, unsigned char *met)
+/* 1 if row i has the partners that brute force finds, each once. met: [n] zeros, before and
+   after. */
+static int nlist_i_row_right(const nlist *list, const nlist_real *pos, size_t stride, int32_t i,
+                             unsigned char *met)
 {
     const int64_t *uid = nlist_i_rows(list)->uid;
     nlist_each e = nlist_of(list, i);
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     nlist_real p[3];
     int32_t j;
     int right = 1;
     while (nlist_next(&e)) met[e.id] = 1;
     nlist_i_point(list, pos, stride, i, p);
-    seeker = nlist_i_seek(&list->desc, i, p);
+    query = nlist_i_query_of(&list->desc, i, p);
     for (j = 0; j < list->n; j++) {
         nlist_real q[3];
         nlist_i_point(list, pos, stride, j, q);
-        if (met[j] != (j != i && nlist_i_lists(list, uid, &seeker, j, q))) right = 0;
+        if (met[j] != (j != i && nlist_i_lists(list, uid, &query, j, q))) right = 0;
         met[j] = 0;
     }
     return right;
 }
 
-NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t samples,
+NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
+                                    const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id)
 {
     nlist with_arrays;
@@ -3730,7 +4256,8 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, c
     nlist_result result;
     int32_t k;
     if (bad_id) *bad_id = -1;
-    if (!list || !desc || samples < 0 || list->keys || (list->n > 0 && !pos)) return NLIST_BAD_ARGUMENT;
+    if (!list || !desc || samples < 0 || list->keys || (list->n > 0 && !pos))
+        return NLIST_BAD_ARGUMENT;
     stride = nlist_i_stride(stride, list->desc.dim);
     if (list->n > 0 && stride == 0) return NLIST_BAD_ARGUMENT;
     result = nlist_validate(list);
@@ -3777,35 +4304,40 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc, c
 #undef NLIST_I_STRICT_GCC
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>licence
-   ------------------------------------------------------------------------------------------------
+   ----------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer.
    SPDX-License-Identifier: MIT OR Unlicense
 
    ALTERNATIVE A - MIT License
    Copyright (c) 2026 nearfield authors
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-   Software is furnished to do so, subject to the following conditions:
-   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-   Software.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
-   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+   associated documentation files (the "Software"), to deal in the Software without restriction,
+   including without limitation the rights to use, copy, modify, merge, publish, distribute,
+   sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+   furnished to do so, subject to the following conditions:
+   The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+   OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 
    ALTERNATIVE B - Public Domain (www.unlicense.org)
    This is free and unencumbered software released into the public domain.
-   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
-   compiled binary, for any purpose, commercial or non-commercial, and by any means.
-   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
-   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
-   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
-   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either
+   in source code form or as a compiled binary, for any purpose, commercial or non-commercial, and
+   by any means.
+   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate
+   any and all copyright interest in the software to the public domain. We make this dedication for
+   the benefit of the public at large and to the detriment of our heirs and successors. We intend
+   this dedication to be an overt act of relinquishment in perpetuity of all present and future
+   rights to this software under copyright law.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+   LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
    CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 */

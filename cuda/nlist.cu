@@ -1,16 +1,23 @@
-/* cuda/nlist.cu - the CUDA half of nlist.h, which includes this file; sections and names follow the serial code there.
+/* cuda/nlist.cu - the CUDA part of nlist.h, which includes it; names as in the serial code there.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   A build is a chain of kernels in one stream; what decides about a pair is the same NLIST_FN function on both sides.
+   A build is a sequence of kernels in one stream. Both sides decide about a pair by the same
+   NLIST_FN function.
 
-       begin         facts about this build to 0; radii: the largest; uids
-       count, scan   COMPACT, and deterministic lists with a rest: the length of each row, and from it where the row begins
-       search        a thread per row finds its partners and writes them (after a count: the second time)
-       reference     positions for the skin's test
-       carry         each new entry looks for its bytes in the old row
-       events        count, scan, write: what began and what persists; again for what ended
-       turn_over     all has fitted: the new rows are the list. That is decided here, on the device: `current` and the rest of what only
-                     it knows are the facts (nlist_cuda_facts) */
+       begin         resets the facts about this build; radii: the largest; uids
+       count, scan   COMPACT, and deterministic lists with a rest: the length of each row, and by an
+                     exclusive prefix sum its begin
+       search        a thread per row finds its partners and writes them (after a count: it searches
+                     again)
+       reference     positions that the skin is measured from
+       carry         each new entry looks up its history in the old row
+       events        count, scan, write: contacts that began or persist; then those that ended
+       swap          if all has fitted, the new rows become the list. This is decided on the device:
+                     `current` and the other values that only the device knows are the facts
+                     (nlist_cuda_facts)
+
+   >>contents: search for >>name. memory, rows, layout, carry, build, sources, skin, remap, process,
+   reserve, check, transfer. */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -20,31 +27,31 @@
 
 namespace {
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>memory
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum {
-    NLIST_I_LENGTHS, /* [n + 1] what is counted per row */
-    NLIST_I_OFFSETS, /* [n + 1] its sums: what all rows before have */
+    NLIST_I_LENGTHS, /* [n + 1] counts per row */
+    NLIST_I_OFFSETS, /* [n + 1] their exclusive prefix sum */
     NLIST_I_TEMP,    /* CUB */
     NLIST_I_UNITS,   /* sums in units */
     NLIST_I_KEYS_A,  /* pairs as keys */
     NLIST_I_KEYS_B,
-    NLIST_I_OLD_OF,  /* remap: old names of new particles */
-    NLIST_I_RENAME,  /* remap: new names of old particles, as far as they are valid */
-    NLIST_I_WORDS    /* grids: what a first pass found, as bits */
+    NLIST_I_OLD_OF,  /* remap: old ids of new particles */
+    NLIST_I_NEW_OF,  /* remap: new ids of old particles, -1 where invalid */
+    NLIST_I_WORDS    /* grids: the partners found by a first pass, as bits */
 };
 
-constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* a block that only the serial code uses: here it holds the facts */
+constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
-constexpr int nlist_i_words = 9; /* of bits per particle that a first pass through a grid keeps */
+constexpr int nlist_i_words = 9; /* words of bits per particle, kept by a first pass */
 
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.list.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* it is reported */
     return true;
 }
 
@@ -53,23 +60,27 @@ void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cu
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* so that a later call does not return this error */
     return nullptr;
 }
 
-void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *block, cudaStream_t stream)
+void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *block,
+                          cudaStream_t stream)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, stream, allocator->user);
     else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
     block->memory = nullptr;
     block->bytes = 0;
 }
 
-/* Memory for `bytes` bytes, with all bits set, where a block had `had`: half as much again at least, or exactly that (nlist_i_ample). */
-nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, size_t bytes, cudaStream_t stream)
+/* Memory for `bytes` bytes, with all bits set, in place of a block of `had` bytes: 1.5 times `had`
+   at least, or exactly `bytes` (nlist_i_grown_size). */
+nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, size_t bytes,
+                               cudaStream_t stream)
 {
     const nlist_cuda_allocator *allocator = &gpu->device.list.desc.cuda_allocator;
-    block->bytes = nlist_i_ample(&gpu->device.list, had, bytes);
+    block->bytes = nlist_i_grown_size(&gpu->device.list, had, bytes);
     block->memory = nlist_i_cuda_alloc(allocator, block->bytes, stream);
     if (!block->memory && block->bytes > bytes) {
         block->bytes = bytes;
@@ -77,11 +88,15 @@ nlist_result nlist_i_cuda_take(nlist_cuda *gpu, nlist_block *block, size_t had, 
     }
     if (!block->memory) block->bytes = 0;
     if (!block->memory) return NLIST_OUT_OF_MEMORY;
-    return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+    return nlist_i_failed(gpu, cudaMemsetAsync(block->memory, 0xFF, block->bytes, stream))
+               ? NLIST_CUDA_ERROR
+               : NLIST_OK;
 }
 
-/* Room for `count` elements of `size` bytes. A block that grows loses what it held, and has all bits set. */
-nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
+/* Room for `count` elements of `size` bytes. A block that grows loses its content, and has all bits
+   set. */
+nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size,
+                               cudaStream_t stream)
 {
     size_t const had = block->bytes;
     size_t bytes;
@@ -91,8 +106,9 @@ nlist_result nlist_i_cuda_grow(nlist_cuda *gpu, nlist_block *block, int64_t coun
     return nlist_i_cuda_take(gpu, block, had, bytes, stream);
 }
 
-/* The same, and what is there stays, also when there is no more memory. */
-nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int64_t count, size_t size, cudaStream_t stream)
+/* The same, but the content is kept, also when the allocation fails. */
+nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int64_t count,
+                                       size_t size, cudaStream_t stream)
 {
     nlist_block larger = {nullptr, 0};
     size_t bytes;
@@ -100,19 +116,24 @@ nlist_result nlist_i_cuda_grow_keeping(nlist_cuda *gpu, nlist_block *block, int6
     if (bytes <= block->bytes) return NLIST_OK;
     nlist_result result = nlist_i_cuda_take(gpu, &larger, block->bytes, bytes, stream);
     if (result == NLIST_OK && block->bytes > 0 &&
-        nlist_i_failed(gpu, cudaMemcpyAsync(larger.memory, block->memory, block->bytes, cudaMemcpyDeviceToDevice, stream)))
+        nlist_i_failed(gpu, cudaMemcpyAsync(larger.memory, block->memory, block->bytes,
+                                            cudaMemcpyDeviceToDevice, stream)))
         result = NLIST_CUDA_ERROR;
-    nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, result == NLIST_OK ? block : &larger, stream);
+    nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator,
+                         result == NLIST_OK ? block : &larger, stream);
     if (result == NLIST_OK) *block = larger;
     return result;
 }
 
-template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+template <class T> T *nlist_i_scratch(nlist_cuda *gpu, int which)
+{
+    return static_cast<T *>(gpu->scratch[which].memory);
+}
 
-/* Are there two generations, so that the device knows which one is the list? */
-bool nlist_i_cuda_twice(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
+/* True if there are two generations; then the device knows which one is the list. */
+bool nlist_i_cuda_keeps_two(const nlist_cuda *gpu) { return gpu->device.list.d_current != nullptr; }
 
-/* The facts: all zero at first. */
+/* Allocates the facts, all zero. */
 nlist_result nlist_i_take_facts(nlist_cuda *gpu, cudaStream_t stream)
 {
     nlist_block *block = &gpu->device.list.block[NLIST_I_FACTS];
@@ -120,23 +141,28 @@ nlist_result nlist_i_take_facts(nlist_cuda *gpu, cudaStream_t stream)
     nlist_result const result = nlist_i_cuda_grow(gpu, block, 1, sizeof(nlist_cuda_facts), stream);
     if (result != NLIST_OK) return result;
     gpu->d_facts = static_cast<nlist_cuda_facts *>(block->memory);
-    return nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+    return nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
+               ? NLIST_CUDA_ERROR
+               : NLIST_OK;
 }
 
-/* Waits, and brings the facts to the host. */
+/* Waits, and copies the facts to the host. */
 nlist_result nlist_i_fetch_facts(nlist_cuda *gpu, nlist_cuda_facts *facts, cudaStream_t stream)
 {
-    if (nlist_i_failed(gpu, cudaMemcpyAsync(facts, gpu->d_facts, sizeof *facts, cudaMemcpyDeviceToHost, stream)))
+    if (nlist_i_failed(gpu, cudaMemcpyAsync(facts, gpu->d_facts, sizeof *facts,
+                                            cudaMemcpyDeviceToHost, stream)))
         return NLIST_CUDA_ERROR;
     return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
-/* Entries of partner that a build of n rows asks for. */
+/* Capacity of partner for a build of n rows. */
 int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
     int64_t const rows = n > 0 ? n : 1;
-    int64_t capacity = desc->layout == NLIST_COMPACT ? 16 * rows : desc->layout == NLIST_DYNAMIC ? 8 * rows : rows;
+    int64_t capacity = desc->layout == NLIST_COMPACT   ? 16 * rows
+                       : desc->layout == NLIST_DYNAMIC ? 8 * rows
+                                                       : rows;
     if (!nlist_i_has_partners(desc)) return 0;
     if (desc->capacity > 0) capacity = desc->capacity;
     if (gpu->wanted_entries > capacity) capacity = gpu->wanted_entries;
@@ -144,44 +170,54 @@ int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
     return capacity;
 }
 
-/* Rows of generation g that hold nothing: no count, no start, no head. */
+/* Empties the rows of generation g: no count, no start, no head. */
 nlist_result nlist_i_clear_rows(nlist_cuda *gpu, int32_t g, cudaStream_t stream)
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
     size_t const n = (size_t)rows->n;
     if (n == 0) return NLIST_OK;
     if (nlist_i_failed(gpu, cudaMemsetAsync(rows->count, 0xFF, n * sizeof *rows->count, stream)) ||
-        (rows->start && nlist_i_failed(gpu, cudaMemsetAsync(rows->start, 0xFF, (n + 1) * sizeof *rows->start, stream))) ||
-        (rows->head && nlist_i_failed(gpu, cudaMemsetAsync(rows->head, 0xFF, n * sizeof *rows->head, stream))))
+        (rows->start &&
+         nlist_i_failed(gpu, cudaMemsetAsync(rows->start, 0xFF, (n + 1) * sizeof *rows->start,
+                                             stream))) ||
+        (rows->head &&
+         nlist_i_failed(gpu, cudaMemsetAsync(rows->head, 0xFF, n * sizeof *rows->head, stream))))
         return NLIST_CUDA_ERROR;
     return NLIST_OK;
 }
 
-/* There is no list any more, for the host and for the device: nobody finds an entry in either generation. */
+/* Discards the list, on the host and on the device: no row of either generation has entries. */
 nlist_result nlist_i_forget(nlist_cuda *gpu, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     list->n = list->built = 0;
-    if (nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))) return NLIST_CUDA_ERROR;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)))
+        return NLIST_CUDA_ERROR;
     nlist_result const result = nlist_i_clear_rows(gpu, 0, stream);
     return result == NLIST_OK ? nlist_i_clear_rows(gpu, 1, stream) : result;
 }
 
-/* Has generation g this shape? */
+/* True if generation g has the arrays and sizes that the desc asks for. */
 bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids)
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
     const nlist_desc *desc = &gpu->device.list.desc;
     nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, capacity, uids);
-    for (int b = 0; b < NLIST_I_GENERATION; b++) /* a point or an entry may have become larger */
-        if ((uint64_t)sizes.count[b] * sizes.size[b] > gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes) return false;
-    return rows->n == n && (rows->count || n == 0) && rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) &&
-           rows->capacity == capacity && !rows->slot == !nlist_i_has_slots(desc) && !rows->head == !nlist_i_has_rest(desc) &&
-           !rows->start == (desc->layout != NLIST_COMPACT) && !rows->touched == (desc->layout != NLIST_DYNAMIC) &&
-           !rows->uid == !uids && !rows->reference == !(desc->skin > 0) && !rows->history == !(desc->history > 0);
+    for (int b = 0; b < NLIST_I_GENERATION; b++) /* elements may have become larger */
+        if ((uint64_t)sizes.count[b] * sizes.size[b] >
+            gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes)
+            return false;
+    return rows->n == n && (rows->count || n == 0) &&
+           rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) &&
+           rows->capacity == capacity && !rows->slot == !nlist_i_has_slots(desc) &&
+           !rows->head == !nlist_i_has_rest(desc) &&
+           !rows->start == (desc->layout != NLIST_COMPACT) &&
+           !rows->touched == (desc->layout != NLIST_DYNAMIC) && !rows->uid == !uids &&
+           !rows->reference == !(desc->skin > 0) && !rows->history == !(desc->history > 0);
 }
 
-nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids, cudaStream_t stream)
+nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity,
+                                      bool uids, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
@@ -197,16 +233,20 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
     return NLIST_OK;
 }
 
-/* The rows that a build will write get their shape. Of two generations only the device knows which these are, so a change of shape asks
-   it, and waits; once both have the same, nobody does. */
+/* Gives the rows that a build will write their arrays and sizes. Of two generations only the device
+   knows which one that is, so a change asks it, and waits. No call waits once both have the same
+   shape. */
 nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t stream)
 {
     int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
-    bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids), nlist_i_has_shape(gpu, 1, n, capacity, uids)};
+    bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids),
+                          nlist_i_has_shape(gpu, 1, n, capacity, uids)};
     nlist_cuda_facts facts;
-    if (!nlist_i_cuda_twice(gpu) && fits[0]) return NLIST_OK;
-    if (!nlist_i_cuda_twice(gpu)) { /* what it held is gone: as if somebody had moved, so that no build rests on it */
-        if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved, stream)))
+    if (!nlist_i_cuda_keeps_two(gpu) && fits[0]) return NLIST_OK;
+    if (!nlist_i_cuda_keeps_two(gpu)) { /* the old content is lost: mark as moved, so that no build
+                                           is skipped for it */
+        if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved,
+                                                stream)))
             return NLIST_CUDA_ERROR;
         return nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
     }
@@ -215,12 +255,13 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
     for (int g = 0; g < 2 && result == NLIST_OK; g++)
         if (!fits[g] && (facts.filled == 0 || g != facts.current)) {
             result = nlist_i_shape_generation(gpu, g, n, capacity, uids, stream);
-            if (result == NLIST_OK && facts.filled == 0) result = nlist_i_clear_rows(gpu, g, stream);
+            if (result == NLIST_OK && facts.filled == 0)
+                result = nlist_i_clear_rows(gpu, g, stream);
         }
     return result;
 }
 
-/* Memory for the events of lists with this much room. */
+/* Memory for the events of lists with this capacity. */
 nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
@@ -230,42 +271,54 @@ nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
         int64_t const room = (int64_t)rows.n * rows.width + rows.capacity;
         most = room > most ? room : most;
     }
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++) {
-        result = nlist_i_cuda_grow_keeping(gpu, &list->block[NLIST_I_EVENT + kind], most, sizeof(nlist_event), stream);
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events;
+         kind++) {
+        result = nlist_i_cuda_grow_keeping(gpu, &list->block[NLIST_I_EVENT + kind], most,
+                                           sizeof(nlist_event), stream);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
     }
     return result;
 }
 
-/* Are rows counted before they are written? */
+/* True if rows are counted before they are written. */
 bool nlist_i_counts_first(const nlist_desc *desc)
 {
     return desc->layout == NLIST_COMPACT || (desc->deterministic && nlist_i_has_rest(desc));
 }
 
-/* Rows beyond their slots: in DYNAMIC a length has bit 33 set where it is not 0, so that one scan sums up entries and touched rows. The
-   lower sum stays at its greatest value where it would exceed it: no rest can hold so many. */
+/* Lengths of rows beyond their slots. In DYNAMIC bit 33 of a length is set where it is not 0, so
+   that one scan sums entries and touched rows. The lower sum saturates at its greatest value; no
+   rest can hold so many. */
 constexpr int nlist_i_touched_bit = 33;
 constexpr uint64_t nlist_i_most = ((uint64_t)1 << nlist_i_touched_bit) - 1;
 
-__host__ __device__ __forceinline__ int64_t nlist_i_low(int64_t sum) { return (int64_t)((uint64_t)sum & nlist_i_most); }
-__host__ __device__ __forceinline__ int64_t nlist_i_high(int64_t sum) { return (int64_t)((uint64_t)sum >> nlist_i_touched_bit); }
+__host__ __device__ __forceinline__ int64_t nlist_i_low(int64_t sum)
+{
+    return (int64_t)((uint64_t)sum & nlist_i_most);
+}
+__host__ __device__ __forceinline__ int64_t nlist_i_high(int64_t sum)
+{
+    return (int64_t)((uint64_t)sum >> nlist_i_touched_bit);
+}
 
 struct nlist_i_add_lengths {
     __host__ __device__ __forceinline__ int64_t operator()(int64_t a, int64_t b) const
     {
-        uint64_t const low = (uint64_t)(nlist_i_low(a) + nlist_i_low(b)), high = (uint64_t)(nlist_i_high(a) + nlist_i_high(b));
+        uint64_t const low = (uint64_t)(nlist_i_low(a) + nlist_i_low(b)),
+                       high = (uint64_t)(nlist_i_high(a) + nlist_i_high(b));
         return (int64_t)(high << nlist_i_touched_bit | (low < nlist_i_most ? low : nlist_i_most));
     }
 };
 
-/* What lies before each of m numbers, plain or as above. (CUB takes an error that the caller has left unread for its own: it is forgotten
-   first, here and before sorts.) */
-cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t *in, int64_t *out, int64_t m, bool touches,
-                                  cudaStream_t stream)
+/* Exclusive prefix sum of m numbers, plain or as above. (CUB would return an error that the caller
+   has not read: it is cleared first, here and before sorts.) */
+cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t *in, int64_t *out,
+                                  int64_t m, bool touches, cudaStream_t stream)
 {
     (void)cudaGetLastError();
-    if (touches) return cub::DeviceScan::ExclusiveScan(temp, temp_bytes, in, out, nlist_i_add_lengths(), (int64_t)0, m, stream);
+    if (touches)
+        return cub::DeviceScan::ExclusiveScan(temp, temp_bytes, in, out, nlist_i_add_lengths(),
+                                              (int64_t)0, m, stream);
     return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
 }
 
@@ -275,95 +328,121 @@ nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
     const nlist_desc *desc = &gpu->device.list.desc;
     size_t temp = 0, plain = 0;
     if (!nlist_i_counts_first(desc) && !desc->events) return NLIST_OK;
-    if (nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, temp, nullptr, nullptr, (int64_t)n + 1, true, stream)) ||
-        nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, plain, nullptr, nullptr, (int64_t)n + 1, false, stream)))
+    if (nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, temp, nullptr, nullptr, (int64_t)n + 1,
+                                                  true, stream)) ||
+        nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, plain, nullptr, nullptr, (int64_t)n + 1,
+                                                  false, stream)))
         return NLIST_CUDA_ERROR;
     if (temp < plain) temp = plain;
-    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1, sizeof(int64_t), stream);
+    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1,
+                                            sizeof(int64_t), stream);
     if (result == NLIST_OK)
-        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OFFSETS], (int64_t)n + 1, sizeof(int64_t), stream);
-    return result == NLIST_OK ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)temp, 1, stream) : result;
+        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OFFSETS], (int64_t)n + 1,
+                                   sizeof(int64_t), stream);
+    return result == NLIST_OK
+               ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)temp, 1, stream)
+               : result;
 }
 
-/* Memory for the bits of a first pass through a grid. */
+/* Memory for the bits of the first pass through a grid. */
 nlist_result nlist_i_take_words(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     if (!nlist_i_counts_first(&gpu->device.list.desc)) return NLIST_OK;
-    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_WORDS], (int64_t)n * nlist_i_words, sizeof(uint32_t), stream);
+    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_WORDS], (int64_t)n * nlist_i_words,
+                             sizeof(uint32_t), stream);
 }
 
-/* LENGTHS of m rows become OFFSETS, with the sum behind them. */
+/* LENGTHS of m rows become OFFSETS; OFFSETS[m] is the sum. */
 nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, bool touches, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[NLIST_I_TEMP].bytes;
     const int64_t *lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS);
     int64_t *offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
-    cudaError_t const error = nlist_i_exclusive_sum(gpu->scratch[NLIST_I_TEMP].memory, temp, lengths, offsets, m + 1, touches, stream);
+    cudaError_t const error = nlist_i_exclusive_sum(gpu->scratch[NLIST_I_TEMP].memory, temp,
+                                                    lengths, offsets, m + 1, touches, stream);
     return nlist_i_failed(gpu, error) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>build: the rows, as a source finds them
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>rows: sources, and the kernels around the search
+   ---------------------------------------------------------------------------------------------- */
 
-/* What a build is given, beside the list. */
+/* Parameters of a build, beside the list. */
 struct nlist_i_job {
     const nlist_real *pos;
     size_t stride;
     int32_t n; /* rows to make */
     nlist_cuda_facts *facts;
-    const int32_t *old_of, *rename; /* a remap, else NULL */
+    const int32_t *old_of, *new_of; /* a remap, else NULL */
     bool uids;                      /* particles have uids beside their ids */
 };
 
-__device__ __forceinline__ int32_t nlist_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
+__device__ __forceinline__ int32_t nlist_i_thread()
+{
+    return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+}
 
 /* The generation that is written. */
-__device__ __forceinline__ int nlist_i_to(const nlist &list) { return list.d_current ? 1 - *list.d_current : 0; }
+__device__ __forceinline__ int nlist_i_to(const nlist &list)
+{
+    return list.d_current ? 1 - *list.d_current : 0;
+}
 
-/* Does this build do nothing, because nobody has moved? Not where it would make other rows. */
-__device__ __forceinline__ bool nlist_i_rests(const nlist &list, const nlist_cuda_facts *facts)
+/* True if this build does nothing, because no particle has moved. Never if the rows would have
+   another shape. */
+__device__ __forceinline__ bool nlist_i_skips(const nlist &list, const nlist_cuda_facts *facts)
 {
     if (!list.desc.if_moved || facts->filled == 0 || facts->moved != 0) return false;
     const nlist_rows &had = *nlist_i_rows(&list), &next = list.rows[nlist_i_to(list)];
-    return had.n == next.n && had.width == next.width && !had.start == !next.start && !had.touched == !next.touched &&
-           !had.head == !next.head && !had.reference == !next.reference && facts->skin == (double)list.desc.skin;
+    return had.n == next.n && had.width == next.width && !had.start == !next.start &&
+           !had.touched == !next.touched && !had.head == !next.head &&
+           !had.reference == !next.reference && facts->skin == (double)list.desc.skin;
 }
 
-/* Did the rows just written fit? */
-__device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cuda_facts *facts, int to)
+/* True if the rows just written fitted. */
+__device__ __forceinline__ bool nlist_i_fitted(const nlist &list, const nlist_cuda_facts *facts,
+                                               int to)
 {
     const nlist_rows &rows = list.rows[to];
     if (rows.partner) return (int64_t)facts->entries[to] <= rows.capacity;
     return facts->needed_width <= rows.width;
 }
 
-/* Particle i is bad. The first is kept: the largest INT32_MAX - i, which is above 0, the mark for none. */
-__device__ __forceinline__ void nlist_i_report(nlist_cuda_facts *facts, int32_t i) { atomicMax(&facts->first_bad, INT32_MAX - i); }
+/* Reports particle i as bad. The first is kept, by a maximum of INT32_MAX - i; 0 means none. */
+__device__ __forceinline__ void nlist_i_report(nlist_cuda_facts *facts, int32_t i)
+{
+    atomicMax(&facts->first_bad, INT32_MAX - i);
+}
 
-/* Floats that are not negative, read as integers, keep their order: so atomicMax finds the largest. A double becomes the next float. */
+/* Floats that are not negative keep their order when read as integers, so atomicMax finds the
+   largest. A double is rounded up to a float. */
 __device__ __forceinline__ int32_t nlist_i_bits(float x) { return __float_as_int(x); }
-__device__ __forceinline__ int32_t nlist_i_bits(double x) { return __float_as_int(__double2float_ru(x)); }
+__device__ __forceinline__ int32_t nlist_i_bits(double x)
+{
+    return __float_as_int(__double2float_ru(x));
+}
 
 /* The largest of desc.radii. */
-__device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list, const nlist_cuda_facts *facts)
+__device__ __forceinline__ nlist_real nlist_i_largest(const nlist &list,
+                                                      const nlist_cuda_facts *facts)
 {
     return list.desc.radii ? (nlist_real)__int_as_float(facts->reach_bits) : 0;
 }
 
-/* Facts about the build that begins. A remap has checked names before: what it found stays. */
-__global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts, bool renames)
+/* Resets the facts of a build. A remap has checked the new ids before: its report is kept. */
+__global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device,
+                                     nlist_cuda_facts *facts, bool is_remap)
 {
     facts->overflow = 0;
-    if (nlist_i_rests(device.list, facts)) return;
+    if (nlist_i_skips(device.list, facts)) return;
     int const to = nlist_i_to(device.list);
     facts->entries[to] = 0;
     facts->touched[to] = 0;
     facts->needed_width = facts->full = facts->reach_bits = facts->sticks_bits = 0;
-    if (!renames) facts->first_bad = 0;
+    if (!is_remap) facts->first_bad = 0;
 }
 
-/* The largest of a warp's values to a word of the facts. */
+/* Maximum of a warp's values, into a word of the facts. */
 __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
 {
     for (int step = 16; step > 0; step /= 2) {
@@ -373,11 +452,12 @@ __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
     if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
 }
 
-__global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+__global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job)
 {
     int32_t const i = nlist_i_thread();
     int32_t bits = 0;
-    if (nlist_i_rests(device.list, job.facts)) return;
+    if (nlist_i_skips(device.list, job.facts)) return;
     if (i < job.n) {
         nlist_real const radius = device.list.desc.radii[i];
         if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
@@ -386,27 +466,32 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
     nlist_i_warp_max(&job.facts->reach_bits, bits);
 }
 
-/* What particle i of the rows to make is in the old ones, -1 = new. Where a build before did not fit, names are of other numbers of
-   particles than the old rows have, or these hold no list. */
-__device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nlist_rows &old_rows, int32_t i)
+/* The old id of new particle i, -1 = new. Where the previous build did not fit, ids can be beyond
+   the old rows, or these are no list. */
+__device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nlist_rows &old_rows,
+                                               int32_t i)
 {
-    int32_t const was = job.rename ? job.old_of[i] : i;
+    int32_t const was = job.new_of ? job.old_of[i] : i;
     return was < old_rows.n && job.facts->filled > 0 ? was : -1;
 }
 
 /* As nlist_i_carry_uids. */
-__global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+__global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job)
 {
     int32_t const i = nlist_i_thread();
-    if (i >= job.n || nlist_i_rests(device.list, job.facts)) return;
+    if (i >= job.n || nlist_i_skips(device.list, job.facts)) return;
     int const to = nlist_i_to(device.list);
     const nlist_rows &old_rows = device.list.rows[1 - to];
     int32_t const was = nlist_i_was(job, old_rows, i);
-    device.list.rows[to].uid[i] = was < 0 ? job.facts->next_uid + i : old_rows.uid ? old_rows.uid[was] : was;
+    device.list.rows[to].uid[i] = was < 0        ? job.facts->next_uid + i
+                                  : old_rows.uid ? old_rows.uid[was]
+                                                 : was;
 }
 
-/* A point that takes part: finite, with a radius that makes sense. Others are reported. */
-__device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlist_i_job &job, int32_t i, const nlist_real p[3])
+/* True if the point is finite and its radius valid. Others are reported and left out. */
+__device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlist_i_job &job,
+                                                   int32_t i, const nlist_real p[3])
 {
     nlist_real const radius = nlist_i_radius(&list.desc, i);
     if (nlist_i_point_finite(p) && radius >= 0 && nlist_i_finite(radius)) return true;
@@ -414,47 +499,51 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
     return false;
 }
 
-/* A source is searched once, or twice: to count, and to fill. */
+/* A source is searched once, or twice: to count, then to fill. */
 enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
-/* Sources are types with three members. begin: the seeker whose row thread `turn` makes (false: the row stays empty). each: calls found(j)
-   for each of its partners, in order. compacts: may it feed COMPACT lists? */
+/* A source is a type with three members. begin: the query of thread `turn` (false: the row stays
+   empty). each: calls found(j) for each partner, in order. compacts: true if it can make COMPACT
+   lists. */
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
+                          nlist_i_query &query) const
     {
         nlist_real p[3];
         nlist_i_point(&list, job.pos, job.stride, turn, p);
-        seeker = nlist_i_seek(&list.desc, turn, p);
+        query = nlist_i_query_of(&list.desc, turn, p);
         return nlist_i_takes_part(list, job, turn, p);
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
-                         nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t,
+                         const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real q[3];
         for (int32_t j = 0; j < job.n; j++) {
             nlist_i_point(&list, job.pos, job.stride, j, q);
-            if (j != seeker.i && nlist_i_lists(&list, rows.uid, &seeker, j, q)) found(j);
+            if (j != query.i && nlist_i_lists(&list, rows.uid, &query, j, q)) found(j);
         }
     }
 };
 
-/* Pairs as sorted keys, the row in the upper half and the partner in the lower; equal ones stand side by side. */
+/* Pairs as sorted keys, the row in the upper half and the partner in the lower. Equal keys are
+   adjacent. */
 struct nlist_i_pairs_source {
     static constexpr bool compacts = true;
     const uint64_t *key;
     int64_t keys;
-    __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn,
+                          nlist_i_query &query) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
-        seeker = nlist_i_seek(&list.desc, turn, nowhere);
+        query = nlist_i_query_of(&list.desc, turn, nowhere);
         return true;
     }
     template <class Found>
-    __device__ void each(const nlist &, const nlist_i_job &, const nlist_rows &, int32_t turn, const nlist_i_seeker &, nlist_i_pass,
-                         Found found) const
+    __device__ void each(const nlist &, const nlist_i_job &, const nlist_rows &, int32_t turn,
+                         const nlist_i_query &, nlist_i_pass, Found found) const
     {
         uint64_t const row = (uint64_t)(uint32_t)turn;
         int64_t low = 0, high = keys;
@@ -470,122 +559,133 @@ struct nlist_i_pairs_source {
     }
 };
 
-/* A remap: the old rows under new names. */
+/* A remap: the old rows with new ids. */
 struct nlist_i_old_source {
     static constexpr bool compacts = true;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
+                          nlist_i_query &query) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
-        seeker = nlist_i_seek(&list.desc, turn, nowhere);
+        query = nlist_i_query_of(&list.desc, turn, nowhere);
         return job.old_of[turn] >= 0;
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn, const nlist_i_seeker &,
-                         nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                         int32_t turn, const nlist_i_query &, nlist_i_pass, Found found) const
     {
         nlist_each e = nlist_i_row(&list.rows[&rows == &list.rows[0]], 0, job.old_of[turn]);
         while (nlist_next(&e)) {
-            int32_t const id = list.keys ? e.id : job.rename[e.id];
+            int32_t const id = list.keys ? e.id : job.new_of[e.id];
             if (id >= 0) found(id);
         }
     }
 };
 
 #ifdef NLIST_I_UGRID_CUDA
-/* Entries of a grid one by one. */
+/* Grid, candidate by candidate. */
 struct nlist_i_ugrid_walk_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
+                          nlist_i_query &query) const
     {
         nlist_real p[3];
         ugrid_point(&grid.grid, turn, p);
-        seeker = nlist_i_seek(&list.desc, ugrid_id(&grid.grid, turn), p);
-        return nlist_i_takes_part(list, job, seeker.i, p);
+        query = nlist_i_query_of(&list.desc, ugrid_id(&grid.grid, turn), p);
+        return nlist_i_takes_part(list, job, query.i, p);
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn,
-                         const nlist_i_seeker &seeker, nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                         int32_t turn, const nlist_i_query &query, nlist_i_pass, Found found) const
     {
-        ugrid_near walk =
-            ugrid_near_place(&grid.grid, turn, nlist_i_gap(&list.desc) + (seeker.radius + nlist_i_largest(list, job.facts)));
+        ugrid_near walk = ugrid_near_place(&grid.grid, turn,
+                                           nlist_i_gap(&list.desc) +
+                                               (query.radius + nlist_i_largest(list, job.facts)));
         nlist_real q[3];
         while (ugrid_next(&walk)) {
             ugrid_point(&grid.grid, walk.place, q);
-            if (nlist_i_lists(&list, rows.uid, &seeker, walk.id, q)) found(walk.id);
+            if (nlist_i_lists(&list, rows.uid, &query, walk.id, q)) found(walk.id);
         }
     }
 };
 
-/* Records of a grid, in ranges of places, cut into pieces of up to 32. All candidates of a piece are tested without a branch, and what
-   was found is a word of bits, bit end - 1 - place, so the first candidate is the highest:
+/* Grid with records, in ranges of places that are cut into pieces of up to 32. All candidates of a
+   piece are tested without a branch. The result is a word of bits; place has bit end - 1 - place,
+   so the first candidate is the highest bit:
 
        places begin .. end-1   40 41 42 43 44        42 and 43 are partners: 00110, bits 2 and 1
 
-   A first pass keeps the words of the first nlist_i_words pieces, so that the second need not test again: with one ring of cells 9
-   strips of 20 or so candidates, a piece each. */
+   The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
+   test them again. With one ring of cells there are 9 strips of about 20 candidates, a piece
+   each. */
 template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * n] */
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
+                          nlist_i_query &query) const
     {
         ugrid_record const own = ugrid_i_fetch_record(&grid.grid.record[turn]);
-        seeker = nlist_i_seek(&list.desc, own.link, own.x);
-        return nlist_i_takes_part(list, job, seeker.i, own.x);
+        query = nlist_i_query_of(&list.desc, own.link, own.x);
+        return nlist_i_takes_part(list, job, query.i, own.x);
     }
-    /* Who of places begin .. end-1 is within the limit, and on our side of a half list? */
-    __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_seeker &seeker, nlist_real limit, int32_t begin,
-                             int32_t end) const
+    /* Tests places begin .. end-1: within the limit, and for half lists above our id. */
+    __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_query &query,
+                             nlist_real limit, int32_t begin, int32_t end) const
     {
         uint32_t found = 0;
         ugrid_contact contact;
-        int32_t const above = list.desc.half && Plain ? seeker.i : -1;
+        int32_t const above = list.desc.half && Plain ? query.i : -1;
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
-            bool const within = ugrid_i_touch<Path>(grid.grid, seeker.p, record.x, limit, contact);
+            bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
             found = found << 1 | (uint32_t)(within & (record.link > above));
         }
-        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found; /* not the particle itself */
+        /* not the particle itself */
+        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
     }
-    /* And who of them is to be listed, with radii, masks, exclusions and renamed particles? */
-    __device__ uint32_t sift(const nlist &list, const nlist_rows &rows, const nlist_i_seeker &seeker, uint32_t found,
-                             int32_t end) const
+    /* Removes those that are not listed because of radii, masks, exclusions or uids. */
+    __device__ uint32_t filter(const nlist &list, const nlist_rows &rows,
+                               const nlist_i_query &query, uint32_t found, int32_t end) const
     {
         for (uint32_t left = found; left;) {
             int const bit = 31 - __clz((int)left);
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[end - 1 - bit]);
             left ^= 1u << bit;
-            if (!nlist_i_lists(&list, rows.uid, &seeker, record.link, record.x)) found ^= 1u << bit;
+            if (!nlist_i_lists(&list, rows.uid, &query, record.link, record.x)) found ^= 1u << bit;
         }
         return found;
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t turn,
-                         const nlist_i_seeker &seeker, nlist_i_pass pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                         int32_t turn, const nlist_i_query &query, nlist_i_pass pass,
+                         Found found) const
     {
-        nlist_real const largest = nlist_i_largest(list, job.facts), reach = nlist_i_gap(&list.desc) + (seeker.radius + largest);
-        nlist_real const limit = Plain ? seeker.limit : nlist_i_limit(&list.desc, seeker.radius, largest);
+        nlist_real const largest = nlist_i_largest(list, job.facts),
+                         reach = nlist_i_gap(&list.desc) + (query.radius + largest);
+        nlist_real const limit = Plain ? query.limit
+                                       : nlist_i_limit(&list.desc, query.radius, largest);
         int piece = 0;
-        ugrid_i_each_range<Path>(grid.grid, seeker.p, turn, reach, false, [&](int32_t first, int32_t last) {
-            for (int32_t begin = first; begin < last; begin += 32, piece++) {
-                int32_t const end = last - begin < 32 ? last : begin + 32;
-                bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
-                uint32_t *const word = kept ? words + (size_t)piece * job.n + turn : nullptr;
-                uint32_t left;
-                if (pass == NLIST_I_SECOND && kept) left = *word;
-                else {
-                    left = test(list, turn, seeker, limit, begin, end);
-                    if (!Plain) left = sift(list, rows, seeker, left, end);
+        ugrid_i_each_range<Path>(
+            grid.grid, query.p, turn, reach, false, [&](int32_t first, int32_t last) {
+                for (int32_t begin = first; begin < last; begin += 32, piece++) {
+                    int32_t const end = last - begin < 32 ? last : begin + 32;
+                    bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
+                    uint32_t *const word = kept ? words + (size_t)piece * job.n + turn : nullptr;
+                    uint32_t left;
+                    if (pass == NLIST_I_SECOND && kept) left = *word;
+                    else {
+                        left = test(list, turn, query, limit, begin, end);
+                        if (!Plain) left = filter(list, rows, query, left, end);
+                    }
+                    if (pass == NLIST_I_FIRST && kept) *word = left;
+                    while (left) {
+                        int const bit = 31 - __clz((int)left);
+                        left ^= 1u << bit;
+                        found(pass == NLIST_I_FIRST ? 0 : grid.grid.record[end - 1 - bit].link);
+                    }
                 }
-                if (pass == NLIST_I_FIRST && kept) *word = left;
-                while (left) {
-                    int const bit = 31 - __clz((int)left);
-                    left ^= 1u << bit;
-                    found(pass == NLIST_I_FIRST ? 0 : grid.grid.record[end - 1 - bit].link);
-                }
-            }
-        });
+            });
     }
 };
 #endif
@@ -594,47 +694,58 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
 struct nlist_i_lbvh_source {
     static constexpr bool compacts = true;
     lbvh_device tree;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
+                          nlist_i_query &query) const
     {
         int32_t const i = nlist_i_leaf(&tree.tree, turn)->link;
         nlist_real p[3];
         nlist_i_point(&list, job.pos, job.stride, i, p);
-        seeker = nlist_i_seek(&list.desc, i, p);
+        query = nlist_i_query_of(&list.desc, i, p);
         return nlist_i_takes_part(list, job, i, p) &&
-               job.facts->sticks_bits < 0x7F800000; /* the bits of Inf: a box is too far away (nlist_i_sticks_kernel) */
+               /* Inf: a box is too far away (nlist_i_overhang_kernel) */
+               job.facts->sticks_bits < 0x7F800000;
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t, const nlist_i_seeker &seeker,
-                         nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t,
+                         const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
-        bool const repeats = list.axis[0].periodic || list.axis[1].periodic || list.axis[2].periodic;
+        bool const repeats = list.axis[0].periodic || list.axis[1].periodic ||
+                             list.axis[2].periodic;
         nlist_real at[3], q[3];
-        for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) { /* 13: the particle itself */
-            if (!nlist_i_image(&list, seeker.p, turn, at)) continue;
-            lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, at, nlist_i_widen(nlist_i_gap(&list.desc) + seeker.radius + out, at));
+        /* 13: the particle itself */
+        for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) {
+            if (!nlist_i_image(&list, query.p, turn, at)) continue;
+            lbvh_overlap o = lbvh_overlap_sphere(
+                &tree.tree, at, nlist_i_widen(nlist_i_gap(&list.desc) + query.radius + out, at));
             while (lbvh_next(&o)) {
                 nlist_i_point(&list, job.pos, job.stride, o.id, q);
-                if (nlist_i_in_image(&list, seeker.p, q, turn) && nlist_i_lists(&list, rows.uid, &seeker, o.id, q)) found(o.id);
+                if (nlist_i_in_image(&list, query.p, q, turn) &&
+                    nlist_i_lists(&list, rows.uid, &query, o.id, q))
+                    found(o.id);
             }
         }
     }
 };
 
-/* By how much spheres stick out of their leaves' boxes: the most. */
-__global__ void nlist_i_sticks_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
-                                      __grid_constant__ const lbvh_device tree)
+/* The most by which spheres exceed their leaves' boxes. */
+__global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
+                                        __grid_constant__ const nlist_i_job job,
+                                        __grid_constant__ const lbvh_device tree)
 {
     int32_t const place = nlist_i_thread();
     int32_t bits = 0;
-    if (nlist_i_rests(device.list, job.facts)) return;
+    if (nlist_i_skips(device.list, job.facts)) return;
     if (place < job.n) {
         const lbvh_node *leaf = nlist_i_leaf(&tree.tree, place);
         nlist_real p[3];
         nlist_i_point(&device.list, job.pos, job.stride, leaf->link, p);
         if (nlist_i_takes_part(device.list, job, leaf->link, p)) {
-            nlist_real const out = nlist_i_sticks_out(&device.list, leaf, p, nlist_i_radius(&device.list.desc, leaf->link));
-            bool const reached = nlist_i_reaches_out(&device.list.desc, nlist_i_largest(device.list, job.facts), out);
+            nlist_real const out = nlist_i_overhang(&device.list, leaf, p,
+                                                    nlist_i_radius(&device.list.desc, leaf->link));
+            bool const reached = nlist_i_search_is_finite(&device.list.desc,
+                                                          nlist_i_largest(device.list, job.facts),
+                                                          out);
             bits = reached ? nlist_i_bits(out) : 0x7F800000;
         }
     }
@@ -645,41 +756,43 @@ struct nlist_i_mesh_source {
     static constexpr bool compacts = false;
     lbvh_device tree;
     nlist_mesh mesh;
-    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn, nlist_i_seeker &seeker) const
+    __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
+                          nlist_i_query &query) const
     {
         nlist_real p[3];
         nlist_i_load(job.pos, job.stride, 3, turn, p);
-        seeker = nlist_i_seek(&list.desc, turn, p);
+        query = nlist_i_query_of(&list.desc, turn, p);
         return nlist_i_takes_part(list, job, turn, p);
     }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &, const nlist_rows &, int32_t, const nlist_i_seeker &seeker,
-                         nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &, const nlist_rows &, int32_t,
+                         const nlist_i_query &query, nlist_i_pass, Found found) const
     {
-        nlist_real const reach = nlist_i_gap(&list.desc) + seeker.radius;
-        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, seeker.p, nlist_i_widen(reach, seeker.p));
+        nlist_real const reach = nlist_i_gap(&list.desc) + query.radius;
+        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p, nlist_i_widen(reach, query.p));
         while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, seeker.p, reach, o.id);
+            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id);
             if (key >= 0) found(key);
         }
     }
 };
 #endif
 
-/* ------------------------------------------------------------------------------------------------
-   >>layout: where a row goes
+/* ----------------------------------------------------------------------------------------------
+   >>layout: rows are written to their slots and to the rest
 
-   A thread finds partners one at a time, each in its own row: single words, far apart. So it collects 16 in shared memory first, and
-   then writes them in one go. HYBRID, width 8, a row of 21:
+   A thread finds the partners of its own row one at a time: single words, scattered in memory. So
+   it stages 16 in shared memory, and then writes them together. HYBRID, width 8, a row of 21:
 
-       partners   0 .. 7 -> slots,   8 .. 15 -> 8 entries of the rest, taken from a counter       when 16 are there
-       partners  16 .. 20 -> 5 entries of the rest, elsewhere; link leads from partner 15 to 16   at the end of the row
-   ------------------------------------------------------------------------------------------------ */
+       when 16 are staged    partners  0 .. 7  -> slots
+                             partners  8 .. 15 -> 8 entries of the rest, from a counter
+       at the end of a row   partners 16 .. 20 -> 5 entries; link leads from partner 15 to 16
+   ---------------------------------------------------------------------------------------------- */
 
 constexpr int nlist_i_search_block = 128, nlist_i_stage = 16;
 
-/* Places in partner, for m entries of this thread; the whole warp asks at once, after a prefix sum: m = 2 0 3 makes sum = 2 2 5, one
-   atomicAdd of 5, and begin + 0, 2, 2. */
+/* Allocates m entries of partner for each thread, with one atomic per warp, by a prefix sum: m = 2
+   0 3 makes sum = 2 2 5, one atomicAdd of 5, and begin + 0, 2, 2. */
 __device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *counter, int32_t m)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -693,26 +806,30 @@ __device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *cou
     return (int64_t)__shfl_sync(0xFFFFFFFFu, begin, 31) + sum - m;
 }
 
-/* The same for a full stage, in the middle of a search: whoever is there at the moment asks together (Blog, Warp-Aggregated Atomics). */
+/* The same for a full stage, during a search: the lanes that are active share one atomic (Blog,
+   Warp-Aggregated Atomics). */
 __device__ __forceinline__ int64_t nlist_i_take_stage(unsigned long long *counter, int32_t m)
 {
     if (m != nlist_i_stage) return (int64_t)atomicAdd(counter, (unsigned long long)m);
     unsigned const here = __activemask();
     int const lane = (int)(threadIdx.x % 32), first = __ffs((int)here) - 1;
     unsigned long long begin = 0;
-    if (lane == first) begin = atomicAdd(counter, (unsigned long long)(nlist_i_stage * __popc(here)));
-    return (int64_t)__shfl_sync(here, begin, first) + nlist_i_stage * __popc(here & ((1u << lane) - 1));
+    if (lane == first)
+        begin = atomicAdd(counter, (unsigned long long)(nlist_i_stage * __popc(here)));
+    return (int64_t)__shfl_sync(here, begin, first) +
+           nlist_i_stage * __popc(here & ((1u << lane) - 1));
 }
 
-/* A row on its way to its place. */
+/* A row that is being written. */
 struct nlist_i_writer {
     const nlist_rows &rows;
-    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is ours */
-    unsigned long long *counter;            /* entries of partner so far; NULL: `base` says where the row goes */
+    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is this thread's */
+    unsigned long long *counter;            /* entries of partner in use; NULL: the row begins at
+                                               `base` */
     int64_t base;
     int32_t i, count, staged, head, last;
 
-    /* The staged partners that have a slot, and -1 in what the stage would have had room for. */
+    /* Writes the staged partners that have a slot, and -1 into the other slots of this stage. */
     __device__ void put_slots(int32_t first) const
     {
         int32_t *const slot = rows.slot + (int64_t)i * rows.width;
@@ -727,10 +844,11 @@ struct nlist_i_writer {
                 *reinterpret_cast<int4 *>(slot + first + k) = four;
             }
         } else {
-            for (int32_t k = 0; k < end; k++) slot[first + k] = k < staged ? stage[k][threadIdx.x] : -1;
+            for (int32_t k = 0; k < end; k++)
+                slot[first + k] = k < staged ? stage[k][threadIdx.x] : -1;
         }
     }
-    /* Staged partners from k on to partner, from entry e on, as far as it goes. */
+    /* Writes staged partners from k on to partner, from entry e on, up to its capacity. */
     __device__ void put_rest(int32_t k, int64_t e)
     {
         for (; k < staged && e < rows.capacity; k++, e++) {
@@ -761,7 +879,8 @@ struct nlist_i_writer {
         }
         staged = 0;
     }
-    /* The end of the row; all lanes of the warp call it, also those without a row (exists = false). */
+    /* The end of the row; all lanes of the warp call it, also those without a row (exists =
+       false). */
     __device__ void finish(bool exists)
     {
         int32_t const first = count - staged, k = exists && rows.partner ? beyond(first) : staged;
@@ -779,33 +898,37 @@ struct nlist_i_writer {
     }
 };
 
-/* What a row takes of partner, and whether it has entries at all: what nlist_i_add_lengths adds. COMPACT: the plain number. */
+/* The entries of partner that a row needs, with the bit that counts it as touched
+   (nlist_i_add_lengths). COMPACT: the plain number. */
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
     int32_t const beyond = count > rows.width ? count - rows.width : 0;
     return rows.start ? count : beyond | (int64_t)((uint64_t)(count > 0) << nlist_i_touched_bit);
 }
 
-/* First pass: what each row takes. */
+/* First pass: the length of each row. */
 template <class Source>
 __global__ void __launch_bounds__(nlist_i_search_block)
-    nlist_i_count_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+    nlist_i_count_kernel(__grid_constant__ const nlist_device device,
+                         __grid_constant__ const nlist_i_job job,
                          __grid_constant__ const Source source, int64_t *lengths)
 {
     const nlist &list = device.list;
     int32_t const turn = nlist_i_thread();
-    nlist_i_seeker seeker;
+    nlist_i_query query;
     int32_t count = 0;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     if (turn == 0) lengths[job.n] = 0;
     if (turn >= job.n) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    if (source.begin(list, job, turn, seeker)) source.each(list, job, rows, turn, seeker, NLIST_I_FIRST, [&](int32_t) { count++; });
-    lengths[seeker.i] = nlist_i_length(rows, count);
+    if (source.begin(list, job, turn, query))
+        source.each(list, job, rows, turn, query, NLIST_I_FIRST, [&](int32_t) { count++; });
+    lengths[query.i] = nlist_i_length(rows, count);
 }
 
-/* Rows that have entries, in no order. */
-__device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_t *counter, int32_t i, bool has)
+/* Appends rows that have entries to touched, in no order. */
+__device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_t *counter,
+                                                  int32_t i, bool has)
 {
     unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
     int const lane = (int)(threadIdx.x % 32);
@@ -816,26 +939,30 @@ __device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_
     if (has) rows.touched[begin + __popc(having & ((1u << lane) - 1))] = i;
 }
 
-/* Finds the rows and writes them, all layouts but COMPACT. offsets: of a first pass, or NULL. */
+/* Finds the rows and writes them, in all layouts but COMPACT. offsets: of a first pass, or NULL. */
 template <class Source>
 __global__ void __launch_bounds__(nlist_i_search_block)
-    nlist_i_search_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+    nlist_i_search_kernel(__grid_constant__ const nlist_device device,
+                          __grid_constant__ const nlist_i_job job,
                           __grid_constant__ const Source source, const int64_t *offsets)
 {
     __shared__ int32_t stage[nlist_i_stage][nlist_i_search_block];
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int32_t const turn = nlist_i_thread();
     bool const exists = turn < job.n;
-    nlist_i_seeker seeker;
-    bool const searches = exists && source.begin(list, job, turn, seeker);
-    int32_t const i = exists ? seeker.i : 0;
-    nlist_i_writer writer = {rows, stage, offsets || !rows.partner ? nullptr : (unsigned long long *)&job.facts->entries[to],
+    nlist_i_query query;
+    bool const searches = exists && source.begin(list, job, turn, query);
+    int32_t const i = exists ? query.i : 0;
+    bool const counts = !offsets && rows.partner;
+    nlist_i_writer writer = {rows, stage,
+                             counts ? (unsigned long long *)&job.facts->entries[to] : nullptr,
                              offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
-    if (searches) source.each(list, job, rows, turn, seeker, pass, [&](int32_t j) { writer.put(j); });
+    if (searches)
+        source.each(list, job, rows, turn, query, pass, [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
     int32_t const count = writer.count;
     nlist_i_warp_max(&job.facts->needed_width, count);
@@ -847,17 +974,17 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (rows.touched) job.facts->touched[to] = (int32_t)nlist_i_high(offsets[job.n]);
 }
 
-/* COMPACT: rows whose place is known. The rows of a warp are put together in shared memory, and then all lanes write one row at a
-   time, so that neighbouring lanes write neighbouring words; rows that exceed the stage, 40 partners each on average, are written word
-   by word. */
+/* COMPACT: the begin of each row is known. The rows of a warp are staged in shared memory, and then
+   all lanes write one row at a time, so that neighbouring lanes write neighbouring words. Rows that
+   exceed the stage, 40 partners each on average, are written word by word. */
 constexpr int nlist_i_warp_stage = 1280;
 
 struct nlist_i_compact_row {
     int64_t begin;          /* in partner */
-    int32_t length, staged; /* and where it lies in the stage */
+    int32_t length, staged; /* staged: begin in the stage */
 };
 
-/* The rows of a warp in the stage, one after the other. False: they do not fit. */
+/* Places the rows of a warp in the stage, one after the other. False: they do not fit. */
 __device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -870,14 +997,17 @@ __device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
     return __all_sync(0xFFFFFFFFu, sum <= nlist_i_warp_stage);
 }
 
-/* All lanes write one row at a time. */
-__device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows, const nlist_i_compact_row &row, const int32_t *stage)
+/* Writes staged rows; all lanes write one row at a time. */
+__device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
+                                                   const nlist_i_compact_row &row,
+                                                   const int32_t *stage)
 {
     int const lane = (int)(threadIdx.x % 32);
     __syncwarp();
     for (int r = 0; r < 32; r++) {
         int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r), from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
+        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r),
+                      from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
         for (int32_t k = lane; k < length; k += 32)
             if (begin + k < rows.capacity) rows.partner[begin + k] = stage[from + k];
     }
@@ -885,24 +1015,25 @@ __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows, const
 
 template <class Source>
 __global__ void __launch_bounds__(nlist_i_search_block)
-    nlist_i_compact_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+    nlist_i_compact_kernel(__grid_constant__ const nlist_device device,
+                           __grid_constant__ const nlist_i_job job,
                            __grid_constant__ const Source source, const int64_t *offsets)
 {
     __shared__ int32_t stages[nlist_i_search_block / 32][nlist_i_warp_stage];
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const turn = nlist_i_thread();
-    nlist_i_seeker seeker;
-    bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, seeker);
-    nlist_i_compact_row row = {exists ? offsets[seeker.i] : 0, exists ? (int32_t)(offsets[seeker.i + 1] - offsets[seeker.i]) : 0,
-                               0};
+    nlist_i_query query;
+    bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, query);
+    nlist_i_compact_row row = {exists ? offsets[query.i] : 0,
+                               exists ? (int32_t)(offsets[query.i + 1] - offsets[query.i]) : 0, 0};
     bool const staged = nlist_i_stage_rows(row);
     int32_t at = 0;
     if (searches)
-        source.each(list, job, rows, turn, seeker, NLIST_I_SECOND, [&](int32_t j) {
+        source.each(list, job, rows, turn, query, NLIST_I_SECOND, [&](int32_t j) {
             if (staged) stage[row.staged + at] = j;
             else if (row.begin + at < rows.capacity) rows.partner[row.begin + at] = j;
             at++;
@@ -910,43 +1041,51 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (staged) nlist_i_flush_rows(rows, row, stage);
     nlist_i_warp_max(&job.facts->needed_width, row.length);
     if (!exists) return;
-    rows.start[seeker.i] = row.begin;
-    rows.count[seeker.i] = row.length;
+    rows.start[query.i] = row.begin;
+    rows.count[query.i] = row.length;
     if (turn > 0) return;
     rows.start[job.n] = offsets[job.n];
     job.facts->entries[to] = (uint64_t)offsets[job.n];
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>carry: history and events
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Bytes of one entry, in the largest words that all entries are aligned to; from NULL: zeros. */
+/* Copies the bytes of one entry, in the largest words that all entries are aligned to; from NULL:
+   zeros. */
 template <class Word>
-__device__ __forceinline__ void nlist_i_copy_words(unsigned char *to, const unsigned char *from, int32_t bytes)
+__device__ __forceinline__ void nlist_i_copy_words(unsigned char *to, const unsigned char *from,
+                                                   int32_t bytes)
 {
     for (int32_t k = 0; k < bytes; k += (int32_t)sizeof(Word)) {
         Word const word = from ? *reinterpret_cast<const Word *>(from + k) : Word();
         *reinterpret_cast<Word *>(to + k) = word;
     }
 }
-__device__ __forceinline__ void nlist_i_copy_bytes(unsigned char *to, const unsigned char *from, int32_t bytes)
+__device__ __forceinline__ void nlist_i_copy_bytes(unsigned char *to, const unsigned char *from,
+                                                   int32_t bytes)
 {
     if (bytes % 16 == 0) nlist_i_copy_words<uint4>(to, from, bytes);
     else if (bytes % 4 == 0) nlist_i_copy_words<uint32_t>(to, from, bytes);
     else nlist_i_copy_words<unsigned char>(to, from, bytes);
 }
 
-/* How a contact that is not in the old row under its key is looked for: lists of particles do not, those of triangles ask
-   nlist_i_wander. */
+/* The search for a contact that is not in the old row under its key. Lists of particles have none,
+   those of triangles use nlist_i_wander. */
 struct nlist_i_plain_carry {
-    __device__ int64_t wander(const nlist &, const nlist_i_job &, int, int32_t, int32_t, uint64_t &) const { return -1; }
+    __device__ int64_t wander(const nlist &, const nlist_i_job &, int, int32_t, int32_t,
+                              uint64_t &) const
+    {
+        return -1;
+    }
 };
 
 #ifdef NLIST_I_LBVH_CUDA
 struct nlist_i_mesh_carry {
     nlist_mesh mesh;
-    __device__ int64_t wander(const nlist &list, const nlist_i_job &job, int to, int32_t i, int32_t key, uint64_t &taken) const
+    __device__ int64_t wander(const nlist &list, const nlist_i_job &job, int to, int32_t i,
+                              int32_t key, uint64_t &taken) const
     {
         nlist_real p[3];
         if (job.facts->filled == 0) return -1;
@@ -957,13 +1096,16 @@ struct nlist_i_mesh_carry {
 };
 #endif
 
-/* visit(new entry, old entry or -1) for every new entry of row i: as nlist_i_carry_row. */
+/* Calls visit(new entry, old entry or -1) for every new entry of row i: as nlist_i_carry_row. */
 template <class Carry, class Visit>
-__device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, int32_t i,
+__device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist_i_job &job,
+                                                  const Carry &carry, int to, int32_t i,
                                                   Visit visit)
 {
-    int32_t const bytes = list.desc.history, was = job.rename ? job.old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&list.rows[1 - to], bytes, job.facts->filled > 0 ? was : -1, job.rename, list.keys);
+    int32_t const bytes = list.desc.history, was = job.new_of ? job.old_of[i] : i;
+    nlist_i_matcher matcher = nlist_i_match_row(&list.rows[1 - to], bytes,
+                                                job.facts->filled > 0 ? was : -1, job.new_of,
+                                                list.keys);
     nlist_each e = nlist_i_row(&list.rows[to], bytes, i);
     uint64_t taken = 0;
     while (nlist_next(&e)) {
@@ -974,41 +1116,51 @@ __device__ __forceinline__ void nlist_i_match_all(const nlist &list, const nlist
 }
 
 #ifdef NLIST_I_LBVH_CUDA
-/* A thread per row: a contact that wanders must see the whole row. */
-__global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+/* A thread per row, since the wander search needs the whole row. */
+__global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device device,
+                                          __grid_constant__ const nlist_i_job job,
                                           __grid_constant__ const nlist_i_mesh_carry carry)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     if (!nlist_i_fitted(list, job.facts, to)) return;
     const unsigned char *const was = list.rows[1 - to].history;
     int32_t const bytes = list.desc.history;
-    for (int64_t t = nlist_i_global_thread(); t < job.facts->touched[to]; t += nlist_i_all_threads())
-        nlist_i_match_all(list, job, carry, to, rows.touched[t], [&](const nlist_each &e, int64_t old) {
-            nlist_i_copy_bytes(static_cast<unsigned char *>(e.history), old >= 0 ? was + old * bytes : nullptr, bytes);
-        });
+    for (int64_t t = nlist_i_global_thread(); t < job.facts->touched[to];
+         t += nlist_i_all_threads())
+        nlist_i_match_all(list, job, carry, to, rows.touched[t],
+                          [&](const nlist_each &e, int64_t old) {
+                              nlist_i_copy_bytes(static_cast<unsigned char *>(e.history),
+                                                 old >= 0 ? was + old * bytes : nullptr, bytes);
+                          });
 }
 #endif
 
-/* The bytes of one new entry, entry k of row i. Where it was entry k of the old row, it is found at once. */
-__device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job, int to, int32_t i, int64_t k,
-                                                    int32_t id, int64_t entry)
+/* Copies the bytes of one new entry, entry k of row i. If it was entry k of the old row, it is
+   found at once. */
+__device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t k, int32_t id,
+                                                    int64_t entry)
 {
     const nlist_rows &old_rows = list.rows[1 - to];
-    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1 : job.rename ? job.old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.rename, list.keys);
+    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1
+                                                   : job.new_of           ? job.old_of[i]
+                                                                          : i;
+    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.new_of, list.keys);
     matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
     int64_t const old = nlist_i_match(&matcher, id);
-    nlist_i_copy_bytes(list.rows[to].history + entry * bytes, old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
+    nlist_i_copy_bytes(list.rows[to].history + entry * bytes,
+                       old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
 }
 
 /* A thread per slot. */
-__global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+__global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device,
+                                           __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int64_t const entry = nlist_i_global_thread();
@@ -1016,56 +1168,66 @@ __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device 
     if (entry >= (int64_t)rows.n * rows.width || !nlist_i_fitted(list, job.facts, to)) return;
     int32_t const id = rows.slot[entry];
     if (id < 0) return;
-    int32_t const i = rows.width == 1 << shift ? (int32_t)(entry >> shift) : (int32_t)(entry / rows.width);
+    int32_t const i = rows.width == 1 << shift ? (int32_t)(entry >> shift)
+                                               : (int32_t)(entry / rows.width);
     nlist_i_carry_entry(list, job, to, i, entry - (int64_t)i * rows.width, id, entry);
 }
 
 /* A thread per entry of the rest. */
-__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
+                                          __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
-    int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts), slots = (int64_t)rows.n * rows.width;
+    int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts),
+                  slots = (int64_t)rows.n * rows.width;
     if (!nlist_i_fitted(list, job.facts, to)) return;
     for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_all_threads())
         nlist_i_carry_entry(list, job, to, rows.own[e], rows.width, rows.partner[e], slots + e);
 }
 
 /* COMPACT: nlist_i_row_lanes threads share a row. */
-__global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+__global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
+                                             __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
-    if (nlist_i_rests(list, job.facts)) return;
+    if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
     if (i >= rows.n || !nlist_i_fitted(list, job.facts, to)) return;
-    for (int64_t e = rows.start[i] + threadIdx.x % nlist_i_row_lanes; e < rows.start[i + 1]; e += nlist_i_row_lanes)
+    for (int64_t e = rows.start[i] + threadIdx.x % nlist_i_row_lanes; e < rows.start[i + 1];
+         e += nlist_i_row_lanes)
         nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
 }
 
-/* Threads that look for the history of every new entry. */
-nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, const nlist_i_plain_carry &, cudaStream_t stream)
+/* Launches the carry of history: a thread per new entry. */
+nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
+                                   const nlist_i_plain_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
     int64_t const n = job.n;
     nlist_result result = NLIST_OK;
     if (desc->layout == NLIST_COMPACT)
-        return nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_block, nlist_i_carry_compact_kernel, gpu->device, job);
+        return nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_block,
+                              nlist_i_carry_compact_kernel, gpu->device, job);
     if (nlist_i_has_slots(desc))
-        result = nlist_i_launch(gpu, stream, n * desc->width, nlist_i_block, nlist_i_carry_slots_kernel, gpu->device, job);
+        result = nlist_i_launch(gpu, stream, n * desc->width, nlist_i_block,
+                                nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
-        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block, nlist_i_carry_rest_kernel, gpu->device, job);
+        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
+                                nlist_i_carry_rest_kernel, gpu->device, job);
     return result;
 }
 
 #ifdef NLIST_I_LBVH_CUDA
-nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job, const nlist_i_mesh_carry &carry, cudaStream_t stream)
+nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
+                                   const nlist_i_mesh_carry &carry, cudaStream_t stream)
 {
-    return nlist_i_launch(gpu, stream, nlist_i_least(job.n, nlist_i_round_threads), nlist_i_block, nlist_i_carry_rows_kernel,
-                          gpu->device, job, carry);
+    return nlist_i_launch(gpu, stream, nlist_i_least(job.n, nlist_i_round_threads), nlist_i_block,
+                          nlist_i_carry_rows_kernel, gpu->device, job, carry);
 }
 #endif
 
@@ -1074,124 +1236,141 @@ __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t 
     return list.keys || list.desc.half || i < j;
 }
 
-/* event(kind, i, j, entry) for what row i has to tell. */
+/* Calls event(kind, i, j, entry) for the events of row i. */
 template <class Carry, class Event>
-__device__ __forceinline__ void nlist_i_tell(const nlist &list, const nlist_i_job &job, const Carry &carry, int to, bool ended,
-                                             int32_t i, Event event)
+__device__ __forceinline__ void nlist_i_row_events(const nlist &list, const nlist_i_job &job,
+                                                   const Carry &carry, int to, bool ended,
+                                                   int32_t i, Event event)
 {
     if (!ended) {
         nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
-            if (nlist_i_reports_pair(list, i, e.id)) event(old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, e.id, e.entry);
+            if (nlist_i_reports_pair(list, i, e.id))
+                event(old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, e.id, e.entry);
         });
         return;
     }
     nlist_i_matcher matcher = nlist_i_match_row(&list.rows[to], 0, i, nullptr, list.keys);
     nlist_each e = nlist_i_row(&list.rows[1 - to], 0, i);
     while (nlist_next(&e))
-        if (nlist_i_reports_pair(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0) event(NLIST_ENDED, e.id, e.entry);
+        if (nlist_i_reports_pair(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0)
+            event(NLIST_ENDED, e.id, e.entry);
 }
 
-/* First pass: how many events of each kind a row has; begun in the lower 32 bits, persisting in the upper; or ended. The scan leaves
-   the sums at row `rows`. (Room for 2^32 events of the three kinds would be 192 GB.) */
+/* First pass: counts the events of each row; begun in the lower 32 bits, persisting in the upper;
+   or ended. The scan leaves the sums at row `rows`. (2^32 events of the three kinds would take 192
+   GB.) */
 template <class Carry>
-__global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
-                                            __grid_constant__ const Carry carry, bool ended, int32_t rows, int64_t *lengths)
+__global__ void nlist_i_count_events_kernel(__grid_constant__ const nlist_device device,
+                                            __grid_constant__ const nlist_i_job job,
+                                            __grid_constant__ const Carry carry, bool ended,
+                                            int32_t rows, int64_t *lengths)
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
     int64_t length = 0;
-    if (i > rows || nlist_i_rests(list, job.facts)) return;
+    if (i > rows || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    bool const nobody_before = ended && job.facts->filled == 0;
-    if (i < rows && !nobody_before && nlist_i_fitted(list, job.facts, to))
-        nlist_i_tell(list, job, carry, to, ended, i,
-                     [&](int kind, int32_t, int64_t) { length += kind == NLIST_PERSISTED ? (int64_t)1 << 32 : 1; });
+    bool const no_list_before = ended && job.facts->filled == 0;
+    if (i < rows && !no_list_before && nlist_i_fitted(list, job.facts, to))
+        nlist_i_row_events(list, job, carry, to, ended, i, [&](int kind, int32_t, int64_t) {
+            length += kind == NLIST_PERSISTED ? (int64_t)1 << 32 : 1;
+        });
     lengths[i] = length;
 }
 
 /* Second pass: writes them. */
 template <class Carry>
-__global__ void nlist_i_write_events_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
-                                            __grid_constant__ const Carry carry, bool ended, int32_t rows, const int64_t *offsets)
+__global__ void nlist_i_write_events_kernel(__grid_constant__ const nlist_device device,
+                                            __grid_constant__ const nlist_i_job job,
+                                            __grid_constant__ const Carry carry, bool ended,
+                                            int32_t rows, const int64_t *offsets)
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
-    if (i > rows || nlist_i_rests(list, job.facts)) return;
+    if (i > rows || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     int64_t at[NLIST_EVENT_KINDS] = {offsets[i] & 0xFFFFFFFF, offsets[i] >> 32, offsets[i]};
     if (!nlist_i_fitted(list, job.facts, to)) return;
     if (i == rows) {
-        for (int kind = ended ? NLIST_ENDED : NLIST_BEGUN; kind <= (ended ? NLIST_ENDED : NLIST_PERSISTED); kind++)
+        for (int kind = ended ? NLIST_ENDED : NLIST_BEGUN;
+             kind <= (ended ? NLIST_ENDED : NLIST_PERSISTED); kind++)
             job.facts->events[kind] = (uint64_t)at[kind];
         return;
     }
     if (ended && job.facts->filled == 0) return;
-    nlist_i_tell(list, job, carry, to, ended, i, [&](int kind, int32_t j, int64_t entry) {
+    nlist_i_row_events(list, job, carry, to, ended, i, [&](int kind, int32_t j, int64_t entry) {
         nlist_event event = {!list.keys && j < i ? j : i, !list.keys && j < i ? i : j, entry};
         list.event[kind][at[kind]++] = event;
     });
 }
 
-/* The positions that the skin is measured from: as nlist_i_keep_reference. */
-__global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
+/* The reference positions of the skin: as nlist_i_keep_reference. */
+__global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device device,
+                                         __grid_constant__ const nlist_i_job job,
                                          nlist_real nowhere)
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
-    if (i >= job.n || nlist_i_rests(list, job.facts)) return;
+    if (i >= job.n || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list), dim = list.desc.dim;
-    int32_t const was = job.rename ? nlist_i_was(job, list.rows[1 - to], i) : -1;
+    int32_t const was = job.new_of ? nlist_i_was(job, list.rows[1 - to], i) : -1;
     nlist_real *const reference = list.rows[to].reference + (size_t)i * dim;
     nlist_real p[3] = {nowhere, nowhere, nowhere};
     if (was >= 0 && list.rows[1 - to].reference)
         nlist_i_load(list.rows[1 - to].reference, (size_t)dim * sizeof(nlist_real), dim, was, p);
-    else if (!job.rename && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
+    else if (!job.new_of && job.pos) nlist_i_load(job.pos, job.stride, dim, i, p);
     for (int a = 0; a < dim; a++) reference[a] = p[a];
 }
 
-/* All has fitted: the new rows are the list. */
-__global__ void nlist_i_turn_over_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job)
+/* If all has fitted, the new rows become the list. */
+__global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job)
 {
     nlist_cuda_facts *const facts = job.facts;
     const nlist &list = device.list;
-    if (nlist_i_rests(list, facts)) return;
+    if (nlist_i_skips(list, facts)) return;
     int const to = nlist_i_to(list);
     facts->full = !nlist_i_fitted(list, facts, to);
-    if (facts->full) facts->moved++; /* the next build must not rest */
+    if (facts->full) facts->moved++; /* the next build must not be skipped */
     if (facts->full && list.d_current) return;
     if (list.d_current) facts->current = to;
     facts->next_uid = job.uids ? facts->next_uid + job.n : job.n;
-    if (!job.rename) facts->triangles = list.triangles;
+    if (!job.new_of) facts->triangles = list.triangles;
     facts->skin = (double)list.desc.skin;
     facts->filled++;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>build: in order
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>build: the host calls the kernels in order
+   ---------------------------------------------------------------------------------------------- */
 
 template <class Source>
-nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const Source &source, cudaStream_t stream)
+nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const Source &source,
+                               cudaStream_t stream)
 {
     int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS), *offsets = nullptr;
     nlist_result result = NLIST_OK;
     if (nlist_i_counts_first(&gpu->device.list.desc)) {
         offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_count_kernel<Source>, gpu->device, job, source,
-                                lengths);
-        if (result == NLIST_OK) result = nlist_i_scan(gpu, job.n, gpu->device.list.desc.layout != NLIST_COMPACT, stream);
+        result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                nlist_i_count_kernel<Source>, gpu->device, job, source, lengths);
+        if (result == NLIST_OK)
+            result = nlist_i_scan(gpu, job.n, gpu->device.list.desc.layout != NLIST_COMPACT,
+                                  stream);
     }
     if (result != NLIST_OK) return result;
     if constexpr (Source::compacts)
         if (gpu->device.list.desc.layout == NLIST_COMPACT)
-            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_compact_kernel<Source>, gpu->device, job,
-                                  source, offsets);
-    return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>, gpu->device, job, source,
-                          offsets);
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_compact_kernel<Source>, gpu->device, job, source,
+                                  offsets);
+    return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>,
+                          gpu->device, job, source, offsets);
 }
 
 template <class Carry>
-nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
+nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry,
+                                 cudaStream_t stream)
 {
     int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
             *const offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
@@ -1199,77 +1378,94 @@ nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const 
     int32_t const most = n[0] > n[1] ? n[0] : n[1];
     nlist_result result = NLIST_OK;
     for (int ended = 0; ended < 2 && result == NLIST_OK; ended++) {
-        int32_t const rows = ended ? most : job.n; /* rows that an older generation does not have are empty */
-        result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_count_events_kernel<Carry>, gpu->device, job,
-                                carry, ended != 0, rows, lengths);
+        /* rows beyond those of an older generation are empty */
+        int32_t const rows = ended ? most : job.n;
+        result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block,
+                                nlist_i_count_events_kernel<Carry>, gpu->device, job, carry,
+                                ended != 0, rows, lengths);
         if (result == NLIST_OK) result = nlist_i_scan(gpu, rows, false, stream);
         if (result == NLIST_OK)
-            result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block, nlist_i_write_events_kernel<Carry>, gpu->device,
-                                    job, carry, ended != 0, rows, offsets);
+            result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block,
+                                    nlist_i_write_events_kernel<Carry>, gpu->device, job, carry,
+                                    ended != 0, rows, offsets);
     }
     return result;
 }
 
 /* Everything after the search. */
 template <class Carry>
-nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry, cudaStream_t stream)
+nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry,
+                                  cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_result result = NLIST_OK;
     if (list->desc.skin > 0)
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_reference_kernel, gpu->device, job, (nlist_real)NAN);
-    if (result == NLIST_OK && list->desc.history > 0) result = nlist_i_carry_history(gpu, job, carry, stream);
-    if (result == NLIST_OK && list->desc.events && !job.rename) result = nlist_i_find_events(gpu, job, carry, stream);
+        result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_reference_kernel,
+                                gpu->device, job, (nlist_real)NAN);
+    if (result == NLIST_OK && list->desc.history > 0)
+        result = nlist_i_carry_history(gpu, job, carry, stream);
+    if (result == NLIST_OK && list->desc.events && !job.new_of)
+        result = nlist_i_find_events(gpu, job, carry, stream);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_turn_over_kernel, gpu->device, job);
+    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_swap_kernel, gpu->device, job);
 }
 
-/* Facts, and the second generation where the list is to be compared with. A list that was built without history has nothing to
-   compare with: it is forgotten, as is one of another kind (nlist_i_is_other). */
+/* Takes the facts, and the second generation where history or events need it. A list that was built
+   without these, or one of another kind (nlist_i_is_other), cannot be compared with: it is
+   discarded. */
 nlist_result nlist_i_take_generations(nlist_cuda *gpu, bool other, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_facts(gpu, stream);
-    bool const twice = nlist_i_is_twice(&list->desc);
-    if (result == NLIST_OK && (other || (twice && !list->remembers))) result = nlist_i_forget(gpu, stream);
+    bool const twice = nlist_i_keeps_two(&list->desc);
+    if (result == NLIST_OK && (other || (twice && !list->remembers)))
+        result = nlist_i_forget(gpu, stream);
     if (result != NLIST_OK) return result;
     list->remembers = twice;
     if (twice) list->d_current = &gpu->d_facts->current;
     return NLIST_OK;
 }
 
-/* Is what a list held before of another kind? Its rows would be read as what they are not, should this build not fit. */
+/* True if the current list is of another kind. Should this build not fit, its rows would be
+   misread. */
 bool nlist_i_is_other(const nlist *list, const nlist &before)
 {
-    return list->built && (list->keys != before.keys || list->desc.dim != before.desc.dim || !list->desc.half != !before.desc.half);
+    return list->built && (list->keys != before.keys || list->desc.dim != before.desc.dim ||
+                           !list->desc.half != !before.desc.half);
 }
 
-/* Memory, and what comes before the search. */
-nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before, cudaStream_t stream)
+/* Takes memory, and launches the kernels before the search. */
+nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before,
+                                 cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_result result = nlist_i_take_generations(gpu, nlist_i_is_other(list, before), stream);
     if (result != NLIST_OK) return result;
-    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr; /* nobody has been renamed */
-    bool const uids =
-        list->n > 0 && list->desc.half && nlist_i_is_twice(&list->desc) && (job->rename || list->rows[0].uid || list->rows[1].uid);
+    /* no particle has been renumbered */
+    if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr;
+    bool const uids = list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) &&
+                      (job->new_of || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, uids, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
     job->facts = gpu->d_facts;
     if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts, job->rename != nullptr);
-    if (result == NLIST_OK && list->desc.radii && !job->rename)
-        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_radii_kernel, gpu->device, *job);
+        result = nlist_i_launch(gpu, stream, 1, 1, nlist_i_begin_kernel, gpu->device, job->facts,
+                                job->new_of != nullptr);
+    if (result == NLIST_OK && list->desc.radii && !job->new_of)
+        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_radii_kernel,
+                                gpu->device, *job);
     if (result == NLIST_OK && uids)
-        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_uids_kernel, gpu->device, *job);
+        result = nlist_i_launch(gpu, stream, job->n, nlist_i_block, nlist_i_uids_kernel,
+                                gpu->device, *job);
     job->uids = uids;
     return result;
 }
 
 /* Takes over desc, as nlist_i_begin does for the host. */
-nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int keys, nlist *before, cudaStream_t stream)
+nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int keys, nlist *before,
+                                cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_cuda_allocator const had = list->desc.cuda_allocator;
@@ -1283,8 +1479,9 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     if (result != NLIST_OK) return result;
     if (resolved.if_moved && !(resolved.skin > 0)) return NLIST_BAD_SKIN;
     nlist_cuda_allocator const given = resolved.cuda_allocator;
-    if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) return NLIST_BAD_ALLOCATOR;
-    resolved.allocator = list->desc.allocator; /* the host's is of no use here */
+    if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user))
+        return NLIST_BAD_ALLOCATOR;
+    resolved.allocator = list->desc.allocator; /* the host's allocator is not used here */
     result = nlist_i_check_change(list, &resolved, keys);
     if (result != NLIST_OK) return result;
     if (resolved.layout == NLIST_STATIC)
@@ -1297,21 +1494,22 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     return NLIST_OK;
 }
 
-/* A refusal: everything is as before. */
+/* Refuses a call: everything is restored. */
 nlist_result nlist_i_refuse(nlist_cuda *gpu, const nlist &before, nlist_result result)
 {
     nlist *list = &gpu->device.list;
-    nlist_cuda_allocator const allocator = list->desc.cuda_allocator; /* memory may have been taken from it */
+    nlist_cuda_allocator const allocator = list->desc.cuda_allocator; /* blocks may be from it */
     list->desc = before.desc;
     if (gpu->d_facts) list->desc.cuda_allocator = allocator;
     list->keys = before.keys;
     list->triangles = before.triangles;
     memcpy(list->axis, before.axis, sizeof list->axis);
-    return nlist_i_give_back(list, result);
+    return nlist_i_forget_borrowed(list, result);
 }
 
-/* What builds from positions refuse. */
-nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist_real *d_pos, size_t stride, int32_t n)
+/* The checks that all builds from positions begin with. */
+nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist_real *d_pos,
+                                  size_t stride, int32_t n)
 {
     nlist *list = &gpu->device.list;
     nlist_real const reach = nlist_i_gap(&list->desc);
@@ -1325,33 +1523,35 @@ nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist
     return n == 0 || nlist_i_periods_fit(list, 0) ? NLIST_OK : NLIST_BAD_PERIOD;
 }
 
-/* The end of a call: arrays were borrowed, and after a failure the old rows are still the list, where their memory is not gone. */
-nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nlist &before, nlist_result result)
+/* Ends a build: arrays were borrowed, and after a failure the old rows are still the list, unless
+   their memory was freed. */
+nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nlist &before,
+                              nlist_result result)
 {
     nlist *list = &gpu->device.list;
     if (result == NLIST_OK) {
         list->n = job.n;
         list->built = 1;
-        return nlist_i_give_back(list, result);
+        return nlist_i_forget_borrowed(list, result);
     }
     bool const reshaped = memcmp(&list->rows[0], &before.rows[0], sizeof before.rows[0]) != 0;
     if (list->d_current ? !list->rows[0].count && !list->rows[1].count : reshaped) {
-        memset(list->rows, 0, sizeof list->rows); /* their memory is gone, or holds nothing yet */
+        memset(list->rows, 0, sizeof list->rows); /* their memory was freed, or holds no list yet */
         list->built = list->built && list->n == 0;
         list->n = 0;
     }
     return nlist_i_refuse(gpu, before, result);
 }
 
-/* A build, and again with more memory where something did not fit, if desc.grow says so. */
+/* A build. With desc.grow it is repeated with more memory until all fits. */
 template <class Search, class Carry>
-nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &before, Search search, const Carry &carry,
-                                cudaStream_t stream)
+nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &before,
+                                Search search, const Carry &carry, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
     nlist_desc const borrowed = list->desc;
-    gpu->by_index = job.rename || (!job.pos && job.n > 0);
-    gpu->by_radii = job.n > 0 && !job.rename && list->desc.radii;
+    gpu->by_index = job.new_of || (!job.pos && job.n > 0);
+    gpu->by_radii = job.n > 0 && !job.new_of && list->desc.radii;
     for (;;) {
         nlist_result result = nlist_i_start_build(gpu, &job, before, stream);
         if (result == NLIST_OK) result = search(job);
@@ -1364,22 +1564,25 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
         if (result != NLIST_ROW_FULL && result != NLIST_LIST_FULL) return result;
         list->desc = borrowed;
         list->desc.width = had_width;
-        while (list->desc.layout == NLIST_STATIC && list->desc.width < gpu->wanted_width && list->desc.width < 1024)
+        while (list->desc.layout == NLIST_STATIC && list->desc.width < gpu->wanted_width &&
+               list->desc.width < 1024)
             list->desc.width = list->desc.width * 2 < 1024 ? list->desc.width * 2 : 1024;
-        if (gpu->wanted_entries == had_entries && list->desc.width == had_width) return nlist_i_give_back(list, result);
+        if (gpu->wanted_entries == had_entries && list->desc.width == had_width)
+            return nlist_i_forget_borrowed(list, result);
     }
 }
 
 } /* namespace */
 
-/* ------------------------------------------------------------------------------------------------
-   >>sources: the builds that the header declares, one per source
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>sources: the public builds, one per source
+   ---------------------------------------------------------------------------------------------- */
 
 extern "C" {
 
-NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc, const nlist_real *d_pos, size_t stride,
-                                              int32_t n, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const nlist_real *d_pos, size_t stride, int32_t n,
+                                              struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
@@ -1388,7 +1591,10 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_brute_source{}, stream); },
+        gpu, job, before,
+        [&](const nlist_i_job &with) {
+            return nlist_i_find_rows(gpu, with, nlist_i_brute_source{}, stream);
+        },
         nlist_i_plain_carry{}, stream);
 }
 
@@ -1396,12 +1602,13 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
 
 namespace {
 
-/* A key per pair and way: row above partner; all ones where this way is not listed. */
-__global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device, __grid_constant__ const nlist_i_job job,
-                                    const int32_t *pair, int64_t m, uint64_t *key)
+/* A key per pair and direction: row above partner; all ones where this direction is not listed. */
+__global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job, const int32_t *pair,
+                                    int64_t m, uint64_t *key)
 {
     int64_t const turn = nlist_i_global_thread(), p = turn / 2;
-    if (p >= m || nlist_i_rests(device.list, job.facts)) return;
+    if (p >= m || nlist_i_skips(device.list, job.facts)) return;
     const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
     int32_t const i = pair[2 * p + turn % 2], j = pair[2 * p + 1 - turn % 2];
     bool const exist = i >= 0 && i < job.n && j >= 0 && j < job.n && i != j;
@@ -1410,30 +1617,39 @@ __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
     key[turn] = lists ? (uint64_t)(uint32_t)i << 32 | (uint32_t)j : ~(uint64_t)0;
 }
 
-/* Memory for m pairs as keys, twice, and for their sort. */
+/* Memory for m pairs as keys, two buffers, and for their sort. */
 nlist_result nlist_i_take_keys(nlist_cuda *gpu, int64_t m, size_t *temp, cudaStream_t stream)
 {
     cub::DoubleBuffer<uint64_t> keys;
     *temp = 0;
     (void)cudaGetLastError();
-    if (nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(nullptr, *temp, keys, 2 * m, 0, 64, stream))) return NLIST_CUDA_ERROR;
-    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_A], 2 * m, sizeof(uint64_t), stream);
-    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_B], 2 * m, sizeof(uint64_t), stream);
-    return result == NLIST_OK ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)*temp, 1, stream) : result;
+    if (nlist_i_failed(gpu,
+                       cub::DeviceRadixSort::SortKeys(nullptr, *temp, keys, 2 * m, 0, 64, stream)))
+        return NLIST_CUDA_ERROR;
+    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_A], 2 * m,
+                                            sizeof(uint64_t), stream);
+    if (result == NLIST_OK)
+        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_B], 2 * m, sizeof(uint64_t),
+                                   stream);
+    return result == NLIST_OK
+               ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)*temp, 1, stream)
+               : result;
 }
 
-nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, const int32_t *d_pair, int64_t m, cudaStream_t stream)
+nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, const int32_t *d_pair,
+                                   int64_t m, cudaStream_t stream)
 {
     nlist_i_pairs_source source = {nullptr, 2 * m};
     size_t temp = 0;
     nlist_result result = m > 0 ? nlist_i_take_keys(gpu, m, &temp, stream) : NLIST_OK;
     if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, 2 * m, nlist_i_block, nlist_i_keys_kernel, gpu->device, job, d_pair, m,
-                                nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A));
+        result = nlist_i_launch(gpu, stream, 2 * m, nlist_i_block, nlist_i_keys_kernel, gpu->device,
+                                job, d_pair, m, nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A));
     cub::DoubleBuffer<uint64_t> keys(nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_A),
                                      nlist_i_scratch<uint64_t>(gpu, NLIST_I_KEYS_B));
     if (result == NLIST_OK && m > 0 &&
-        nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(gpu->scratch[NLIST_I_TEMP].memory, temp, keys, 2 * m, 0, 64, stream)))
+        nlist_i_failed(gpu, cub::DeviceRadixSort::SortKeys(gpu->scratch[NLIST_I_TEMP].memory, temp,
+                                                           keys, 2 * m, 0, 64, stream)))
         result = NLIST_CUDA_ERROR;
     source.key = keys.Current();
     return result == NLIST_OK ? nlist_i_find_rows(gpu, job, source, stream) : result;
@@ -1443,7 +1659,8 @@ nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, cons
 
 extern "C" {
 
-NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc, const int32_t *d_pair, int64_t m, int32_t n,
+NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const int32_t *d_pair, int64_t m, int32_t n,
                                               struct CUstream_st *stream)
 {
     nlist_i_job job = {};
@@ -1456,7 +1673,10 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
     job.n = n;
     gpu->device.list.bad_id = -1;
     return nlist_i_cuda_build(
-        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream); },
+        gpu, job, before,
+        [&](const nlist_i_job &with) {
+            return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream);
+        },
         nlist_i_plain_carry{}, stream);
 }
 
@@ -1465,37 +1685,46 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
 #ifdef NLIST_I_UGRID_CUDA
 namespace {
 
-/* Does the order of the entries in a cell repeat itself from run to run? */
-bool nlist_i_ordered(const ugrid *grid) { return grid->desc.method == UGRID_SORT || grid->desc.deterministic; }
+/* True if the order of the entries in a cell is reproducible. */
+bool nlist_i_ordered(const ugrid *grid)
+{
+    return grid->desc.method == UGRID_SORT || grid->desc.deterministic;
+}
 
 template <ugrid_path Path>
-nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_device &view, cudaStream_t stream)
+nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
+                                     const ugrid_device &view, cudaStream_t stream)
 {
     const nlist *list = &gpu->device.list;
     uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
-    bool const renamed = list->rows[0].uid || list->rows[1].uid;
-    if (!renamed && nlist_i_plain(&list->desc, nullptr))
+    bool const has_uids = list->rows[0].uid || list->rows[1].uid;
+    if (!has_uids && nlist_i_plain(&list->desc, nullptr))
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
     return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
 }
 
-nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid, cudaStream_t stream)
+nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid,
+                                   cudaStream_t stream)
 {
     ugrid_device view = grid->device;
     view.grid.desc.walk = ugrid_i_list_walk(&view.grid);
     ugrid_path const path = ugrid_path_of(&view.grid);
-    if (path == UGRID_PATH_WALK) return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
+    if (path == UGRID_PATH_WALK)
+        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
     nlist_result const result = nlist_i_take_words(gpu, job.n, stream);
     if (result != NLIST_OK) return result;
-    if (path == UGRID_PATH_STRIPS) return nlist_i_find_in_records<UGRID_PATH_STRIPS>(gpu, job, view, stream);
-    if (path == UGRID_PATH_IMAGES) return nlist_i_find_in_records<UGRID_PATH_IMAGES>(gpu, job, view, stream);
+    if (path == UGRID_PATH_STRIPS)
+        return nlist_i_find_in_records<UGRID_PATH_STRIPS>(gpu, job, view, stream);
+    if (path == UGRID_PATH_IMAGES)
+        return nlist_i_find_in_records<UGRID_PATH_IMAGES>(gpu, job, view, stream);
     return nlist_i_find_in_records<UGRID_PATH_RANGES>(gpu, job, view, stream);
 }
 
 } /* namespace */
 
-NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc, const ugrid_cuda *grid,
-                                              const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const ugrid_cuda *grid, const nlist_real *d_pos,
+                                              size_t stride, int32_t n, struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
@@ -1503,48 +1732,58 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
     nlist_desc const resolved = nlist_i_ugrid_desc(desc);
     nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 0, &before, stream);
     if (result == NLIST_OK) result = nlist_i_check_ugrid(&gpu->device.list, &grid->device.grid, n);
-    if (result == NLIST_OK && gpu->device.list.desc.deterministic && n > 0 && !nlist_i_ordered(&grid->device.grid))
+    if (result == NLIST_OK && gpu->device.list.desc.deterministic && n > 0 &&
+        !nlist_i_ordered(&grid->device.grid))
         result = NLIST_BAD_SOURCE;
     if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(&gpu->device.list, &grid->device.grid);
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
-        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); },
+        gpu, job, before,
+        [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); },
         nlist_i_plain_carry{}, stream);
 }
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
-NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree,
-                                             const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_real *d_pos,
+                                             size_t stride, int32_t n, struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
     if (!gpu || !tree) return NLIST_BAD_ARGUMENT;
     nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
     if (result == NLIST_OK && tree->device.tree.n != n) result = NLIST_BAD_SOURCE;
-    if (result == NLIST_OK && n > 0 && tree->device.tree.desc.dim != gpu->device.list.desc.dim) result = NLIST_BAD_DIM;
+    if (result == NLIST_OK && n > 0 && tree->device.tree.desc.dim != gpu->device.list.desc.dim)
+        result = NLIST_BAD_DIM;
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
         gpu, job, before,
         [&](const nlist_i_job &with) {
-            nlist_result const measured =
-                nlist_i_launch(gpu, stream, with.n, nlist_i_block, nlist_i_sticks_kernel, gpu->device, with, tree->device);
-            return measured == NLIST_OK ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream) : measured;
+            nlist_result const measured = nlist_i_launch(gpu, stream, with.n, nlist_i_block,
+                                                         nlist_i_overhang_kernel, gpu->device, with,
+                                                         tree->device);
+            return measured == NLIST_OK
+                       ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream)
+                       : measured;
         },
         nlist_i_plain_carry{}, stream);
 }
 
-NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc, const lbvh_cuda *tree, const nlist_mesh *mesh,
-                                             const nlist_real *d_pos, size_t stride, int32_t n, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_mesh *mesh,
+                                             const nlist_real *d_pos, size_t stride, int32_t n,
+                                             struct CUstream_st *stream)
 {
     nlist_i_job job;
     nlist before;
     if (!gpu || !desc || !tree || !mesh) return NLIST_BAD_ARGUMENT;
     nlist_desc const resolved = nlist_i_mesh_desc(desc);
     nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 1, &before, stream);
-    if (result == NLIST_OK) result = nlist_i_check_mesh(&gpu->device.list.desc, &tree->device.tree, mesh);
+    if (result == NLIST_OK)
+        result = nlist_i_check_mesh(&gpu->device.list.desc, &tree->device.tree, mesh);
     if (result == NLIST_OK) gpu->device.list.triangles = mesh->triangles;
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
@@ -1557,18 +1796,19 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>skin
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-__global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device, const nlist_real *pos, size_t stride, int32_t n,
+__global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device,
+                                     const nlist_real *pos, size_t stride, int32_t n,
                                      nlist_cuda_facts *facts)
 {
     int32_t const i = nlist_i_thread();
     const nlist_rows &rows = *nlist_i_rows(&device.list);
-    bool moved = i < n; /* where there is no list yet */
+    bool moved = i < n; /* all, where there is no list yet */
     if (facts->filled > 0 && !facts->full && rows.reference)
         moved = moved && (i >= rows.n || nlist_i_has_moved(&device.list, &rows, pos, stride, i));
     unsigned const movers = __ballot_sync(0xFFFFFFFFu, moved);
@@ -1577,65 +1817,84 @@ __global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device
 
 } /* namespace */
 
-NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
+                                        struct CUstream_st *stream)
 {
     if (!gpu) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
-    int32_t const n = list->n > 0 ? list->n : list->rows[0].n; /* reserved, and not built yet */
+    int32_t const n = list->n > 0 ? list->n : list->rows[0].n; /* reserved, but not built yet */
     if (n == 0) return NLIST_OK;
     size_t const bytes = nlist_i_stride(stride, list->desc.dim);
     if (!d_pos || bytes == 0) return NLIST_BAD_ARGUMENT;
     if (!(list->desc.skin > 0)) return NLIST_BAD_SKIN;
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 0, sizeof gpu->d_facts->moved, stream))) return NLIST_CUDA_ERROR;
-    return nlist_i_launch(gpu, stream, n, nlist_i_block, nlist_i_moved_kernel, gpu->device, d_pos, bytes, n, gpu->d_facts);
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 0, sizeof gpu->d_facts->moved,
+                                            stream)))
+        return NLIST_CUDA_ERROR;
+    return nlist_i_launch(gpu, stream, n, nlist_i_block, nlist_i_moved_kernel, gpu->device, d_pos,
+                          bytes, n, gpu->d_facts);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>remap
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* Of those that are given one name the first keeps it: a minimum, whatever the order. (-1 is the largest unsigned number.) */
-__global__ void nlist_i_name_kernel(const int32_t *new_id, int32_t n_old, int32_t n, int32_t *old_of)
+/* If several particles are given one new id, the lowest keeps it: a minimum, whatever the order.
+   (-1 is the largest unsigned number.) */
+__global__ void nlist_i_invert_kernel(const int32_t *new_id, int32_t n_old, int32_t n,
+                                      int32_t *old_of)
 {
     int32_t const i = nlist_i_thread();
-    if (i < n_old && new_id[i] >= 0 && new_id[i] < n) atomicMin((unsigned *)&old_of[new_id[i]], (unsigned)i);
+    if (i < n_old && new_id[i] >= 0 && new_id[i] < n)
+        atomicMin((unsigned *)&old_of[new_id[i]], (unsigned)i);
 }
 
-/* The names that are valid; others are -1, and reported, as those of old rows beyond the names. */
-__global__ void nlist_i_rename_kernel(const int32_t *new_id, int32_t names, int32_t n_old, int32_t n, const int32_t *old_of,
-                                      int32_t *rename, nlist_cuda_facts *facts)
+/* Copies the valid new ids. Others become -1 and are reported; old rows beyond the given ids become
+   -1. */
+__global__ void nlist_i_new_of_kernel(const int32_t *new_id, int32_t given, int32_t n_old,
+                                      int32_t n, const int32_t *old_of, int32_t *new_of,
+                                      nlist_cuda_facts *facts)
 {
     int32_t const i = nlist_i_thread();
     if (i >= n_old) return;
-    bool const named = i < names && new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
-    rename[i] = named ? new_id[i] : -1;
-    if (!named && i < names && new_id[i] != -1) nlist_i_report(facts, i);
+    bool const valid = i < given && new_id[i] >= 0 && new_id[i] < n && old_of[new_id[i]] == i;
+    new_of[i] = valid ? new_id[i] : -1;
+    if (!valid && i < given && new_id[i] != -1) nlist_i_report(facts, i);
 }
 
-/* Old names of new particles, new names of old ones. Names there are for the particles of the last build. Where that did not fit, the
-   rows that are the list can be more, or fewer: which of the two generations that is only the device knows, so there is room for both. */
-nlist_result nlist_i_names(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, cudaStream_t stream)
+/* Old ids of new particles, and new ids of old ones. Ids are given for the particles of the last
+   build. Where that did not fit, the rows of the list may be more, or fewer: only the device knows
+   which generation they are, so there is room for either. */
+nlist_result nlist_i_invert_new_ids(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                    cudaStream_t stream)
 {
     const nlist *list = &gpu->device.list;
-    int32_t const names = list->n;
-    int32_t n_old = names;
+    int32_t const given = list->n;
+    int32_t n_old = given;
     for (const nlist_rows &rows : list->rows) n_old = rows.n > n_old ? rows.n : n_old;
-    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t), stream);
-    if (result == NLIST_OK) result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RENAME], n_old, sizeof(int32_t), stream);
+    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t),
+                                            stream);
+    if (result == NLIST_OK)
+        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_NEW_OF], n_old, sizeof(int32_t),
+                                   stream);
     if (result != NLIST_OK) return result;
-    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF), *const rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
-    if (n > 0 && nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream))) return NLIST_CUDA_ERROR;
-    result = nlist_i_launch(gpu, stream, names, nlist_i_block, nlist_i_name_kernel, d_new_id, names, n, old_of);
+    int32_t *const old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF),
+                   *const new_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_NEW_OF);
+    if (n > 0 &&
+        nlist_i_failed(gpu, cudaMemsetAsync(old_of, 0xFF, (size_t)n * sizeof *old_of, stream)))
+        return NLIST_CUDA_ERROR;
+    result = nlist_i_launch(gpu, stream, given, nlist_i_block, nlist_i_invert_kernel, d_new_id,
+                            given, n, old_of);
     if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_rename_kernel, d_new_id, names, n_old, n, old_of, rename,
-                          gpu->d_facts);
+    return nlist_i_launch(gpu, stream, n_old, nlist_i_block, nlist_i_new_of_kernel, d_new_id, given,
+                          n_old, n, old_of, new_of, gpu->d_facts);
 }
 
 } /* namespace */
 
-NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                        struct CUstream_st *stream)
 {
     nlist_i_job job = {};
     if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
@@ -1647,28 +1906,33 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
     gpu->stream = stream;
     list->d_current = &gpu->d_facts->current; /* from now on this list has two generations */
     list->desc.if_moved = 0;
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0, sizeof gpu->d_facts->first_bad, stream)))
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->first_bad, 0,
+                                            sizeof gpu->d_facts->first_bad, stream)))
         return NLIST_CUDA_ERROR;
     job.n = n;
-    for (const nlist_rows &rows : list->rows) /* what has fitted fits again, however many particles go */
+    for (const nlist_rows &rows : list->rows) /* what has fitted fits again after a deletion */
         if (rows.capacity > gpu->wanted_entries) gpu->wanted_entries = rows.capacity;
     nlist_result result = nlist_i_cuda_work(gpu, n > list->n ? n : list->n, stream);
-    if (result == NLIST_OK) result = nlist_i_names(gpu, d_new_id, n, stream);
+    if (result == NLIST_OK) result = nlist_i_invert_new_ids(gpu, d_new_id, n, stream);
     if (result != NLIST_OK) return result;
     job.old_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_OLD_OF);
-    job.rename = nlist_i_scratch<int32_t>(gpu, NLIST_I_RENAME);
+    job.new_of = nlist_i_scratch<int32_t>(gpu, NLIST_I_NEW_OF);
     return nlist_i_cuda_build(
-        gpu, job, before, [&](const nlist_i_job &with) { return nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream); },
+        gpu, job, before,
+        [&](const nlist_i_job &with) {
+            return nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream);
+        },
         nlist_i_plain_carry{}, stream);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>process
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-__global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_t numbers, double unit, nlist_real *sums)
+__global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_t numbers,
+                                         double unit, nlist_real *sums)
 {
     int64_t const k = nlist_i_global_thread();
     if (k < numbers) sums[k] += nlist_i_from_units((int64_t)units[k], unit);
@@ -1676,13 +1940,16 @@ __global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_
 
 nlist_result nlist_i_take_units(nlist_cuda *gpu, int64_t numbers, cudaStream_t stream)
 {
-    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_UNITS], numbers, sizeof(unsigned long long), stream);
+    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_UNITS], numbers, sizeof(unsigned long long),
+                             stream);
 }
 
 } /* namespace */
 
-NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, const nlist_real *d_sums,
-                                              unsigned long long **units, nlist_mode *mode, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how,
+                                              int32_t values, const nlist_real *d_sums,
+                                              unsigned long long **units, nlist_mode *mode,
+                                              struct CUstream_st *stream)
 {
     if (!gpu || !how) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
@@ -1692,28 +1959,33 @@ NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums 
     if (how->values != 0 && how->values != values) return NLIST_BAD_VALUES;
     if (!d_sums) return NLIST_BAD_ARGUMENT;
     *mode = nlist_i_mode(list, how->mode);
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0, sizeof gpu->d_facts->overflow, stream)))
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0,
+                                            sizeof gpu->d_facts->overflow, stream)))
         return NLIST_CUDA_ERROR;
     if (!(how->unit > 0)) return NLIST_OK;
     result = nlist_i_take_units(gpu, numbers, stream);
     if (result != NLIST_OK) return result;
     *units = nlist_i_scratch<unsigned long long>(gpu, NLIST_I_UNITS);
-    return nlist_i_failed(gpu, cudaMemsetAsync(*units, 0, (size_t)numbers * sizeof **units, stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+    return nlist_i_failed(gpu, cudaMemsetAsync(*units, 0, (size_t)numbers * sizeof **units, stream))
+               ? NLIST_CUDA_ERROR
+               : NLIST_OK;
 }
 
-NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values, nlist_real *d_sums,
-                                            const unsigned long long *units, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values,
+                                            nlist_real *d_sums, const unsigned long long *units,
+                                            struct CUstream_st *stream)
 {
     int64_t const numbers = (int64_t)gpu->device.list.n * values;
-    return nlist_i_launch(gpu, stream, numbers, nlist_i_block, nlist_i_add_units_kernel, units, numbers, how->unit, d_sums);
+    return nlist_i_launch(gpu, stream, numbers, nlist_i_block, nlist_i_add_units_kernel, units,
+                          numbers, how->unit, d_sums);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>reserve, >>check
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>reserve, and the status of a build: >>check
+   ---------------------------------------------------------------------------------------------- */
 
-NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n, int32_t values,
-                                          struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
+                                          int32_t values, struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
     if (values < 0 || values > NLIST_I_VALUES) return NLIST_BAD_VALUES;
@@ -1721,7 +1993,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     nlist *list = &gpu->device.list;
     nlist before;
     int32_t const had = list->n;
-    list->n = 0; /* so that anything may change */
+    list->n = 0; /* so that every field may change */
     nlist_result result = nlist_i_cuda_begin(gpu, desc, list->keys, &before, stream);
     if (result != NLIST_OK) {
         list->n = had;
@@ -1737,8 +2009,9 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     list->exact = list->built = 0;
     list->total = list->next_uid = 0;
     gpu->by_radii = gpu->by_index = 0;
-    result = nlist_i_give_back(list, result);
-    if (result == NLIST_OK && nlist_i_failed(gpu, cudaStreamSynchronize(stream))) result = NLIST_CUDA_ERROR;
+    result = nlist_i_forget_borrowed(list, result);
+    if (result == NLIST_OK && nlist_i_failed(gpu, cudaStreamSynchronize(stream)))
+        result = NLIST_CUDA_ERROR;
     return result;
 }
 
@@ -1747,33 +2020,41 @@ NLIST_API void nlist_cuda_free(nlist_cuda *gpu)
     if (!gpu) return;
     for (nlist_block &block : gpu->device.list.block)
         nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
-    for (nlist_block &block : gpu->scratch) nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
+    for (nlist_block &block : gpu->scratch)
+        nlist_i_cuda_release(&gpu->device.list.desc.cuda_allocator, &block, gpu->stream);
     memset(gpu, 0, sizeof *gpu);
 }
 
 namespace {
 
-/* Entries of all rows, those that did not fit, too. */
-__global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device, nlist_cuda_facts *facts)
+/* Sums the lengths of all rows, including entries that did not fit. */
+__global__ void nlist_i_total_kernel(__grid_constant__ const nlist_device device,
+                                     nlist_cuda_facts *facts)
 {
     const nlist_rows &rows = *nlist_i_rows(&device.list);
     long long sum = 0;
     if (facts->filled == 0) return;
-    for (int64_t i = nlist_i_global_thread(); i < rows.n; i += nlist_i_all_threads()) sum += rows.count[i];
+    for (int64_t i = nlist_i_global_thread(); i < rows.n; i += nlist_i_all_threads())
+        sum += rows.count[i];
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
-    if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd((unsigned long long *)&facts->total, (unsigned long long)sum);
+    if (threadIdx.x % 32 == 0 && sum > 0)
+        atomicAdd((unsigned long long *)&facts->total, (unsigned long long)sum);
 }
 
-/* A build that did not fit has left its desc, and the rows are those of the one before: what rows say of themselves. */
+/* A build that did not fit has set desc, but the rows are those of the one before: sets the fields
+   that the rows determine. */
 void nlist_i_describe(nlist_desc *desc, const nlist_rows *rows, double skin)
 {
-    desc->layout = rows->start ? NLIST_COMPACT : rows->touched ? NLIST_DYNAMIC : rows->head ? NLIST_HYBRID : NLIST_STATIC;
+    desc->layout = rows->start     ? NLIST_COMPACT
+                   : rows->touched ? NLIST_DYNAMIC
+                   : rows->head    ? NLIST_HYBRID
+                                   : NLIST_STATIC;
     desc->width = rows->width;
     desc->skin = (nlist_real)skin;
 }
 
-/* What the facts say to the host's copy of the list. */
-void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
+/* Copies the facts to the host's copy of the list. */
+void nlist_i_update_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
     list->current = facts.current;
@@ -1790,14 +2071,16 @@ void nlist_i_tell_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
         list->rows[g].touched_count = facts.touched[g];
         list->rows[g].entries = entries < list->rows[g].capacity ? entries : list->rows[g].capacity;
     }
-    for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++) list->event_count[kind] = (int64_t)facts.events[kind];
+    for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++)
+        list->event_count[kind] = (int64_t)facts.events[kind];
     int const written = facts.full && list->d_current ? 1 - facts.current : facts.current;
     if (list->rows[written].partner) list->needed_entries = (int64_t)facts.entries[written];
-    if (written != facts.current && facts.filled > 0) nlist_i_describe(&list->desc, &list->rows[facts.current], facts.skin);
+    if (written != facts.current && facts.filled > 0)
+        nlist_i_describe(&list->desc, &list->rows[facts.current], facts.skin);
 }
 
-/* What the last call met. */
-nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
+/* The result of the last call. */
+nlist_result nlist_i_status(nlist_cuda *gpu, const nlist_cuda_facts &facts)
 {
     nlist *list = &gpu->device.list;
     if (facts.sticks_bits >= 0x7F800000) return NLIST_BAD_SOURCE;
@@ -1808,13 +2091,16 @@ nlist_result nlist_i_verdict(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     }
     if (facts.full) {
         gpu->wanted_entries = list->needed_entries;
-        return list->rows[written].head && list->needed_entries > NLIST_I_INT_MAX ? NLIST_TOO_MANY : NLIST_LIST_FULL;
+        return list->rows[written].head && list->needed_entries > NLIST_I_INT_MAX ? NLIST_TOO_MANY
+                                                                                  : NLIST_LIST_FULL;
     }
     if (facts.first_bad) return gpu->by_index ? NLIST_BAD_INDEX : NLIST_NOT_FINITE;
     float largest;
     memcpy(&largest, &facts.reach_bits, sizeof largest);
-    nlist_real const reach = nlist_i_gap(&list->desc) + ((nlist_real)largest + (nlist_real)largest), square = reach * reach;
-    if (gpu->by_radii && (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square))) return NLIST_BAD_RADIUS;
+    nlist_real const reach = nlist_i_gap(&list->desc) + ((nlist_real)largest + (nlist_real)largest),
+                     square = reach * reach;
+    if (gpu->by_radii && (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)))
+        return NLIST_BAD_RADIUS;
     if (!nlist_i_periods_fit(list, (nlist_real)largest)) return NLIST_BAD_PERIOD;
     return facts.overflow ? NLIST_SUM_OVERFLOW : NLIST_OK;
 }
@@ -1826,19 +2112,24 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
     nlist_cuda_facts facts;
     if (!gpu) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
-    if (!gpu->d_facts) return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
-    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->total, 0, sizeof gpu->d_facts->total, stream))) return NLIST_CUDA_ERROR;
-    int64_t const threads = list->n < nlist_i_round_threads ? (list->n + 255) / 256 * 256 : nlist_i_round_threads;
-    nlist_result result = nlist_i_launch(gpu, stream, threads, nlist_i_block, nlist_i_total_kernel, gpu->device, gpu->d_facts);
+    if (!gpu->d_facts)
+        return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->total, 0, sizeof gpu->d_facts->total,
+                                            stream)))
+        return NLIST_CUDA_ERROR;
+    int64_t const threads = list->n < nlist_i_round_threads ? (list->n + 255) / 256 * 256
+                                                            : nlist_i_round_threads;
+    nlist_result result = nlist_i_launch(gpu, stream, threads, nlist_i_block, nlist_i_total_kernel,
+                                         gpu->device, gpu->d_facts);
     if (result == NLIST_OK) result = nlist_i_fetch_facts(gpu, &facts, stream);
     if (result != NLIST_OK) return result;
-    nlist_i_tell_host(gpu, facts);
-    return nlist_i_verdict(gpu, facts);
+    nlist_i_update_host(gpu, facts);
+    return nlist_i_status(gpu, facts);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>transfer
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -1848,37 +2139,44 @@ struct nlist_i_copy {
     size_t bytes;
 };
 
-/* What there is to copy between two generations of one shape. */
-int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_desc *desc, nlist_i_copy copy[NLIST_I_GENERATION])
+/* The arrays to copy between two generations of one shape. */
+int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_desc *desc,
+                   nlist_i_copy copy[NLIST_I_GENERATION])
 {
-    size_t const n = (size_t)from->n, slots = n * (size_t)from->width, entries = (size_t)from->entries, word = sizeof(int32_t);
-    nlist_i_copy const all[] = {{to->count, from->count, n * word},
-                                {to->slot, from->slot, slots * word},
-                                {to->start, from->start, n > 0 ? (n + 1) * sizeof(int64_t) : 0},
-                                {to->partner, from->partner, entries * word},
-                                {to->own, from->own, entries * word},
-                                {to->link, from->link, entries * word},
-                                {to->head, from->head, n * word},
-                                {to->touched, from->touched, (size_t)from->touched_count * word},
-                                {to->uid, from->uid, n * sizeof(int64_t)},
-                                {to->reference, from->reference, n * (size_t)desc->dim * sizeof(nlist_real)},
-                                {to->history, from->history, (slots + entries) * (size_t)desc->history}};
+    size_t const n = (size_t)from->n, slots = n * (size_t)from->width,
+                 entries = (size_t)from->entries, word = sizeof(int32_t);
+    nlist_i_copy const all[] = {
+        {to->count, from->count, n * word},
+        {to->slot, from->slot, slots * word},
+        {to->start, from->start, n > 0 ? (n + 1) * sizeof(int64_t) : 0},
+        {to->partner, from->partner, entries * word},
+        {to->own, from->own, entries * word},
+        {to->link, from->link, entries * word},
+        {to->head, from->head, n * word},
+        {to->touched, from->touched, (size_t)from->touched_count * word},
+        {to->uid, from->uid, n * sizeof(int64_t)},
+        {to->reference, from->reference, n * (size_t)desc->dim * sizeof(nlist_real)},
+        {to->history, from->history, (slots + entries) * (size_t)desc->history}};
     int copies = 0;
     for (const nlist_i_copy &one : all)
         if (one.to && one.from && one.bytes > 0) copy[copies++] = one;
     return copies;
 }
 
-nlist_result nlist_i_copy_all(nlist_cuda *gpu, const nlist_i_copy *copy, int copies, cudaMemcpyKind kind, cudaStream_t stream)
+nlist_result nlist_i_copy_all(nlist_cuda *gpu, const nlist_i_copy *copy, int copies,
+                              cudaMemcpyKind kind, cudaStream_t stream)
 {
     for (int c = 0; c < copies; c++)
-        if (nlist_i_failed(gpu, cudaMemcpyAsync(copy[c].to, copy[c].from, copy[c].bytes, kind, stream))) return NLIST_CUDA_ERROR;
+        if (nlist_i_failed(gpu,
+                           cudaMemcpyAsync(copy[c].to, copy[c].from, copy[c].bytes, kind, stream)))
+            return NLIST_CUDA_ERROR;
     return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
 } /* namespace */
 
-NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
+                                         struct CUstream_st *stream)
 {
     nlist_i_copy copy[NLIST_I_GENERATION];
     nlist_cuda_facts facts = {};
@@ -1892,7 +2190,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     desc.capacity = from->entries > desc.capacity ? from->entries : desc.capacity;
     int32_t const had = to->n;
     to->n = 0;
-    gpu->wanted_width = 0; /* slots go over as they are */
+    gpu->wanted_width = 0; /* the width is copied as it is */
     nlist_result result = nlist_i_cuda_begin(gpu, &desc, list->keys, &before, stream);
     if (result != NLIST_OK) {
         to->n = had;
@@ -1913,9 +2211,11 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
     facts.triangles = list->triangles;
     facts.entries[0] = (uint64_t)from->entries;
     facts.touched[0] = from->touched_count;
-    if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts, cudaMemcpyHostToDevice, stream)))
+    if (nlist_i_failed(gpu, cudaMemcpyAsync(gpu->d_facts, &facts, sizeof facts,
+                                            cudaMemcpyHostToDevice, stream)))
         return NLIST_CUDA_ERROR;
-    result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy), cudaMemcpyHostToDevice, stream);
+    result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy),
+                              cudaMemcpyHostToDevice, stream);
     if (result != NLIST_OK) return result;
     to->n = list->n;
     to->built = 1;
@@ -1924,13 +2224,16 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list, str
 
 namespace {
 
-/* Memory of the host for what comes down. */
+/* Host memory for a download. */
 nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 {
     const nlist_rows *rows = &from->rows[from->current];
-    nlist_result result = nlist_i_take_generation(list, 0, rows->n, rows->entries, rows->uid != nullptr);
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events; kind++) {
-        result = nlist_i_grow(list, NLIST_I_EVENT + kind, from->event_count[kind], sizeof(nlist_event), 0);
+    nlist_result result = nlist_i_take_generation(list, 0, rows->n, rows->entries,
+                                                  rows->uid != nullptr);
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events;
+         kind++) {
+        result = nlist_i_grow(list, NLIST_I_EVENT + kind, from->event_count[kind],
+                              sizeof(nlist_event), 0);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
     }
     return result;
@@ -1938,7 +2241,8 @@ nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 
 } /* namespace */
 
-NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, struct CUstream_st *stream)
+NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
+                                           struct CUstream_st *stream)
 {
     nlist_i_copy copy[int(NLIST_I_GENERATION) + int(NLIST_EVENT_KINDS)];
     nlist_cuda_facts facts;
@@ -1948,8 +2252,9 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     nlist_result result = nlist_i_fetch_facts(&view, &facts, stream);
     if (result != NLIST_OK) return result;
     if (facts.filled == 0) return NLIST_NOT_BUILT;
-    if (facts.full && !view.device.list.d_current) return NLIST_NOT_BUILT; /* rows were cut: see nlist_cuda_check */
-    nlist_i_tell_host(&view, facts);
+    /* rows were cut: see nlist_cuda_check */
+    if (facts.full && !view.device.list.d_current) return NLIST_NOT_BUILT;
+    nlist_i_update_host(&view, facts);
     nlist const *const from = &view.device.list;
     const nlist_rows *const rows = &from->rows[facts.current];
     nlist_allocator const allocator = list->desc.allocator;
@@ -1963,7 +2268,8 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     int copies = nlist_i_copies(&list->rows[0], rows, &from->desc, copy);
     for (int kind = 0; kind < NLIST_EVENT_KINDS && from->desc.events; kind++) {
         list->event_count[kind] = from->event_count[kind];
-        copy[copies] = {list->event[kind], from->event[kind], (size_t)from->event_count[kind] * sizeof(nlist_event)};
+        copy[copies] = {list->event[kind], from->event[kind],
+                        (size_t)from->event_count[kind] * sizeof(nlist_event)};
         copies += copy[copies].bytes > 0;
     }
     result = nlist_i_copy_all(&view, copy, copies, cudaMemcpyDeviceToHost, stream);
@@ -1980,7 +2286,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu, s
     list->triangles = from->triangles;
     list->next_uid = from->next_uid;
     list->bad_id = from->bad_id;
-    list->remembers = nlist_i_is_twice(&list->desc);
+    list->remembers = nlist_i_keeps_two(&list->desc);
     list->total = 0;
     for (int32_t i = 0; i < list->n; i++) list->total += list->rows[0].count[i];
     return NLIST_OK;
