@@ -1,8 +1,11 @@
-/* cuda/lbvh.cu - the CUDA half of lbvh.h, which includes this file; sections and names follow the serial code there.
-   SPDX-License-Identifier: MIT OR Unlicense
+/* cuda/lbvh.cu - the CUDA part of lbvh.h, which includes this file; sections and names follow the
+   serial code there. SPDX-License-Identifier: MIT OR Unlicense
 
-   What happens to one element, node or query is the same LBVH_FN function on both sides. Whole arrays are sorted and scanned by
-   CUB. */
+   Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
+   whole arrays.
+
+    >>memory >>codes >>leaves >>merge >>split >>build >>packets >>pairs >>queries >>copies
+    >>cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -12,28 +15,30 @@
 
 namespace {
 
-/* Leaves of a block in the builds, and threads of every block that shares nothing. */
+/* Leaves of a block in builds, and threads of every block that uses no shared memory. */
 constexpr int lbvh_i_block_threads = 256;
 
 __device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
 
 /* ------------------------------------------------------------------------------------------------
    >>memory
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Work space. */
 enum {
-    LBVH_I_KEYS_A,  /* codes to sort, of elements or queries, and the other half of the sort's double buffer */
+    LBVH_I_KEYS_A,  /* codes to sort, of elements or queries; the two halves of the sort's double
+                       buffer */
     LBVH_I_KEYS_B,
     LBVH_I_IDS_A,   /* their ids */
     LBVH_I_IDS_B,
     LBVH_I_LINKS,   /* LBVH_SPLIT: counters and parents */
-    LBVH_I_ROWS,    /* where the rows of a list of pairs begin */
+    LBVH_I_ROWS,    /* offsets of the rows of a list of pairs */
     LBVH_I_KEPT,    /* the first pairs of each place */
     LBVH_I_TEMP     /* what CUB asks for */
 };
 
-/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
+/* CUB reports an error that the caller left unread as its own: it is cleared first, here and before
+   sorts. */
 template <class In, class Out>
 cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
 {
@@ -45,7 +50,7 @@ bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.tree.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* reported, so cleared */
     return true;
 }
 
@@ -54,7 +59,7 @@ void *lbvh_i_cuda_alloc(const lbvh_cuda_allocator *allocator, size_t bytes, cuda
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* cleared: a later call must not report the failed allocation */
     return nullptr;
 }
 
@@ -66,7 +71,7 @@ void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block
     block->bytes = 0;
 }
 
-/* As lbvh_i_grow. New memory is filled with ones: no byte stays unset. */
+/* As lbvh_i_grow. New memory is filled with ones: no byte stays uninitialised. */
 lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, lbvh_i_growth growth,
                              cudaStream_t stream)
 {
@@ -109,7 +114,7 @@ template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, in
     return LBVH_OK;
 }
 
-/* Grows what searches need: temporary storage for m of them, and keys and ids where they are sorted. */
+/* Grows the memory of m searches: temporary storage, and keys and ids where they are sorted. */
 lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_growth growth,
                                   cudaStream_t stream)
 {
@@ -122,7 +127,7 @@ lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_
     return result;
 }
 
-/* Grows what a build over n elements needs, and points the arrays at it. */
+/* Grows the memory of a build over n elements, and sets the pointers of the arrays. */
 lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
                                 cudaStream_t stream)
 {
@@ -131,7 +136,8 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
     bool const wide = tree->desc.bits > 32;
     lbvh_result result = lbvh_i_sizes(&tree->desc, n, bytes);
     if (result != LBVH_OK) return result;
-    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts); /* n + 1 bytes, then the facts */
+    /* n + 1 bytes, then the facts */
+    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
     scratch[LBVH_I_KEYS_A] = scratch[LBVH_I_KEYS_B] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
     scratch[LBVH_I_IDS_A] = scratch[LBVH_I_IDS_B] = (size_t)n * sizeof(int32_t);
     if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
@@ -147,7 +153,7 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
     return LBVH_OK;
 }
 
-/* Empties the tree and takes over a checked desc, as lbvh_i_begin does for the host. */
+/* Empties the tree and stores a checked desc, as lbvh_i_begin does on the host. */
 lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_t stream)
 {
     lbvh *tree = &gpu->device.tree;
@@ -167,17 +173,18 @@ lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: lattice and codes
-   ------------------------------------------------------------------------------------------------ */
+   >>codes: bounds of the centres, and Morton codes
+   ---------------------------------------------------------------------------------------------- */
 
-/* Where the elements are read from. */
+/* The caller's elements. */
 struct lbvh_i_input {
     const lbvh_real *data;
     size_t stride;
 };
 
-/* Reals as integers of the same order, above 0, for atomicMax. The bits of positive reals rise with them, those of negative ones fall:
-   these have all bits flipped, the others the sign. */
+/* Reals as integers of the same order, above 0, for atomicMax. The bit patterns of positive reals
+   ascend with them, those of negative ones descend: negative ones have all bits flipped, the others
+   the sign. */
 __device__ unsigned long long lbvh_i_order_of(lbvh_real x)
 {
     unsigned long long const bits = (unsigned long long)__double_as_longlong((double)x);
@@ -193,13 +200,13 @@ __device__ lbvh_real lbvh_i_real_of(unsigned long long order)
 /* Reports an element that is left out. */
 __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_t i)
 {
-    int const sort = result == LBVH_NOT_FINITE ? 0 : result == LBVH_INVERTED ? 1 : 2;
-    atomicMax(&facts->first_bad[sort], INT_MAX - i);
+    int const kind = result == LBVH_NOT_FINITE ? 0 : result == LBVH_INVERTED ? 1 : 2;
+    atomicMax(&facts->first_bad[kind], INT_MAX - i);
 }
 
-/* The bounds of all half centres. A minimum is kept as the maximum of the negated numbers: one clearing to 0 starts all. A thread takes
-   many elements, then a warp the largest of its 32 (with the lanes 16, 8, 4, 2, 1 away in turn: then every lane has it), then a block
-   that of its warps. */
+/* The bounds of all half centres: a reduction by threads (grid-stride loop), then warps (butterfly
+   shuffles over 16, 8, 4, 2 and 1 lanes), then blocks. A minimum is kept as the maximum of the
+   negated numbers, so that one memset to 0 initialises all. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n, lbvh_cuda_facts *facts)
 {
@@ -228,7 +235,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
 }
 
-/* The lattice of these bounds; facts keep the least as the largest negative. */
+/* The lattice of these bounds; facts hold the minimum negated. */
 __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_facts *facts)
 {
     lbvh_real least[3], most[3];
@@ -240,7 +247,7 @@ __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_fa
     return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
 }
 
-/* What is sorted: codes and ids. And a report of what is left out. */
+/* Codes and ids, for the sort. Reports invalid elements. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, bool bounds_given, Key *keys, int32_t *ids,
@@ -260,10 +267,10 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: leaves
-   ------------------------------------------------------------------------------------------------ */
+   >>leaves: prefixes and leaves
+   ---------------------------------------------------------------------------------------------- */
 
-/* A node in one piece, as lbvh_i_fetch. */
+/* Stores a node in two words of 16 bytes, as lbvh_i_fetch loads it. */
 __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &node)
 {
 #if LBVH_I_REAL_KIND == 1
@@ -282,7 +289,7 @@ template <class Key> __device__ __forceinline__ uint8_t lbvh_i_prefix_at(const l
     return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1], codes[k], k - 1, k)) : (uint8_t)0;
 }
 
-/* All of them, and the codes themselves, where they are kept. */
+/* All prefixes, and the codes, where they are kept. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
@@ -294,7 +301,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (tree.code && k < tree.n) tree.code[k] = codes[k];
 }
 
-/* Gives a leaf the box of its element, `link`. */
+/* Sets the box of a leaf from its element, `link`. */
 __device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input, lbvh_node *leaf)
 {
     (void)lbvh_box_of(&tree.desc, input.data, input.stride, leaf->link, leaf->min, leaf->max);
@@ -302,67 +309,87 @@ __device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_MERGE
+   >>merge: LBVH_MERGE, bottom-up agglomeration over the sorted codes (Apetrei 2014)
 
-   Every border between two neighbouring leaves splits one inner node, whose two children meet there (Apetrei 2014, who gives the node
-   the border's number; here it has Karras'). The first to come leaves its far end there and stops; the second makes the parent and
-   climbs on. To which border, a subtree sees from the prefixes at its own two ends: to the larger one. On a GPU each meeting would wait
-   for global memory, twice. So blocks join what lies within them, in shared memory, and the rest is joined in rounds. The example of
-   lbvh.h, >>how it works, in blocks of 5 leaves:
+   Every border between two neighbouring leaves splits one inner node, whose two children meet
+   there. (Apetrei gives the node the border's number; here it has Karras'.) The first child to
+   arrive at the border stores its far end there and stops; the second one makes the parent and
+   ascends. A subtree finds the border of its parent from the prefixes at its own two ends: it is
+   the one with the larger prefix. On a GPU each meeting would cost two accesses to global memory.
+   So blocks join the subtrees within them, in shared memory, and the rest is joined in rounds. The
+   example of lbvh.h, >>nodes, in blocks of 5 leaves:
 
-       border    0     1     2     3     4     5     6     7     8   > or <: to the border where a subtree goes. Its node is drawn,
-       prefix    0     4     3     5     1     2     5     3     0   and lies in shared memory, at that end: at its Karras number
+       border    0     1     2     3     4     5     6     7     8
+       prefix    0     4     3     5     1     2     5     3     0
 
-       round 1      0 > < 1     2 > < 3     4 >|  5 > < 6   < 7      leaves: 0 and 1 meet at border 1, and make node 1 of 0..1
-                    ----- 1 > < 2 -----        |  ----- 6 > < 7      nodes 1 and 2 meet at border 2, node 6 and leaf 7 at border 7
-                    ----------------- 3 >      |< 5 -----------      3 waits at border 4; leaf 4 and node 5 stop at the blocks' ends
+       round 1      0 > < 1     2 > < 3     4 >|  5 > < 6   < 7
+                    ----- 1 > < 2 -----        |  ----- 6 > < 7
+                    ----------------- 3 >      |< 5 -----------
 
-       round 2      ----------------- 3 >   4 > < 5 -----------      the orphans node 3, leaf 4 and node 5, now in one block
-                    ----------------- 3 > < 4 -----------------      nodes 3 and 4 meet at border 4, and make the root
+       round 2      ----------------- 3 >   4 > < 5 -----------
+                    ----------------- 3 > < 4 -----------------
 
-   In round 1 a block takes 256 leaves, in the others what is left of 64 blocks: orphans, whose parents reach beyond the block. A block
-   lists them by their first leaves, in order: here 0, 4 and 5. There are some 8 for 256 leaves (1M uniform points), and at most 2 for
-   each of the 93 levels that a tree can have: less than a block has room for, so that it always joins some when it is full.
-   ------------------------------------------------------------------------------------------------ */
+   > or < points to the border of the parent. A node lies in shared memory at that end: at its
+   Karras number. Round 1: leaves 0 and 1 meet at border 1, and make node 1 of 0..1; nodes 1 and 2
+   meet at border 2, node 6 and leaf 7 at border 7. Node 3 waits at border 4; leaf 4 and node 5 stop
+   at the ends of the blocks. Round 2: these three are active, now in one block; 4 and 5 meet at
+   border 5, nodes 3 and 4 at border 4, and make the root.
 
-/* Half a node: apart, so that neighbouring threads use neighbouring banks of shared memory. */
+   Active subtrees are those whose parents reach beyond the block (the active clusters of
+   agglomerative builders). In round 1 a block takes 256 leaves, in later rounds the active subtrees
+   of 64 blocks. A block lists them by their first leaves, in order: here 0, 4 and 5. There are
+   about 8 for 256 leaves (1M uniform points), and at most 2 for each of the 93 levels of a tree:
+   less than the capacity of a block, so a full block always joins some.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Half a node. The halves are separate arrays, so that neighbouring threads use neighbouring banks
+   of shared memory. */
 struct LBVH_ALIGN_NODE lbvh_i_half {
     lbvh_real x[3];
     int32_t word; /* link of the half with the minimum, skip of the other */
 };
 
-constexpr int lbvh_i_round_lists = 64;                                    /* lists of orphans that a block takes up */
-constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512; /* orphans it takes up at a time */
+/* lists of active subtrees per block */
+constexpr int lbvh_i_round_lists = 64;
+/* active subtrees that it holds at a time */
+constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512;
 
-/* Blocks of round 1 that an SM should hold at once. Where it can hold 2048 threads, this keeps the compiler to 32 registers for each. */
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
+/* Blocks of round 1 per SM, for __launch_bounds__. Where an SM holds 2048 threads, this limits the
+   kernel to 32 registers per thread. */
+#if defined(__CUDA_ARCH__) &&                                                                      \
+    (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
 constexpr int lbvh_i_merge_blocks = 2048 / lbvh_i_block_threads;
 #else
 constexpr int lbvh_i_merge_blocks = 1024 / lbvh_i_block_threads;
 #endif
 
-/* A subtree on its way: the borders at its two ends. */
+/* A subtree: the borders at its two ends. */
 struct lbvh_i_climber {
     int begin, end;
 };
 
-/* What a block knows of its subtrees, at most Room of them, in order: in round 1 leaves, then orphans. Border b lies before subtree b.
-   Where several have been joined, their node lies at the end where it meets its sibling: just across the border from that. */
+/* The subtrees of a block, at most Room, in order: in round 1 leaves, then active subtrees. Border
+   b lies before subtree b. The node of joined subtrees is stored at the end where it meets its
+   sibling. */
 template <int Room> struct lbvh_i_subtrees {
     lbvh_i_half low[(size_t)Room], high[(size_t)Room];
-    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the subtree that has come there, or -1 */
+    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the subtree that arrived there
+                                        first, or -1 */
     uint8_t prefix[(size_t)Room + 2];
-    bool parted[(size_t)Room];       /* [border] nobody has met there: an orphan begins behind it, when all is done */
-    lbvh_i_climber climber[(size_t)Room / 3]; /* those that go on after two meetings, and so hold three subtrees or more */
+    bool parted[(size_t)Room];       /* [border] no meeting there: at the end an active subtree
+                                        begins after it */
+    lbvh_i_climber climber[(size_t)Room / 3]; /* subtrees that ascend after two joins, and so hold
+                                                 three subtrees or more */
     int32_t climbers;
 };
 
-/* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. Leaves, which are stored already, have link -1 there. */
+/* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. A leaf, which is
+   already stored in the tree, has link -1 here. */
 struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
     __device__ static int32_t first(int b) { return (int32_t)blockIdx.x * lbvh_i_block_threads + b; }
 };
 
-/* The other rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
+/* Later rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
 struct lbvh_i_orphan_trees : lbvh_i_subtrees<lbvh_i_round_threads> {
     int32_t first_leaf[lbvh_i_round_threads + 1], kept;
     __device__ int32_t first(int b) const { return first_leaf[b]; }
@@ -397,8 +424,9 @@ template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const 
     return node;
 }
 
-/* Puts a value into shared memory and returns what was there. What a thread wrote before (its node), the next one that exchanges this word
-   sees after: acq_rel does in one instruction what __threadfence_block does before and after. */
+/* Exchanges a value in shared memory. What a thread wrote before (its node) is visible to the next
+   thread that exchanges this word: acq_rel does in one instruction what a __threadfence_block
+   before and one after do. */
 __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
 {
 #ifdef CUDA_EMU
@@ -415,8 +443,9 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
     return had;
 }
 
-/* The subtree c, with its node `own` in shared memory, climbs: until it has to wait, or its parent reaches beyond the block of m subtrees,
-   or it has met so many siblings (`turns`). Only then its borders are returned, else none. */
+/* Subtree c, with its node `own` in shared memory, ascends until it has to wait, or its parent
+   reaches beyond the block of m subtrees, or it has joined so many siblings (`joins`). Returns its
+   borders in the last case, else none. */
 template <bool Stores, class Subtrees>
 __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtrees &s, int m, lbvh_i_climber c, lbvh_node own, int turns)
 {
@@ -425,18 +454,20 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
 #pragma unroll 1
     for (; turns > 0; turns--) {
         int const border = is_right ? c.begin : c.end;
-        if (border == 0 || border == m) return {0, 0}; /* an orphan */
+        if (border == 0 || border == m) return {0, 0}; /* it stays active */
         int const far_end = lbvh_i_exchange(&s.waits[border], is_right ? c.end : c.begin);
-        if (far_end < 0) return {0, 0}; /* the first: the sibling will find it */
+        if (far_end < 0) return {0, 0}; /* arrived first: the sibling makes the parent */
         lbvh_node const sibling = lbvh_i_get(s, is_right ? border - 1 : border);
         for (int a = 0; a < 3; a++) {
             own.min[a] = lbvh_i_min(own.min[a], sibling.min[a]);
             own.max[a] = lbvh_i_max(own.max[a], sibling.max[a]);
         }
         if (is_right) c.begin = far_end, at_begin = s.prefix[far_end];
-        else c.end = far_end, at_end = s.prefix[far_end], own.skip = sibling.skip; /* the right child's */
+        /* the right child's */
+        else c.end = far_end, at_end = s.prefix[far_end], own.skip = sibling.skip;
         int32_t const first = s.first(c.begin), split = s.first(border), last = s.first(c.end) - 1;
-        own.link = first == split - 1 ? tree.first_leaf + first : split - 1; /* the left child's number */
+        /* the left child's number */
+        own.link = first == split - 1 ? tree.first_leaf + first : split - 1;
         is_right = at_begin >= at_end;
         lbvh_i_put(s, is_right ? c.begin : c.end - 1, own);
         if (Stores) lbvh_i_store(&tree.node[is_right ? first : last], own);
@@ -447,8 +478,8 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
     return c;
 }
 
-/* All m subtrees climb, thread t's with node `own`. After two meetings most wait; a few threads side by side carry on with the others,
-   rather than a few in every warp. */
+/* All m subtrees ascend, thread t's with node `own`. After two joins most have stopped; the rest
+   are compacted into a few warps, which saves divergence. */
 template <bool Stores, class Subtrees>
 __device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
 {
@@ -469,8 +500,9 @@ __device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, 
     if (thread == 0) s.climbers = 0;
 }
 
-/* Puts down the first leaves of the orphans, in order, and how many there are: work for one warp. A lane's slot is the number of ones that
-   lanes before it have voted (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA developer blog; with one warp no atomic is left). */
+/* Lists the first leaves of the active subtrees, in order, and counts them: by one warp. A lane's
+   slot is the number of votes of lanes before it (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA
+   developer blog; with one warp no atomic is needed). */
 template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(const Subtrees &s, int m, int32_t *list, int32_t *count)
 {
     int const lane = (int)threadIdx.x;
@@ -486,8 +518,9 @@ template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(co
     if (lane == 0) *count = listed;
 }
 
-/* The prefix of border b of m leaves: from the tree or, in a build, from the codes; then the block of the leaf behind it stores it. One
-   more border than leaves have is needed, for the skip of the last leaf. */
+/* The prefix of border b of m leaves: in a refit from the tree. In a build from the codes, and the
+   block of the leaf after the border stores it. One border more than there are leaves is needed,
+   for the skip of the last leaf. */
 template <class Key>
 __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s, const Key *codes, int m, int b)
 {
@@ -497,7 +530,8 @@ __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leav
     if (codes && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
-/* Round 1: leaves, and what can be joined within blocks of them. codes and ids NULL: a refit, prefixes and ids are there already. */
+/* Round 1: leaves, and joins within blocks of them. codes and ids NULL: a refit, which keeps
+   prefixes and ids. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const Key *codes, const int32_t *ids,
@@ -510,7 +544,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     int32_t const begin = s.first(0), k = s.first(thread), left = tree.n - begin, m = left < room ? left : room;
     lbvh_node leaf = {};
     if (thread < m) leaf.link = ids ? ids[k] : tree.node[tree.first_leaf + k].link;
-    lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is on its way */
+    lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is being loaded */
     if (thread < 2) lbvh_i_note_prefix(tree, s, codes, m, room + thread);
     s.waits[thread] = -1;
     s.parted[thread] = true;
@@ -524,7 +558,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
         leaf.skip = k + 1 == tree.n ? -1 : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1 : k + 1;
         lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
         if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
-        leaf.link = -1; /* it is stored */
+        leaf.link = -1; /* stored in the tree */
     }
     lbvh_i_climb_all<false>(tree, s, m, leaf);
     lbvh_node const node = lbvh_i_get(s, thread);
@@ -532,8 +566,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     if (thread < 32) lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
 }
 
-/* What blocks have left: lists of orphans, by their first leaves. Block b had the leaves from b * leaves on; its list begins in first[]
-   there. */
+/* Lists of active subtrees, by their first leaves, one per block. Block b had the leaves from b *
+   leaves on; its list begins at that index of first[]. */
 struct lbvh_i_orphans {
     int32_t *first;       /* [n] */
     const int32_t *count; /* [lists] */
@@ -541,8 +575,8 @@ struct lbvh_i_orphans {
     int64_t leaves;
 };
 
-/* before[l] = orphans in the lists before the block's l-th; one more: in all. A warp's prefix sum of 32 counts at a time: after steps of 1,
-   2, 4, 8, 16 a lane has the sum of all lanes up to itself. */
+/* before[l] = number of active subtrees in the lists before the block's l-th; the last entry: the
+   total. A warp's inclusive prefix sum of 32 counts at a time, in steps of 1, 2, 4, 8, 16 lanes. */
 __device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orphans, int32_t begin, int32_t *before)
 {
     int const lane = (int)threadIdx.x;
@@ -559,7 +593,8 @@ __device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orpha
     }
 }
 
-/* The first leaf of the block's x-th orphan: it is in the last list that has no more than x before it. */
+/* The first leaf of the block's x-th active subtree, by bisection for the last list with at most x
+   before it. */
 __device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphans, int32_t begin, const int32_t *before, int32_t x)
 {
     int list = 0;
@@ -568,8 +603,8 @@ __device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphan
     return orphans.first[(begin + list) * orphans.leaves + (x - before[list])];
 }
 
-/* The other rounds: a block takes up the orphans of 64 lists, as many as there is room for beside those kept from the turn before, until it
-   has had all, and leaves a list of its own. */
+/* Later rounds: a block processes the active subtrees of 64 lists, as many at a time as its
+   capacity allows beside those still active, and writes a list of its own. */
 __global__ void __launch_bounds__(lbvh_i_round_threads)
     lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_orphans orphans, int32_t *count)
 {
@@ -586,7 +621,7 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
     __syncthreads();
     int32_t const all = before[lbvh_i_round_lists];
     int32_t taken = 0;
-    int kept = 0; /* orphans of the turn before: the first ones of this */
+    int kept = 0; /* still active: the first ones of the next batch */
     do {
         int const m = all - taken < room - kept ? kept + (int)(all - taken) : room;
         if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_orphan_at(orphans, begin, before, taken + thread - kept);
@@ -610,25 +645,26 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first
+   >>split: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first
 
-   Inner node i needs no other: leaf i is the first or the last of its leaves. It finds the other end, then its split (lbvh.h, >>how it
-   works: node 3 ends with leaf 3, has more in common with leaf 2 than with leaf 4, reaches as far as leaf 0, and splits after leaf 1).
-   Then boxes are made from the leaves up, with one counter per node.
-   ------------------------------------------------------------------------------------------------ */
+   Inner nodes are independent of each other: leaf i is the first or the last leaf of inner node i.
+   A thread finds the other end, then the split (lbvh.h, >>nodes: node 3 ends with leaf 3, has more
+   in common with leaf 2 than with leaf 4, reaches as far as leaf 0, and splits after leaf 1). Then
+   boxes are made bottom-up, with one counter per node.
+   ---------------------------------------------------------------------------------------------- */
 
-/* Common bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
+/* Number of common leading bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
 __device__ __forceinline__ int lbvh_i_delta(const lbvh &tree, int bits, int32_t i, int32_t j)
 {
     return j < 0 || j >= tree.n ? -1 : lbvh_i_common(bits, tree.code[i], tree.code[j], i, j);
 }
 
-/* The far end of inner node i's leaves. Direction d: to the side where leaf i has more in common with its neighbour. There on as long as
-   there is more in common than with the neighbour on the other side, the sibling's: the largest length with
+/* The far end of inner node i's leaves. Direction d: to the neighbour with which leaf i has more
+   bits in common. The other neighbour belongs to the sibling. The length is the largest one with
 
        delta(i, i + d length) > delta(i, i - d)
 
-   Doubled steps find a bound, halved steps add up to the length. */
+   Doubling steps find a bound, halving steps add up to the length. */
 __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
 {
     int32_t const d = lbvh_i_delta(tree, bits, i, i + 1) > lbvh_i_delta(tree, bits, i, i - 1) ? 1 : -1;
@@ -657,8 +693,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     arrived[i] = 0;
 }
 
-/* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. The fences: a child's box is written before it
-   is counted, and its sibling's is read after. */
+/* A thread per leaf. The second child to arrive makes the box of the parent, and ascends. The
+   fences: a child's box is written before it is counted, and its sibling's is read after. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids,
                            const int32_t *parent, int32_t *arrived)
@@ -681,19 +717,21 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: in order
-   ------------------------------------------------------------------------------------------------ */
+   >>build: the launches of a build, in order
+   ---------------------------------------------------------------------------------------------- */
 
-/* Threads of 8 blocks for each SM of a large GPU (an H200 has 132), whatever n: each takes many turns. */
+/* Threads of a grid-stride loop: 8 blocks for each SM of a large GPU (an H200 has 132), whatever
+   n. */
 constexpr int64_t lbvh_i_many_turns = 8 * 132 * lbvh_i_block_threads;
 
-/* Blocks for so many, that many each. */
+/* Number of blocks for `many` items, `each` per block. */
 int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging, in rounds until one block has had all. codes and ids NULL: a refit. list, count: [n] work space for
-   the lists of orphans and how long they are, those of the next round behind those of this. */
+/* Leaves and inner nodes by merging, in rounds until one block has processed all. codes and ids
+   NULL: a refit. list, count: [n] work space for the lists of active subtrees and their lengths,
+   those of the next round after those of this one. */
 template <class Key>
 lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, const int32_t *ids, int32_t *list, int32_t *count,
                               cudaStream_t stream)
@@ -755,7 +793,7 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
     return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids.Current(), stream) : result;
 }
 
-/* Reports what a refit leaves out. (A build does it beside the codes.) */
+/* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
 {
@@ -780,24 +818,27 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>walk: the 32 searches of a warp together
+   >>packets: warp-cooperative packet traversal, for the 32 searches of a warp
 
-   Searches that are near each other visit nearly the same nodes, but a thread for each would fetch them one by one, 32 addresses at a
-   time: the caches' port is what such a search waits for. So a warp walks as one, without divergence (which Thinking Parallel II is
-   about): at each node, which all lanes fetch at once, they vote whether anyone needs it. A small subtree is not walked: each lane fetches
-   one of its leaves, and those near any of the searches are put into a batch in shared memory, which every lane then goes through for its
-   own search.
+   Searches near each other visit nearly the same nodes. A thread for each would load 32 addresses
+   at a time, and the throughput of the caches would limit the search. So a warp traverses the tree
+   as one packet, without divergence (the subject of Thinking Parallel II): at each node, which all
+   lanes load at once, they vote whether any search overlaps it. A small subtree is not traversed:
+   each lane loads one of its leaves. Those near any of the searches go to a batch in shared memory,
+   and every lane tests the batch for its own search.
 
-       walk      o            vote per node: does anyone meet it?             leaves stay in the order of their places, so the
-                / \                                                           results are those of lbvh_next, in its order
+       walk      o            vote per node: does any search overlap it?
+                / \
        fetch   a b c d e f .. 32 leaves at a time, one per lane
        batch   b d e          those near the warp's searches as a whole
        test    every lane its own search against b, d, e
-   ------------------------------------------------------------------------------------------------ */
 
-/* Threads of a block in searches: fewer than in builds, for a long search holds the place of its whole block. 12 blocks fit an SM when a
-   thread takes no more than 40 registers: 0.56 ms instead of 0.61 with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room
-   for 8.) */
+   Leaves stay in the order of their places, so the results are those of lbvh_next, in its order.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Threads of a block in searches: fewer than in builds, for one long search keeps its whole block
+   resident. 12 blocks fit an SM when a thread has at most 40 registers: 0.56 ms instead of 0.61
+   with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room for 8.) */
 constexpr int lbvh_i_search_block = 128;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int lbvh_i_search_blocks = 8;
@@ -805,16 +846,16 @@ constexpr int lbvh_i_search_blocks = 8;
 constexpr int lbvh_i_search_blocks = 12;
 #endif
 
-/* What is tested, chosen on the host so that each kernel holds one test only. */
+/* The kind of test, a template argument: each kernel contains one test only. */
 enum lbvh_i_test {
     LBVH_I_BOX,         /* boxes that overlap a box */
     LBVH_I_SPHERE,      /* boxes within a radius */
-    LBVH_I_POINT_LEAVES /* the same where all leaves are points: half the work */
+    LBVH_I_POINT_LEAVES /* within a radius, where all leaves are points: half the work */
 };
 
-/* Leaves on their way from the walk to the test, which takes 32 at a time. */
+/* Candidate leaves, tested 32 at a time. */
 struct lbvh_i_warp_batch {
-    lbvh_node leaf[64]; /* their places in `skip` */
+    lbvh_node leaf[64]; /* `skip` holds the place */
     uint32_t mask[64];
 };
 
@@ -834,11 +875,12 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(co
 
 template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
 {
-    constexpr lbvh_i_test as_a_box = Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE; /* an inner node is never a point */
+    /* an inner node is never a point */
+    constexpr lbvh_i_test as_a_box = Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE;
     return lbvh_i_meets_leaf<as_a_box>(o, node);
 }
 
-/* The searches of a warp as one. */
+/* The union of the searches of a warp, by butterfly shuffles. */
 __device__ __forceinline__ lbvh_i_crowd lbvh_i_gather_crowd(const lbvh_overlap &o)
 {
     lbvh_i_crowd crowd;
@@ -857,8 +899,8 @@ __device__ __forceinline__ lbvh_i_crowd lbvh_i_gather_crowd(const lbvh_overlap &
     return crowd;
 }
 
-/* Could any search of the crowd meet this leaf? Its distance to a box of centres, rounded as each search rounds, is not above
-   that to any of them. */
+/* 1 if any search of the packet could overlap this leaf. The distance from the leaf to the box of
+   centres, rounded as each search rounds, is not above that to any of them. */
 template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(const lbvh_i_crowd &crowd, const lbvh_node &leaf)
 {
     lbvh_real away[3] = {0, 0, 0};
@@ -868,14 +910,15 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(con
                               : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
 }
 
-/* A search that nothing meets, for lanes that have none: from infinity down to minus infinity. */
+/* An empty search, for lanes without one: from infinity down to minus infinity. */
 __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 {
     lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()}, low[3] = {-high[0], -high[0], -high[0]};
     return lbvh_i_overlap(tree, high, low, -1, -1);
 }
 
-/* Every lane's own search against the first 32 leaves of the batch, or what there is: a bit for each that it meets. */
+/* Every lane tests its own search against the first 32 leaves of the batch, or as many as wait.
+   Returns a bit for each hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
 __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after, const lbvh_i_warp_batch &batch,
                                                       int waiting)
@@ -892,7 +935,7 @@ __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int
     return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
 }
 
-/* What lies behind the first 32 moves to the front. */
+/* Moves the entries after the first 32 to the front. */
 __device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting, bool masked)
 {
     int const lane = (int)(threadIdx.x % 32), left = waiting > 32 ? waiting - 32 : 0;
@@ -905,7 +948,7 @@ __device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int 
     return left;
 }
 
-/* Leaves begin .. last, a leaf per lane: those near the crowd go to the end of the batch. */
+/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. */
 template <lbvh_i_test Test, bool Masked>
 __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const lbvh_i_crowd &crowd, int32_t begin, int32_t last,
                                                        lbvh_i_warp_batch &batch, int waiting)
@@ -924,14 +967,16 @@ __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const l
     return waiting + __popc(nears);
 }
 
-/* The walk of a warp from node `at`. Every lane calls hits(bits) for every batch: its own search meets the batch's leaf c where bit c is
-   set. Batches come by ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a right
-   child or a leaf: its number tells its first leaf. */
+/* The walk of a packet from node `at`. Every lane calls hits(bits) for every batch: bit c is set
+   where its own search overlaps leaf c. Batches come by ascending place. Later: only places above
+   `after`, the lane's own. The target of a skip is a right child or a leaf, so its number gives its
+   first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
                                                    lbvh_i_warp_batch &batch, Hits hits)
 {
-    constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64; /* leaves of a subtree that is taken whole */
+    /* subtrees of at most this many leaves are tested whole */
+    constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
     lbvh_i_crowd const crowd = lbvh_i_gather_crowd(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
     int waiting = 0;
@@ -980,9 +1025,9 @@ template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_
 
 /* ------------------------------------------------------------------------------------------------
    >>pairs
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_as_one. */
+/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
 template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch, Hits hits)
 {
     int32_t const place = lbvh_i_thread(), begin = place - (int32_t)(threadIdx.x % 32);
@@ -990,11 +1035,12 @@ template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lb
     lbvh_i_walk_together<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
 }
 
-/* So many pairs of a place are kept while they are counted, so that the second pass need not find them again. Enough for bodies that
-   touch. */
+/* Pairs of each place that are kept by the count, so that the second pass need not search again.
+   Enough for bodies in contact. */
 constexpr int lbvh_i_kept = 8;
 
-/* Pairs of each place with later ones: their total; or counts by place for the scan, and the first of them in kept[slot * n + place]. */
+/* Pairs of each place with later ones: the total; or counts by place for the scan, and the first
+   pairs in kept[slot * n + place]. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows, int32_t *kept)
 {
@@ -1017,7 +1063,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(total, (unsigned long long)sum);
 }
 
-/* The pairs themselves, in rows by place. Only warps in which some place has more pairs than were kept walk again. */
+/* The pairs, in rows by place. Only warps in which a place has more pairs than were kept search
+   again. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, const int32_t *kept, int32_t *pairs,
                              int64_t capacity)
@@ -1042,7 +1089,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     }
 }
 
-/* Grows what lists of pairs need. */
+/* Grows the memory of lists of pairs. */
 lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
                                  cudaStream_t stream)
 {
@@ -1055,7 +1102,7 @@ lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth
     return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], kept, growth, stream);
 }
 
-/* rows[q] = counts become begins; rows[m] the total. */
+/* Exclusive prefix sum: counts rows[q] become offsets; rows[m] is the total. */
 lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
@@ -1066,10 +1113,11 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>query: a thread per search, neighbouring threads near each other in space, so that they take similar paths (Kureck section 3.1.6)
-   ------------------------------------------------------------------------------------------------ */
+   >>queries: a thread per search. Queries are sorted, so that neighbouring threads take similar
+   paths (Kureck section 3.1.6).
+   ---------------------------------------------------------------------------------------------- */
 
-/* Morton codes of 30 bits of the queries, over the box of the tree. */
+/* Morton codes of 30 bits of the queries, in the box of the tree. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
                              uint32_t *keys, int32_t *order)
@@ -1090,7 +1138,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     order[q] = q;
 }
 
-/* The order to take the queries in; NULL: as they are. */
+/* The order of the queries by Morton code; NULL: as they are. */
 lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t **order, cudaStream_t stream)
 {
     *order = nullptr;
@@ -1109,8 +1157,8 @@ lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, co
 
 bool lbvh_i_sorts_queries(const lbvh_queries &queries) { return queries.data && !(queries.flags & LBVH_SORTED); }
 
-/* Do the searches of a warp lie so close together that walking as one pays? Own elements always do. Of others, the centres must
-   lie within a few times what the searches reach. */
+/* 1 if the searches of a warp are coherent enough for packet traversal. Own elements always are. Of
+   others, the centres must lie within a few times the size of the searches. */
 __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
 {
     constexpr lbvh_real times_their_reach = 4;
@@ -1126,14 +1174,15 @@ __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
         spread = lbvh_i_max(spread, high - low);
         width = lbvh_i_max(width, o.max[a] - o.min[a]);
     }
-    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) > 16; /* as most see it */
+    /* by majority vote */
+    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) > 16;
 }
 
 /* The search of one thread. */
 struct lbvh_i_turn {
     lbvh_overlap o;
-    int32_t q, row;    /* -1: there is no such search */
-    bool finds_itself; /* among the rest; to be left out */
+    int32_t q, row;    /* -1: no search */
+    bool finds_itself; /* its own place is among the hits, and is left out */
 };
 
 template <lbvh_i_test Test>
@@ -1146,7 +1195,7 @@ __device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const 
     turn.q = order ? order[number] : number;
     turn.row = lbvh_i_row(&tree, &queries, turn.q);
     lbvh_overlap const o = lbvh_i_search(&tree, &queries, turn.q);
-    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return turn; /* a half walk may end where it begins */
+    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return turn; /* a half walk may be empty */
     turn.o = o;
     if (!own || half) return turn;
     lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + turn.q]);
@@ -1154,8 +1203,8 @@ __device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const 
     return turn;
 }
 
-/* The walk of a turn: hits(bits) as lbvh_i_walk_as_one, or found(id, place) where the warp's searches are too far apart for one
-   walk. */
+/* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
+   warp's searches are not coherent. */
 template <lbvh_i_test Test, class Hits, class Found>
 __device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_queries &queries, lbvh_i_turn &turn,
                                                    lbvh_i_warp_batch &batch, Hits hits, Found found)
@@ -1204,7 +1253,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
         device.tree, queries, turn, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
 }
 
-/* Which test these searches need. */
+/* The test that these searches need. */
 lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
 {
     if (queries.kind == LBVH_BOXES) return LBVH_I_BOX;
@@ -1252,7 +1301,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     }
 }
 
-/* The checks of a search, and its memory. */
+/* Checks a search and allocates its memory. */
 lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved, cudaStream_t stream)
 {
     if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
@@ -1263,6 +1312,10 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbv
     return lbvh_i_prepare_search(gpu, resolved->n, sorts, LBVH_I_AHEAD, stream);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>copies: trees between host and device
+   ---------------------------------------------------------------------------------------------- */
+
 /* Copies one array between host and device. */
 lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -1270,7 +1323,7 @@ lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes
     return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
 }
 
-/* Indices are memory of the other side: a tree that moves is refitted with boxes. */
+/* Indices stay on the other side: a copied tree is refitted with boxes. */
 void lbvh_i_forget_indices(lbvh_desc *desc)
 {
     if (desc->kind == LBVH_TRIANGLES && desc->indices) desc->kind = LBVH_BOXES;
@@ -1294,8 +1347,8 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
 } // namespace
 
 /* ------------------------------------------------------------------------------------------------
-   what the header declares
-   ------------------------------------------------------------------------------------------------ */
+   >>cuda-api: the functions that the header declares
+   ---------------------------------------------------------------------------------------------- */
 
 extern "C" {
 
@@ -1350,13 +1403,14 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (result == LBVH_OK)
         result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr, lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
-    if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0; /* half of it may be new */
+    /* it may be half updated */
+    if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0;
     return result;
 }
 
 LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
 {
-    static const lbvh_result sorts[3] = {LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX};
+    static const lbvh_result kinds[3] = {LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX};
     lbvh_cuda_facts facts = {};
     lbvh_result result = LBVH_OK;
     int32_t first = 0;
@@ -1364,16 +1418,17 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
     lbvh *tree = &gpu->device.tree;
     if (!tree->built) return LBVH_NOT_BUILT;
     tree->bad_id = -1;
-    if (tree->n > 0) /* else there are no facts */
+    if (tree->n > 0) /* no facts exist for n = 0 */
         result = lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost,
                              stream);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, cudaStreamSynchronize(stream))) return LBVH_CUDA_ERROR;
-    for (int sort = 0; sort < 3; sort++) {
-        if (facts.first_bad[sort] <= first) continue; /* INT_MAX - i: the first element has the largest */
-        first = facts.first_bad[sort];
+    for (int kind = 0; kind < 3; kind++) {
+        /* INT_MAX - i: largest for the first element */
+        if (facts.first_bad[kind] <= first) continue;
+        first = facts.first_bad[kind];
         tree->bad_id = INT_MAX - first;
-        result = sorts[sort];
+        result = kinds[kind];
     }
     return result;
 }
