@@ -2239,7 +2239,7 @@ static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
 /* Digit counts of the keys: four digits of 8 bits. */
 typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
 
-static void lbvh_i_note(lbvh_i_histogram *histogram, uint32_t upper)
+static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
 {
     histogram->count[0][upper & 255]++;
     histogram->count[1][upper >> 8 & 255]++;
@@ -2295,7 +2295,7 @@ static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *s
     for (k = 0; k < n; k++) {
         uint32_t const low = keys->low[lbvh_i_key_id(key[k])];
         key[k] = (uint64_t)low << 32 | (uint32_t)key[k];
-        lbvh_i_note(&histogram, low);
+        lbvh_i_count_digits(&histogram, low);
     }
     lbvh_i_radix(key, spare, n, &histogram);
     for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
@@ -2319,7 +2319,7 @@ static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *hi
 
 /* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
    out. */
-static lbvh_result lbvh_i_judge(lbvh *tree, lbvh_result result, int32_t i)
+static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i)
 {
     if (result == LBVH_OK) return LBVH_OK;
     if (tree->bad_id < 0) tree->bad_id = i;
@@ -2350,7 +2350,7 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
         most[a] = -lbvh_i_infinity();
     }
     for (i = 0; i < n; i++) {
-        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max), result = lbvh_i_judge(tree, box, i);
+        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max), result = lbvh_i_note_invalid(tree, box, i);
         if (result != LBVH_OK) return result;
         for (a = 0; a < 3 && box == LBVH_OK; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
@@ -2373,7 +2373,7 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
         code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
         keys->key[i] = code >> keys->shift << 32 | (uint32_t)i;
         keys->low[i] = (uint32_t)(code & (((uint64_t)1 << keys->shift) - 1));
-        lbvh_i_note(histogram, (uint32_t)(code >> keys->shift));
+        lbvh_i_count_digits(histogram, (uint32_t)(code >> keys->shift));
     }
 }
 
@@ -2509,7 +2509,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
-        lbvh_result const result = lbvh_i_judge(tree, lbvh_box_of(&tree->desc, data, stride, k, min, max), k);
+        lbvh_result const result = lbvh_i_note_invalid(tree, lbvh_box_of(&tree->desc, data, stride, k, min, max), k);
         if (result != LBVH_OK) return result;
     }
     if (tree->n == 0) return LBVH_OK; /* no array may exist */
@@ -2764,7 +2764,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
    ---------------------------------------------------------------------------------------------- */
 
 enum {
-    LBVH_I_CROWD = 32,      /* largest number of searches in a packet (16: radius counts take 1.2
+    LBVH_I_PACKET = 32,      /* largest number of searches in a packet (16: radius counts take 1.2
                                times as long) */
     LBVH_I_FEW = 16,        /* subtrees of at most this many leaves are tested whole */
     LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
@@ -2773,9 +2773,9 @@ enum {
 
 /* The union of a packet's searches: the box around their boxes or centres, and their squared radius
    (boxes: -1). */
-typedef struct lbvh_i_crowd {
+typedef struct lbvh_i_packet {
     lbvh_real min[3], max[3], reach2;
-} lbvh_i_crowd;
+} lbvh_i_packet;
 
 typedef struct lbvh_i_batch {
     lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
@@ -2789,12 +2789,12 @@ typedef struct lbvh_i_finder {
     const lbvh_queries *queries;
     int32_t begin, last, next;          /* places of this packet, and the node where the next one
                                            begins */
-    lbvh_overlap search[LBVH_I_CROWD];
+    lbvh_overlap search[LBVH_I_PACKET];
     int32_t place;                      /* of the current search */
     int fits;                           /* 1: the batch holds all candidates of the packet; 0: the
                                            searches run one by one */
     int lists;                          /* 1: places are wanted; 0: only their number */
-    int32_t hits, turn;                 /* of the current search: entries of hit, and those
+    int32_t hits, given;                /* of the current search: entries of hit, and those
                                            returned */
     int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places */
     lbvh_i_batch batch;
@@ -2802,18 +2802,18 @@ typedef struct lbvh_i_finder {
 
 /* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
    gap comes out larger than theirs. */
-static int lbvh_i_near_crowd(const lbvh_i_crowd *crowd, const lbvh_node *node)
+static int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
 {
     lbvh_real gap[3];
     int a;
-    if (crowd->reach2 < 0) return lbvh_boxes_touch(node, crowd->min, crowd->max);
-    for (a = 0; a < 3; a++) gap[a] = lbvh_i_max(lbvh_i_max(node->min[a] - crowd->max[a], crowd->min[a] - node->max[a]), 0);
-    return lbvh_i_square(gap[0], gap[1], gap[2]) <= crowd->reach2;
+    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
+    for (a = 0; a < 3; a++) gap[a] = lbvh_i_max(lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
+    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
 }
 
 /* Appends those of the leaves first .. last that the packet could overlap. All are written, without
    a branch; the next one overwrites a leaf that is not counted. */
-static void lbvh_i_take_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_crowd *crowd, int32_t first, int32_t last)
+static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet, int32_t first, int32_t last)
 {
     int32_t place, slot = batch->count;
     int a;
@@ -2824,26 +2824,26 @@ static void lbvh_i_take_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh
             batch->max[a][slot] = leaf->max[a];
         }
         batch->place[slot] = place;
-        slot += lbvh_i_near_crowd(crowd, leaf);
+        slot += lbvh_i_packet_near(packet, leaf);
     }
     batch->count = slot;
 }
 
 /* Collects the batch of a packet from node `at`, whose first leaf is at place `first`; 0 if it does
    not fit. */
-static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_crowd *crowd, int32_t at, int32_t first)
+static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet, int32_t at, int32_t first)
 {
     batch->count = 0;
     while (at >= 0) {
         const lbvh_node *node = &tree->node[at];
         int32_t const last = lbvh_last_place(tree, node);
-        if (lbvh_i_near_crowd(crowd, node)) {
+        if (lbvh_i_packet_near(packet, node)) {
             if (last - first >= LBVH_I_FEW) {
                 at = node->link;
                 continue;
             }
             if (batch->count > LBVH_I_BATCH) return 0;
-            lbvh_i_take_leaves(batch, tree, crowd, first, last);
+            lbvh_i_append_leaves(batch, tree, packet, first, last);
         }
         first = last + 1;
         at = node->skip;
@@ -2853,33 +2853,33 @@ static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i
 
 /* The next packet: the largest subtree from here on that is small enough; its searches, and their
    batch. */
-static void lbvh_i_next_crowd(lbvh_i_finder *finder)
+static void lbvh_i_next_packet(lbvh_i_finder *finder)
 {
     const lbvh *tree = finder->tree;
-    lbvh_i_crowd crowd;
+    lbvh_i_packet packet;
     int32_t at = finder->next, k;
     int a;
     finder->begin = finder->last + 1;
-    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_CROWD) at = tree->node[at].link;
+    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET) at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
     finder->next = tree->node[at].skip;
     for (a = 0; a < 3; a++) {
-        crowd.min[a] = lbvh_i_infinity();
-        crowd.max[a] = -lbvh_i_infinity();
+        packet.min[a] = lbvh_i_infinity();
+        packet.max[a] = -lbvh_i_infinity();
     }
-    crowd.reach2 = -1;
+    packet.reach2 = -1;
     for (k = finder->begin; k <= finder->last; k++) {
         lbvh_overlap *o = &finder->search[k - finder->begin];
         *o = lbvh_i_search(tree, finder->queries, k);
         if (lbvh_left_out(&tree->node[tree->first_leaf + k])) continue;
-        crowd.reach2 = o->reach2;
+        packet.reach2 = o->reach2;
         for (a = 0; a < 3; a++) {
-            crowd.min[a] = lbvh_i_min(crowd.min[a], o->min[a]);
-            crowd.max[a] = lbvh_i_max(crowd.max[a], o->max[a]);
+            packet.min[a] = lbvh_i_min(packet.min[a], o->min[a]);
+            packet.max[a] = lbvh_i_max(packet.max[a], o->max[a]);
         }
     }
-    if (!(finder->queries->flags & LBVH_HALF)) finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &crowd, lbvh_root(tree), 0);
-    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &crowd, at, finder->begin);
+    if (!(finder->queries->flags & LBVH_HALF)) finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, lbvh_root(tree), 0);
+    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, at, finder->begin);
 }
 
 /* meets[c] = 1 where entry c of the batch, from `from` on, overlaps the search's box. Returns their
@@ -2928,7 +2928,7 @@ static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree, const l
     finder->queries = queries;
     finder->begin = finder->last = finder->place = -1;
     finder->next = lbvh_root(tree);
-    finder->hits = finder->turn = finder->fits = 0;
+    finder->hits = finder->given = finder->fits = 0;
     finder->lists = lists || tree->mask; /* masks are tested place by place */
 }
 
@@ -2939,7 +2939,7 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     const lbvh_overlap *o;
     int32_t from = 0;
     if (finder->place + 1 >= finder->tree->n) return -1;
-    if (++finder->place > finder->last) lbvh_i_next_crowd(finder);
+    if (++finder->place > finder->last) lbvh_i_next_packet(finder);
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
         while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
@@ -2947,19 +2947,19 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     finder->hits = o->reach2 >= 0 ? lbvh_i_test_spheres(&finder->batch, from, o, meets)
                                   : lbvh_i_test_boxes(&finder->batch, from, o, meets);
     if (finder->lists) lbvh_i_list_hits(&finder->batch, from, meets, finder->hit);
-    finder->turn = 0;
+    finder->given = 0;
     return finder->place;
 }
 
 /* The next place that the search has found, except its own; -1 when there are no more. */
-static int32_t lbvh_i_found(lbvh_i_finder *finder)
+static int32_t lbvh_i_next_found(lbvh_i_finder *finder)
 {
     const lbvh *tree = finder->tree;
     lbvh_overlap *o = &finder->search[finder->place - finder->begin];
     while (!finder->fits && lbvh_next(o))
         if (o->place != finder->place) return o->place;
-    while (finder->fits && finder->turn < finder->hits) {
-        int32_t const place = finder->hit[finder->turn++];
+    while (finder->fits && finder->given < finder->hits) {
+        int32_t const place = finder->hit[finder->given++];
         if (place != finder->place && (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter))) return place;
     }
     return -1;
@@ -2975,7 +2975,7 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
         int const halved = (finder->queries->flags & LBVH_HALF) != 0;
         return finder->hits - (!halved && lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
     }
-    while (lbvh_i_found(finder) >= 0) found++;
+    while (lbvh_i_next_found(finder) >= 0) found++;
     return found;
 }
 
@@ -3003,7 +3003,7 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
     if (!tree->built) return LBVH_NOT_BUILT;
     lbvh_i_begin_finder(&finder, tree, &queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0)
-        while ((other = lbvh_i_found(&finder)) >= 0)
+        while ((other = lbvh_i_next_found(&finder)) >= 0)
             if (fn(user, lbvh_i_id(tree, place), lbvh_i_id(tree, other))) return LBVH_STOPPED;
     return LBVH_OK;
 }
@@ -3019,7 +3019,7 @@ LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capaci
     lbvh_i_begin_finder(&finder, tree, &queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const id = lbvh_i_id(tree, place);
-        for (; (other = lbvh_i_found(&finder)) >= 0; found++) {
+        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++) {
             if (found >= capacity) continue;
             pairs[2 * found] = id;
             pairs[2 * found + 1] = lbvh_i_id(tree, other);
@@ -3125,7 +3125,7 @@ static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *querie
     lbvh_i_begin_finder(&finder, tree, queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         offsets[place] = found;
-        for (; (other = lbvh_i_found(&finder)) >= 0; found++)
+        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
             if (found < capacity) ids[found] = other;
     }
     offsets[tree->n] = found;
@@ -3150,7 +3150,7 @@ static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, 
         int32_t const row = lbvh_i_id(tree, q);
         int64_t slot = offsets[row];
         if (offsets[row + 1] > capacity) continue; /* the row does not fit whole */
-        while ((other = lbvh_i_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
+        while ((other = lbvh_i_next_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
     }
     return sum;
 }
@@ -3285,7 +3285,7 @@ static int32_t lbvh_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t 
 
 /* 1 if the search around the leaf at `place` finds what brute force finds, each once, by ascending
    place. met: [n] zeros, before and after. */
-static int lbvh_i_finds(const lbvh *tree, int32_t place, unsigned char *met)
+static int lbvh_i_search_valid(const lbvh *tree, int32_t place, unsigned char *met)
 {
     const lbvh_node *leaves = tree->node + tree->first_leaf, *own = &leaves[place];
     lbvh_overlap o = lbvh_overlap_between(tree, own->min, own->max);
@@ -3321,7 +3321,7 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == LBVH_OK; k++) {
         int32_t const place = lbvh_i_sample(tree->n, samples, seed, k);
-        if (lbvh_i_finds(tree, place, (unsigned char *)met.memory)) continue;
+        if (lbvh_i_search_valid(tree, place, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = tree->node[tree->first_leaf + place].link;
         result = LBVH_INVALID;
     }

@@ -364,7 +364,7 @@ constexpr int lbvh_i_merge_blocks = 1024 / lbvh_i_block_threads;
 #endif
 
 /* A subtree: the borders at its two ends. */
-struct lbvh_i_climber {
+struct lbvh_i_range {
     int begin, end;
 };
 
@@ -376,11 +376,11 @@ template <int Room> struct lbvh_i_subtrees {
     int32_t waits[(size_t)Room + 1]; /* [border] the far end of the subtree that arrived there
                                         first, or -1 */
     uint8_t prefix[(size_t)Room + 2];
-    bool parted[(size_t)Room];       /* [border] no meeting there: at the end an active subtree
+    bool unjoined[(size_t)Room];       /* [border] no meeting there: at the end an active subtree
                                         begins after it */
-    lbvh_i_climber climber[(size_t)Room / 3]; /* subtrees that ascend after two joins, and so hold
+    lbvh_i_range range[(size_t)Room / 3]; /* subtrees that ascend after two joins, and so hold
                                                  three subtrees or more */
-    int32_t climbers;
+    int32_t ranges;
 };
 
 /* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. A leaf, which is
@@ -390,7 +390,7 @@ struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
 };
 
 /* Later rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
-struct lbvh_i_orphan_trees : lbvh_i_subtrees<lbvh_i_round_threads> {
+struct lbvh_i_active_subtrees : lbvh_i_subtrees<lbvh_i_round_threads> {
     int32_t first_leaf[lbvh_i_round_threads + 1], kept;
     __device__ int32_t first(int b) const { return first_leaf[b]; }
 };
@@ -447,12 +447,12 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
    reaches beyond the block of m subtrees, or it has joined so many siblings (`joins`). Returns its
    borders in the last case, else none. */
 template <bool Stores, class Subtrees>
-__device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtrees &s, int m, lbvh_i_climber c, lbvh_node own, int turns)
+__device__ __forceinline__ lbvh_i_range lbvh_i_ascend(const lbvh &tree, Subtrees &s, int m, lbvh_i_range c, lbvh_node own, int joins)
 {
     uint8_t at_begin = s.prefix[c.begin], at_end = s.prefix[c.end];
     bool is_right = at_begin >= at_end;
 #pragma unroll 1
-    for (; turns > 0; turns--) {
+    for (; joins > 0; joins--) {
         int const border = is_right ? c.begin : c.end;
         if (border == 0 || border == m) return {0, 0}; /* it stays active */
         int const far_end = lbvh_i_exchange(&s.waits[border], is_right ? c.end : c.begin);
@@ -473,7 +473,7 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
         if (Stores) lbvh_i_store(&tree.node[is_right ? first : last], own);
         if (tree.mask)
             tree.mask[is_right ? first : last] = tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
-        s.parted[border] = false;
+        s.unjoined[border] = false;
     }
     return c;
 }
@@ -481,35 +481,35 @@ __device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtree
 /* All m subtrees ascend, thread t's with node `own`. After two joins most have stopped; the rest
    are compacted into a few warps, which saves divergence. */
 template <bool Stores, class Subtrees>
-__device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
+__device__ __forceinline__ void lbvh_i_ascend_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
 {
     int const thread = (int)threadIdx.x;
-    lbvh_i_climber c = {0, 0};
+    lbvh_i_range c = {0, 0};
     if (thread < m) {
         lbvh_i_put(s, thread, own);
-        c = lbvh_i_climb<Stores>(tree, s, m, {thread, thread + 1}, own, 2);
+        c = lbvh_i_ascend<Stores>(tree, s, m, {thread, thread + 1}, own, 2);
     }
-    if (c.end > 0) s.climber[atomicAdd(&s.climbers, 1)] = c;
+    if (c.end > 0) s.range[atomicAdd(&s.ranges, 1)] = c;
     __syncthreads();
-    if (thread < s.climbers) {
-        c = s.climber[thread];
+    if (thread < s.ranges) {
+        c = s.range[thread];
         bool const is_right = s.prefix[c.begin] >= s.prefix[c.end];
-        (void)lbvh_i_climb<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
+        (void)lbvh_i_ascend<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
     }
     __syncthreads();
-    if (thread == 0) s.climbers = 0;
+    if (thread == 0) s.ranges = 0;
 }
 
 /* Lists the first leaves of the active subtrees, in order, and counts them: by one warp. A lane's
    slot is the number of votes of lanes before it (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA
    developer blog; with one warp no atomic is needed). */
-template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(const Subtrees &s, int m, int32_t *list, int32_t *count)
+template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_active(const Subtrees &s, int m, int32_t *list, int32_t *count)
 {
     int const lane = (int)threadIdx.x;
     int32_t listed = 0;
     for (int begin = 0; begin < m; begin += 32) {
         int const b = begin + lane;
-        bool const one = b < m && s.parted[b];
+        bool const one = b < m && s.unjoined[b];
         int32_t const first = one ? s.first(b) : 0;
         unsigned const ones = __ballot_sync(0xFFFFFFFFu, one);
         if (one) list[listed + __popc(ones & ((1u << lane) - 1))] = first;
@@ -535,7 +535,7 @@ __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leav
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const Key *codes, const int32_t *ids,
-                        int32_t *orphans, int32_t *count)
+                        int32_t *active, int32_t *count)
 {
     constexpr int room = lbvh_i_block_threads;
     __shared__ lbvh_i_leaves s;
@@ -547,8 +547,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is being loaded */
     if (thread < 2) lbvh_i_note_prefix(tree, s, codes, m, room + thread);
     s.waits[thread] = -1;
-    s.parted[thread] = true;
-    if (thread == 0) s.climbers = 0;
+    s.unjoined[thread] = true;
+    if (thread == 0) s.ranges = 0;
     if (codes && tree.code && thread < m) tree.code[k] = codes[k];
     if (thread < m) lbvh_i_make_leaf(tree, input, &leaf);
     __syncthreads();
@@ -560,15 +560,15 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
         if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
         leaf.link = -1; /* stored in the tree */
     }
-    lbvh_i_climb_all<false>(tree, s, m, leaf);
+    lbvh_i_ascend_all<false>(tree, s, m, leaf);
     lbvh_node const node = lbvh_i_get(s, thread);
     if (thread < m && node.link >= 0) lbvh_i_store(&tree.node[k], node);
-    if (thread < 32) lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
+    if (thread < 32) lbvh_i_list_active(s, m, active + begin, &count[blockIdx.x]);
 }
 
 /* Lists of active subtrees, by their first leaves, one per block. Block b had the leaves from b *
    leaves on; its list begins at that index of first[]. */
-struct lbvh_i_orphans {
+struct lbvh_i_active_lists {
     int32_t *first;       /* [n] */
     const int32_t *count; /* [lists] */
     int32_t lists;
@@ -577,13 +577,13 @@ struct lbvh_i_orphans {
 
 /* before[l] = number of active subtrees in the lists before the block's l-th; the last entry: the
    total. A warp's inclusive prefix sum of 32 counts at a time, in steps of 1, 2, 4, 8, 16 lanes. */
-__device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orphans, int32_t begin, int32_t *before)
+__device__ __forceinline__ void lbvh_i_count_active(const lbvh_i_active_lists &active, int32_t begin, int32_t *before)
 {
     int const lane = (int)threadIdx.x;
     if (lane >= 32) return;
     if (lane == 0) before[0] = 0;
     for (int32_t list = lane, base = 0; list < lbvh_i_round_lists; list += 32) {
-        int32_t sum = begin + list < orphans.lists ? orphans.count[begin + list] : 0;
+        int32_t sum = begin + list < active.lists ? active.count[begin + list] : 0;
         for (int step = 1; step < 32; step *= 2) {
             int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
             if (lane >= step) sum += other;
@@ -595,52 +595,52 @@ __device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orpha
 
 /* The first leaf of the block's x-th active subtree, by bisection for the last list with at most x
    before it. */
-__device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphans, int32_t begin, const int32_t *before, int32_t x)
+__device__ __forceinline__ int32_t lbvh_i_active_at(const lbvh_i_active_lists &active, int32_t begin, const int32_t *before, int32_t x)
 {
     int list = 0;
     for (int step = lbvh_i_round_lists / 2; step > 0; step /= 2)
         if (before[list + step] <= x) list += step;
-    return orphans.first[(begin + list) * orphans.leaves + (x - before[list])];
+    return active.first[(begin + list) * active.leaves + (x - before[list])];
 }
 
 /* Later rounds: a block processes the active subtrees of 64 lists, as many at a time as its
    capacity allows beside those still active, and writes a list of its own. */
 __global__ void __launch_bounds__(lbvh_i_round_threads)
-    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_orphans orphans, int32_t *count)
+    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_active_lists active, int32_t *count)
 {
     constexpr int room = lbvh_i_round_threads;
-    __shared__ lbvh_i_orphan_trees s;
+    __shared__ lbvh_i_active_subtrees s;
     __shared__ int32_t before[lbvh_i_round_lists + 1];
     const lbvh &tree = device.tree;
     int const thread = (int)threadIdx.x;
     int32_t const begin = (int32_t)blockIdx.x * lbvh_i_round_lists;
-    int64_t const begin_leaf = begin * orphans.leaves, end = begin_leaf + lbvh_i_round_lists * orphans.leaves;
+    int64_t const begin_leaf = begin * active.leaves, end = begin_leaf + lbvh_i_round_lists * active.leaves;
     int32_t const end_leaf = end < tree.n ? (int32_t)end : tree.n;
-    if (thread == 0) s.climbers = 0;
-    lbvh_i_count_orphans(orphans, begin, before);
+    if (thread == 0) s.ranges = 0;
+    lbvh_i_count_active(active, begin, before);
     __syncthreads();
     int32_t const all = before[lbvh_i_round_lists];
     int32_t taken = 0;
     int kept = 0; /* still active: the first ones of the next batch */
     do {
         int const m = all - taken < room - kept ? kept + (int)(all - taken) : room;
-        if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_orphan_at(orphans, begin, before, taken + thread - kept);
+        if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_active_at(active, begin, before, taken + thread - kept);
         taken += m - kept;
-        if (thread == 0) s.first_leaf[m] = taken < all ? lbvh_i_orphan_at(orphans, begin, before, taken) : end_leaf;
+        if (thread == 0) s.first_leaf[m] = taken < all ? lbvh_i_active_at(active, begin, before, taken) : end_leaf;
         s.waits[thread] = -1;
-        s.parted[thread] = true;
+        s.unjoined[thread] = true;
         __syncthreads();
         lbvh_node own = {};
         if (thread < m)
             own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf, s.first(thread), s.first(thread + 1) - 1)]);
         for (int b = thread; b <= m; b += room) s.prefix[b] = tree.prefix[s.first(b)];
         __syncthreads();
-        lbvh_i_climb_all<true>(tree, s, m, own);
-        if (thread < 32) lbvh_i_list_orphans(s, m, s.first_leaf, &s.kept);
+        lbvh_i_ascend_all<true>(tree, s, m, own);
+        if (thread < 32) lbvh_i_list_active(s, m, s.first_leaf, &s.kept);
         __syncthreads();
         kept = s.kept;
     } while (taken < all);
-    for (int x = thread; x < kept; x += room) orphans.first[begin_leaf + x] = s.first(x);
+    for (int x = thread; x < kept; x += room) active.first[begin_leaf + x] = s.first(x);
     if (thread == 0) count[blockIdx.x] = kept;
 }
 
@@ -722,7 +722,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 
 /* Threads of a grid-stride loop: 8 blocks for each SM of a large GPU (an H200 has 132), whatever
    n. */
-constexpr int64_t lbvh_i_many_turns = 8 * 132 * lbvh_i_block_threads;
+constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
 
 /* Number of blocks for `many` items, `each` per block. */
 int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
@@ -737,15 +737,15 @@ lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *cod
                               cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
-    lbvh_i_orphans orphans = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads), lbvh_i_block_threads};
+    lbvh_i_active_lists active = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads), lbvh_i_block_threads};
     lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
                                        list, count);
-    while (result == LBVH_OK && orphans.lists > 1) {
-        int32_t const lists = lbvh_i_blocks(orphans.lists, lbvh_i_round_lists);
-        count += orphans.lists;
+    while (result == LBVH_OK && active.lists > 1) {
+        int32_t const lists = lbvh_i_blocks(active.lists, lbvh_i_round_lists);
+        count += active.lists;
         result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads, lbvh_i_round_threads, lbvh_i_round_kernel,
-                               gpu->device, orphans, count);
-        orphans = {list, count, lists, orphans.leaves * lbvh_i_round_lists};
+                               gpu->device, active, count);
+        active = {list, count, lists, active.leaves * lbvh_i_round_lists};
     }
     return result;
 }
@@ -776,10 +776,10 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
     cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_bounds_kernel,
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads), lbvh_i_block_threads, lbvh_i_bounds_kernel,
                                gpu->device, input, n, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_keys_kernel<Key>,
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads), lbvh_i_block_threads, lbvh_i_keys_kernel<Key>,
                                gpu->device, input, given, keys.Current(), ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
@@ -795,7 +795,7 @@ template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_i
 
 /* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
+    lbvh_i_note_invalid_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
 {
     lbvh_real min[3], max[3];
     int32_t const i = lbvh_i_thread();
@@ -881,33 +881,33 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(co
 }
 
 /* The union of the searches of a warp, by butterfly shuffles. */
-__device__ __forceinline__ lbvh_i_crowd lbvh_i_gather_crowd(const lbvh_overlap &o)
+__device__ __forceinline__ lbvh_i_packet lbvh_i_gather_packet(const lbvh_overlap &o)
 {
-    lbvh_i_crowd crowd;
-    crowd.reach2 = o.reach2;
+    lbvh_i_packet packet;
+    packet.reach2 = o.reach2;
     for (int a = 0; a < 3; a++) {
-        crowd.min[a] = o.min[a];
-        crowd.max[a] = o.max[a];
+        packet.min[a] = o.min[a];
+        packet.max[a] = o.max[a];
     }
     for (int step = 16; step > 0; step /= 2) {
-        crowd.reach2 = lbvh_i_max(crowd.reach2, __shfl_xor_sync(0xFFFFFFFFu, crowd.reach2, step));
+        packet.reach2 = lbvh_i_max(packet.reach2, __shfl_xor_sync(0xFFFFFFFFu, packet.reach2, step));
         for (int a = 0; a < 3; a++) {
-            crowd.min[a] = lbvh_i_min(crowd.min[a], __shfl_xor_sync(0xFFFFFFFFu, crowd.min[a], step));
-            crowd.max[a] = lbvh_i_max(crowd.max[a], __shfl_xor_sync(0xFFFFFFFFu, crowd.max[a], step));
+            packet.min[a] = lbvh_i_min(packet.min[a], __shfl_xor_sync(0xFFFFFFFFu, packet.min[a], step));
+            packet.max[a] = lbvh_i_max(packet.max[a], __shfl_xor_sync(0xFFFFFFFFu, packet.max[a], step));
         }
     }
-    return crowd;
+    return packet;
 }
 
 /* 1 if any search of the packet could overlap this leaf. The distance from the leaf to the box of
    centres, rounded as each search rounds, is not above that to any of them. */
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(const lbvh_i_crowd &crowd, const lbvh_node &leaf)
+template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &packet, const lbvh_node &leaf)
 {
     lbvh_real away[3] = {0, 0, 0};
     for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
-        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - crowd.max[a], crowd.min[a] - leaf.max[a]), 0);
-    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, crowd.min, crowd.max)
-                              : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
+        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a], packet.min[a] - leaf.max[a]), 0);
+    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, packet.min, packet.max)
+                              : lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
 }
 
 /* An empty search, for lanes without one: from infinity down to minus infinity. */
@@ -950,7 +950,7 @@ __device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int 
 
 /* Appends to the batch the leaves near the packet, of begin .. last, one per lane. */
 template <lbvh_i_test Test, bool Masked>
-__device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const lbvh_i_crowd &crowd, int32_t begin, int32_t last,
+__device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree, const lbvh_i_packet &packet, int32_t begin, int32_t last,
                                                        lbvh_i_warp_batch &batch, int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -958,7 +958,7 @@ __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const l
     int32_t const place = has_leaf ? begin + lane : last;
     lbvh_node leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + place]);
     leaf.skip = place;
-    unsigned const nears = __ballot_sync(0xFFFFFFFFu, has_leaf && lbvh_i_leaf_near<Test>(crowd, leaf));
+    unsigned const nears = __ballot_sync(0xFFFFFFFFu, has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
     if (nears >> lane & 1) {
         int const slot = waiting + __popc(nears & ((1u << lane) - 1));
         batch.leaf[slot] = leaf;
@@ -972,12 +972,12 @@ __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const l
    `after`, the lane's own. The target of a skip is a right child or a leaf, so its number gives its
    first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
+__device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
                                                    lbvh_i_warp_batch &batch, Hits hits)
 {
     /* subtrees of at most this many leaves are tested whole */
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
-    lbvh_i_crowd const crowd = lbvh_i_gather_crowd(o);
+    lbvh_i_packet const packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
     int waiting = 0;
     while (at >= 0) {
@@ -991,7 +991,7 @@ __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_
                 continue;
             }
             for (; first <= last; first += 32) {
-                waiting = lbvh_i_take_warp_leaves<Test, Masked>(tree, crowd, first, last, batch, waiting);
+                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch, waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
@@ -1007,11 +1007,11 @@ __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_
 }
 
 template <lbvh_i_test Test, bool Later, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_together(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
+__device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
                                                      lbvh_i_warp_batch &batch, Hits hits)
 {
-    if (tree.mask) lbvh_i_walk_as_one<Test, Later, true>(tree, o, after, at, batch, hits);
-    else lbvh_i_walk_as_one<Test, Later, false>(tree, o, after, at, batch, hits);
+    if (tree.mask) lbvh_i_walk_packet_masked<Test, Later, true>(tree, o, after, at, batch, hits);
+    else lbvh_i_walk_packet_masked<Test, Later, false>(tree, o, after, at, batch, hits);
 }
 
 /* met(id, place) for each bit of hits, the lowest first. */
@@ -1032,7 +1032,7 @@ template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lb
 {
     int32_t const place = lbvh_i_thread(), begin = place - (int32_t)(threadIdx.x % 32);
     lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place) : lbvh_i_no_search(&tree);
-    lbvh_i_walk_together<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+    lbvh_i_walk_packet<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
 }
 
 /* Pairs of each place that are kept by the count, so that the second pass need not search again.
@@ -1159,7 +1159,7 @@ bool lbvh_i_sorts_queries(const lbvh_queries &queries) { return queries.data && 
 
 /* 1 if the searches of a warp are coherent enough for packet traversal. Own elements always are. Of
    others, the centres must lie within a few times the size of the searches. */
-__device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
+__device__ __forceinline__ bool lbvh_i_coherent(const lbvh_overlap &o)
 {
     constexpr lbvh_real times_their_reach = 4;
     bool const searching = o.at >= 0;
@@ -1179,43 +1179,43 @@ __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
 }
 
 /* The search of one thread. */
-struct lbvh_i_turn {
+struct lbvh_i_thread_query {
     lbvh_overlap o;
     int32_t q, row;    /* -1: no search */
     bool finds_itself; /* its own place is among the hits, and is left out */
 };
 
 template <lbvh_i_test Test>
-__device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const lbvh_queries &queries, const int32_t *order,
+__device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tree, const lbvh_queries &queries, const int32_t *order,
                                                         int32_t number)
 {
-    lbvh_i_turn turn = {lbvh_i_no_search(&tree), -1, -1, false};
-    if (number >= queries.n) return turn;
+    lbvh_i_thread_query query = {lbvh_i_no_search(&tree), -1, -1, false};
+    if (number >= queries.n) return query;
     bool const own = queries.data == nullptr, half = (queries.flags & LBVH_HALF) != 0;
-    turn.q = order ? order[number] : number;
-    turn.row = lbvh_i_row(&tree, &queries, turn.q);
-    lbvh_overlap const o = lbvh_i_search(&tree, &queries, turn.q);
-    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return turn; /* a half walk may be empty */
-    turn.o = o;
-    if (!own || half) return turn;
-    lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + turn.q]);
-    turn.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) && (!tree.mask || (tree.mask[tree.first_leaf + turn.q] & o.filter));
-    return turn;
+    query.q = order ? order[number] : number;
+    query.row = lbvh_i_row(&tree, &queries, query.q);
+    lbvh_overlap const o = lbvh_i_search(&tree, &queries, query.q);
+    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return query; /* a half walk may be empty */
+    query.o = o;
+    if (!own || half) return query;
+    lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + query.q]);
+    query.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) && (!tree.mask || (tree.mask[tree.first_leaf + query.q] & o.filter));
+    return query;
 }
 
 /* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
    warp's searches are not coherent. */
 template <lbvh_i_test Test, class Hits, class Found>
-__device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_queries &queries, lbvh_i_turn &turn,
+__device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries, lbvh_i_thread_query &query,
                                                    lbvh_i_warp_batch &batch, Hits hits, Found found)
 {
     int32_t const begin = lbvh_i_thread() - (int32_t)(threadIdx.x % 32);
     if (queries.flags & LBVH_HALF) {
-        lbvh_i_walk_together<Test, true>(tree, turn.o, turn.q, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
-    } else if (!queries.data || lbvh_i_close_together(turn.o)) {
-        lbvh_i_walk_together<Test, false>(tree, turn.o, -1, lbvh_root(&tree), batch, hits);
+        lbvh_i_walk_packet<Test, true>(tree, query.o, query.q, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+    } else if (!queries.data || lbvh_i_coherent(query.o)) {
+        lbvh_i_walk_packet<Test, false>(tree, query.o, -1, lbvh_root(&tree), batch, hits);
     } else {
-        while (lbvh_next(&turn.o)) found(turn.o.id, turn.o.place);
+        while (lbvh_next(&query.o)) found(query.o.id, query.o.place);
     }
 }
 
@@ -1225,12 +1225,12 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
                         const int32_t *order, Count *rows)
 {
-    lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order, lbvh_i_thread());
     int32_t count = 0;
-    lbvh_i_search_turn<Test>(
-        device.tree, queries, turn, lbvh_i_my_batch(), [&](unsigned hits) { count += __popc(hits); },
+    lbvh_i_run_query<Test>(
+        device.tree, queries, query, lbvh_i_my_batch(), [&](unsigned hits) { count += __popc(hits); },
         [&](int32_t, int32_t) { count++; });
-    if (turn.row >= 0) rows[turn.row] = count - (turn.finds_itself ? 1 : 0);
+    if (query.row >= 0) rows[query.row] = count - (query.finds_itself ? 1 : 0);
 }
 
 /* The rows themselves. */
@@ -1240,17 +1240,17 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
                        const int32_t *order, const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
-    lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order, lbvh_i_thread());
     bool const places = (queries.flags & LBVH_PLACES) != 0;
-    int32_t const self = turn.finds_itself ? turn.q : -1;
-    int64_t slot = turn.row >= 0 ? offsets[turn.row] : 0;
+    int32_t const self = query.finds_itself ? query.q : -1;
+    int64_t slot = query.row >= 0 ? offsets[query.row] : 0;
     auto put = [&](int32_t id, int32_t place) {
         if (place == self) return;
         if (slot < capacity) ids[slot] = places ? place : id;
         slot++;
     };
-    lbvh_i_search_turn<Test>(
-        device.tree, queries, turn, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+    lbvh_i_run_query<Test>(
+        device.tree, queries, query, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
 }
 
 /* The test that these searches need. */
@@ -1285,9 +1285,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points,
                           const int32_t *order, int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
-    int32_t const turn = lbvh_i_thread();
-    if (turn >= points.n) return;
-    int32_t const q = order ? order[turn] : turn;
+    int32_t const query = lbvh_i_thread();
+    if (query >= points.n) return;
+    int32_t const q = order ? order[query] : query;
     int32_t *const row_ids = ids + (int64_t)q * k;
     lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
     int32_t count = 0;
@@ -1399,7 +1399,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (tree->n == 0) return LBVH_OK;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads, lbvh_i_note_invalid_kernel, gpu->device, input, gpu->d_facts);
     if (result == LBVH_OK)
         result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr, lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
