@@ -327,39 +327,39 @@ extern "C" {
    ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
-#define LBVH_RESULTS(X) \
-    X(LBVH_OK,               "all is well") \
-    X(LBVH_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride, in bytes, is " \
-                             "neither 0 nor a multiple of sizeof(LBVH_REAL), of one element's " \
-                             "bytes at least") \
-    X(LBVH_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
-    X(LBVH_BAD_OPTION,       "an enum or a flag has a value that does not exist, desc.bits is " \
-                             "not 30 or 63, or the search does not take this queries.kind or flag") \
-    X(LBVH_BAD_BOUNDS,       "desc.min must be at most desc.max on every axis, both finite (all " \
-                             "zero: measured)") \
-    X(LBVH_BAD_RADIUS,       "desc.radius, queries.radius or the reach must not be negative or " \
-                             "NaN (a queries.radius must be finite too)") \
-    X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory " \
-                             "aligned to 16 bytes, and stays the same until lbvh_free") \
-    X(LBVH_BAD_INDEX,        "a triangle names a vertex that is not in 0 .. desc.vertices - 1: " \
-                             "tree.bad_id is the first such triangle") \
-    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number, or its box reaches beyond " \
-                             "the largest one: tree.bad_id is the first such element; " \
-                             "desc.skip_invalid leaves them out") \
-    X(LBVH_INVERTED,         "a box has min above max, or a sphere a negative radius: " \
-                             "tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
-    X(LBVH_TOO_MANY,         "more than 2^30 - 512 elements or queries: split them into several " \
-                             "trees or calls") \
+#define LBVH_RESULTS(X)                                                                            \
+    X(LBVH_OK, "all is well")                                                                      \
+    X(LBVH_STOPPED, "the callback returned non-zero and so ended the search")                      \
+    X(LBVH_BAD_ARGUMENT, "a pointer is NULL, a count is negative, or stride, in bytes, is "        \
+                         "neither 0 nor a multiple of sizeof(LBVH_REAL), of one element's "        \
+                         "bytes at least")                                                         \
+    X(LBVH_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)")                                         \
+    X(LBVH_BAD_OPTION, "an enum or a flag has a value that does not exist, desc.bits is "          \
+                       "not 30 or 63, or the search does not take this queries.kind or flag")      \
+    X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
+                       "zero: measured)")                                                          \
+    X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
+                       "NaN (a queries.radius must be finite too)")                                \
+    X(LBVH_BAD_ALLOCATOR, "desc.allocator needs both alloc and free, or neither, gives memory "    \
+                          "aligned to 16 bytes, and stays the same until lbvh_free")               \
+    X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
+                      "tree.bad_id is the first such triangle")                                    \
+    X(LBVH_NOT_FINITE, "an element has a NaN or infinite number, or its box reaches beyond "       \
+                       "the largest one: tree.bad_id is the first such element; "                  \
+                       "desc.skip_invalid leaves them out")                                        \
+    X(LBVH_INVERTED, "a box has min above max, or a sphere a negative radius: "                    \
+                     "tree.bad_id is the first such element; desc.skip_invalid leaves them out")   \
+    X(LBVH_TOO_MANY, "more than 2^30 - 512 elements or queries: split them into several "          \
+                     "trees or calls")                                                             \
     X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and " \
-                             "is exact") \
-    X(LBVH_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(LBVH_NOT_BUILT,        "the tree holds nothing this call can use: call lbvh_build first " \
-                             "(and see what the call needs)") \
-    X(LBVH_BAD_FILE,         "these bytes are not a tree saved by this version, with this real " \
-                             "type and byte order, undamaged") \
-    X(LBVH_INVALID,          "lbvh_validate or lbvh_verify found the structure damaged") \
-    X(LBVH_CUDA_ERROR,       "a CUDA call failed: tree.cuda_error has its cudaError_t")
+                             "is exact")                                                           \
+    X(LBVH_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL")          \
+    X(LBVH_NOT_BUILT, "the tree holds nothing this call can use: call lbvh_build first "           \
+                      "(and see what the call needs)")                                             \
+    X(LBVH_BAD_FILE, "these bytes are not a tree saved by this version, with this real "           \
+                     "type and byte order, undamaged")                                             \
+    X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \
+    X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")
 
 #define LBVH_I_CODE(code, text) code,
 typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_result;
@@ -518,7 +518,8 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
    memory; bad_id is the first bad element, -1 if the reason was another. Cost: O(n), a radix sort
    and three passes over the elements. Not thread-safe on one tree; different trees may be built at
    once. */
-LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n);
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
+                                size_t stride, int32_t n);
 
 /* New boxes for the same tree, after elements moved: ids and hierarchy stay as they are. n and all
    of desc are those of the build; masks are kept. Refusals as lbvh_build; the tree is then
@@ -571,8 +572,8 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
 
 /* boxes[2 dim i ..] = the AABB of element i, for elements of desc.kind, as the build uses it.
    Refusals as lbvh_build; `*bad_id` (may be NULL) is the first bad element. */
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
-                                int32_t *bad_id);
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                int32_t n, lbvh_real *boxes, int32_t *bad_id);
 
 /* `*pairs`: the number of pairs of elements whose boxes overlap, each once. With masks: pairs whose
    masks share a bit. Cost, here and below: as a rule O(log n) for a search and O(1) for a hit. */
@@ -581,7 +582,8 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 /* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`:
    the number of pairs, also when they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of
    the first, then by that of the second. */
-LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed);
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity,
+                                int64_t *needed);
 
 /* fn(user, i, j) for every pair of ids, in the order of lbvh_pairs, until fn returns non-zero
    (LBVH_STOPPED). */
@@ -618,14 +620,15 @@ typedef struct lbvh_queries {
 /* counts[q] = number of leaves whose boxes overlap query q (BOXES) or come within its radius
    (POINTS, SPHERES). counts: [queries]. Queries with NaN, inverted boxes and negative radii find
    nothing. */
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts);
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts);
 
 /* The lists in CSR form: row q is ids[offsets[q]] .. ids[offsets[q+1] - 1], by ascending place.
    offsets: [queries + 1], always filled. ids: room for `capacity` (NULL with 0: only count).
    `*needed`: offsets[queries]. LBVH_BUFFER_TOO_SMALL: needed > capacity; rows that fit whole are
    filled. */
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
-                                   int64_t capacity, int64_t *needed);
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed);
 
 /* Squared distance from p to element id, by your function; at least that to its box. */
 typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
@@ -634,8 +637,9 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
    too): ids and squared distances, nearest first, equal ones by ascending id. `*found` <= k: their
    number. fn NULL: the distance to the element's box. ids, distances2: [k]. Insertion sort: for
    small k. */
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
-                                  void *user, int32_t *ids, lbvh_real *distances2, int32_t *found);
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found);
 
 /* ------------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
@@ -673,17 +677,18 @@ typedef struct lbvh_cuda {
    searches. Own elements are n queries: from n on, lists of pairs are included.) A graph keeps n,
    desc and addresses: a later call that needs more memory, or a build over another n, invalidates
    it. */
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
-                                       struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
+                                       int32_t queries, struct CUstream_st *stream);
 
 /* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
    overlaps; lbvh_cuda_check reports them. */
-LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, struct CUstream_st *stream);
 
 /* As lbvh_refit. Elements that are invalid now are left out; elements left out before and valid now
    are included again. After LBVH_CUDA_ERROR the tree is empty. */
-LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
+                                     struct CUstream_st *stream);
 
 /* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
    returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
@@ -702,28 +707,33 @@ LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
 LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
 
 /* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
-LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
+                                        struct CUstream_st *stream);
 
 /* As lbvh_boxes; an invalid element gets the box of an element left out. */
-LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     lbvh_real *d_boxes, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, lbvh_real *d_boxes,
+                                     struct CUstream_st *stream);
 
 /* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list
    that does not fit ends at `capacity`, and d_needed, or d_offsets[queries], is the size needed.
    Queries are processed in the order of their Morton codes. */
-LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed,
-                                     struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts,
-                                              struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
-                                        int64_t capacity, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
+                                           struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
+                                     int64_t *d_needed, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                              int32_t *d_counts, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream);
 
 /* For each of m points: row q of d_ids and d_distances2 ([m * k]) and d_found ([m]), as
    lbvh_nearest with the distance to the boxes; unused entries are -1 and infinity. flags:
    LBVH_SORTED or 0. For your own distances, use lbvh_near_point in a kernel. */
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k,
-                                       lbvh_real reach, int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
                                        struct CUstream_st *stream);
 #endif /* LBVH_CUDA */
 
@@ -778,7 +788,8 @@ LBVH_FN lbvh_real lbvh_i_over(lbvh_real a, lbvh_real b)
 LBVH_FN_WALK lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__)
-    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b) : (lbvh_real)fmin((double)a, (double)b);
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b)
+                                 : (lbvh_real)fmin((double)a, (double)b);
 #else
     if (a < b) return a; /* not by ?:, which clang assumes finite under -ffast-math */
     return b;
@@ -788,7 +799,8 @@ LBVH_FN_WALK lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 LBVH_FN_WALK lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__)
-    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b) : (lbvh_real)fmax((double)a, (double)b);
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b)
+                                 : (lbvh_real)fmax((double)a, (double)b);
 #else
     if (a > b) return a;
     return b;
@@ -858,8 +870,8 @@ LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t
 }
 
 /* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
-LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real min[3],
-                               lbvh_real max[3])
+LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                               lbvh_real min[3], lbvh_real max[3])
 {
     int x;
     for (x = 0; x < 3; x++) {
@@ -871,12 +883,14 @@ LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, 
         }
         min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
         max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
-        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx)) min[x] = max[x] = lbvh_i_infinity();
+        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx))
+            min[x] = max[x] = lbvh_i_infinity();
     }
 }
 
 /* The vertices of triangle i, as pointers into data; 0 if an index is out of range. */
-LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, const lbvh_real *corner[3])
+LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i,
+                          const lbvh_real *corner[3])
 {
     int v, named = 1;
     for (v = 0; v < 3; v++) {
@@ -891,7 +905,8 @@ LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t s
 }
 
 /* The AABB of a point or sphere of `dim` numbers and the given radius. */
-LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
+LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3],
+                               lbvh_real max[3])
 {
     /* Three independent loads. (`centre[2]` under a condition would make compilers warn for arrays
        of two numbers. No ?:, which clang assumes finite under -ffast-math.) */
@@ -912,7 +927,8 @@ LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radiu
 }
 
 /* The box as given, without any check. LBVH_BAD_INDEX: there is none. */
-LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3],
+LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data,
+                                         size_t stride, int32_t i, lbvh_real min[3],
                                          lbvh_real max[3])
 {
     const lbvh_real *corner[3];
@@ -943,8 +959,8 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
    LBVH_BAD_INDEX): the box of an element left out, from infinity down to minus infinity, which
    overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a minimum of
    both would depend on their order. */
-LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3],
-                                    lbvh_real max[3])
+LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                    int32_t i, lbvh_real min[3], lbvh_real max[3])
 {
     lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
     int a;
@@ -952,7 +968,8 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
         int finite = 1;
         for (a = 0; a < 3; a++) finite &= lbvh_i_finite(min[a]) & lbvh_i_finite(max[a]);
         if (!finite) result = LBVH_NOT_FINITE;
-        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2])) result = LBVH_INVERTED;
+        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2]))
+            result = LBVH_INVERTED;
     }
     for (a = 0; a < 3; a++) {
         if (result == LBVH_OK) {
@@ -1024,7 +1041,10 @@ LBVH_FN uint64_t lbvh_i_spread2(uint32_t v)
 LBVH_FN int lbvh_i_axis_bits(int dim, int bits) { return dim == 3 ? bits / 3 : bits / 2; }
 
 /* Bits of a whole code. */
-LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc) { return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim; }
+LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc)
+{
+    return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim;
+}
 
 /* Half of the centre (min + max) / 2: no difference of two such numbers overflows. */
 LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
@@ -1035,7 +1055,8 @@ LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
 /* The lattice over half centres from least to most; no elements: least > most. (Kureck equation 3.1
    divides each axis by its own length. Here all axes are divided by the longest one, and cells are
    cubes: the boxes of nodes are closer to cubes.) */
-LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3], const lbvh_real most[3])
+LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3],
+                                       const lbvh_real most[3])
 {
     lbvh_lattice lattice;
     lbvh_real longest = 0, cells = (lbvh_real)((uint32_t)1 << lbvh_i_axis_bits(dim, bits));
@@ -1062,7 +1083,8 @@ LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real
 
 /* The Morton code of a box (Kureck equation 3.2, see above). Elements left out get the last
    cell. */
-LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3], const lbvh_real max[3])
+LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
+                             const lbvh_real max[3])
 {
     uint32_t x, y, z;
     if (!(min[0] <= max[0])) return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
@@ -1070,7 +1092,9 @@ LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, con
     y = lbvh_i_coordinate(lattice, 1, lbvh_i_half_centre(min[1], max[1]));
     if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
     z = lbvh_i_coordinate(lattice, 2, lbvh_i_half_centre(min[2], max[2]));
-    if (bits == 30) return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 | lbvh_i_spread3_short(z);
+    if (bits == 30)
+        return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 |
+               lbvh_i_spread3_short(z);
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
 }
 
@@ -1125,10 +1149,14 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
                                        else: a right child, or the root, number `first`  (Karras)
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last) { return prefix[last + 1] > prefix[first]; }
+LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last)
+{
+    return prefix[last + 1] > prefix[first];
+}
 
 /* The node with leaves first .. last. */
-LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first, int32_t last)
+LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first,
+                              int32_t last)
 {
     if (first == last) return first_leaf + first;
     return lbvh_i_is_left(prefix, first, last) ? last : first;
@@ -1253,12 +1281,14 @@ LBVH_FN_WALK lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
 /* Square of the distance from p to the node's box, 0 inside. */
 LBVH_FN_WALK lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
 {
-    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]), lbvh_i_outside(node->min[1], node->max[1], p[1]),
+    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]),
+                         lbvh_i_outside(node->min[1], node->max[1], p[1]),
                          lbvh_i_outside(node->min[2], node->max[2], p[2]));
 }
 
 /* 1 if two closed boxes share a point. */
-LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3], const lbvh_real max[3])
+LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3],
+                                  const lbvh_real max[3])
 {
     return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
            (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
@@ -1286,7 +1316,8 @@ typedef struct lbvh_overlap {
     int32_t at;                 /* the next node, -1 = done */
 } lbvh_overlap;
 
-LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3], const lbvh_real max[3], lbvh_real reach2, int32_t at)
+LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
+                                    const lbvh_real max[3], lbvh_real reach2, int32_t at)
 {
     lbvh_overlap o;
     int a;
@@ -1304,7 +1335,8 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3], co
 
 /* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes
    find nothing, infinite ones are fine. */
-LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min, const lbvh_real *max)
+LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min,
+                                          const lbvh_real *max)
 {
     lbvh_real low[3], high[3];
     int32_t at = lbvh_root(tree);
@@ -1330,7 +1362,10 @@ LBVH_FN lbvh_overlap lbvh_overlap_box(const lbvh *tree, const lbvh_real *box)
 }
 
 /* Leaves that contain point p (dim numbers). */
-LBVH_FN lbvh_overlap lbvh_overlap_point(const lbvh *tree, const lbvh_real *p) { return lbvh_overlap_between(tree, p, p); }
+LBVH_FN lbvh_overlap lbvh_overlap_point(const lbvh *tree, const lbvh_real *p)
+{
+    return lbvh_overlap_between(tree, p, p);
+}
 
 /* Leaves that come within `radius` of point p, of dim numbers (distance to the box <= radius). In a
    tree of points: the points of the sphere. NaN and negative radii find nothing; squares must be
@@ -1443,7 +1478,8 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
 
 LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
 {
-    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter))) return;
+    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter)))
+        return;
     walk->node[walk->top] = at;
     walk->away2[walk->top] = away2;
     walk->top++;
@@ -1469,8 +1505,10 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
             return 1;
         } else {
             int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
-            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p), to_right = lbvh_box_distance2(&r, walk->p);
+            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
+                            r = lbvh_i_fetch(&tree->node[right]);
+            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p),
+                            to_right = lbvh_box_distance2(&r, walk->p);
             int const left_first = to_left <= to_right;
             /* the nearer one ends on top */
             lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left);
@@ -1483,16 +1521,19 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
 /* Inserts a candidate into the k nearest so far, nearest first, equal distances by ascending id:
    ids and distances2 hold `*found` of them. Returns the new squared reach: the k-th distance, or
    `reach2` while there are fewer. */
-LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found, lbvh_real reach2, int32_t id,
-                                    lbvh_real distance2)
+LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found,
+                                    lbvh_real reach2, int32_t id, lbvh_real distance2)
 {
     int32_t slot = *found;
     if (k < 1 || !(distance2 <= reach2)) return reach2;
     if (slot == k) {
-        if (distance2 > distances2[k - 1] || (distance2 == distances2[k - 1] && id > ids[k - 1])) return reach2;
+        if (distance2 > distances2[k - 1] || (distance2 == distances2[k - 1] && id > ids[k - 1]))
+            return reach2;
         slot--;
     } else ++*found;
-    for (; slot > 0 && (distances2[slot - 1] > distance2 || (distances2[slot - 1] == distance2 && ids[slot - 1] > id)); slot--) {
+    for (; slot > 0 && (distances2[slot - 1] > distance2 ||
+                        (distances2[slot - 1] == distance2 && ids[slot - 1] > id));
+         slot--) {
         ids[slot] = ids[slot - 1];
         distances2[slot] = distances2[slot - 1];
     }
@@ -1535,7 +1576,8 @@ typedef struct lbvh_ray {
    comparisons with NaN are false. */
 LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
 {
-    lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036 : (lbvh_real)1.0000000000000007;
+    lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036
+                                                  : (lbvh_real)1.0000000000000007;
     lbvh_real begin = 0, end = ray->t_max;
     int a;
     for (a = 0; a < 3; a++) {
@@ -1565,7 +1607,8 @@ LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
 /* A ray from origin along direction (dim numbers each; any length, t counts in it), for t in 0 ..
    t_max. NaN and infinite numbers (except t_max) find nothing; a direction of 0 finds the boxes
    that contain the origin. */
-LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const lbvh_real *direction, lbvh_real t_max)
+LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin,
+                               const lbvh_real *direction, lbvh_real t_max)
 {
     lbvh_ray ray;
     int a, usable = lbvh_root(tree) >= 0 && t_max >= 0;
@@ -1612,9 +1655,11 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
             return 1;
         } else {
             int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
+                            r = lbvh_i_fetch(&tree->node[right]);
             lbvh_real t_left, t_right;
-            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left), in_right = lbvh_i_ray_enters(ray, &r, &t_right);
+            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left),
+                      in_right = lbvh_i_ray_enters(ray, &r, &t_right);
             int const left_first = t_left <= t_right;
             /* the nearer one ends on top */
             if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
@@ -1680,7 +1725,8 @@ LBVH_FN lbvh_feature lbvh_i_vertex(lbvh_feature feature, const lbvh_real *v, lbv
 
 /* The point q of the segment from a to b closest to p, and its feature. A segment of length 0 is
    its first end. */
-LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, lbvh_feature at_a,
+LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a,
+                                            const lbvh_real *b, lbvh_feature at_a,
                                             lbvh_feature between, lbvh_feature at_b, lbvh_real q[3])
 {
     lbvh_real d[3], to_p[3], along, length2;
@@ -1701,11 +1747,12 @@ LBVH_FN lbvh_real lbvh_i_distance2(const lbvh_real *a, const lbvh_real *b)
 
 /* The closest point on the three edges: where p does not project into the face, or there is no face
    (all vertices on a line). */
-LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
-                                             lbvh_real q[3])
+LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a,
+                                             const lbvh_real *b, const lbvh_real *c, lbvh_real q[3])
 {
     lbvh_real r[3];
-    lbvh_feature best = lbvh_i_closest_on_edge(p, a, b, LBVH_VERTEX_A, LBVH_EDGE_AB, LBVH_VERTEX_B, q), other;
+    lbvh_feature best, other;
+    best = lbvh_i_closest_on_edge(p, a, b, LBVH_VERTEX_A, LBVH_EDGE_AB, LBVH_VERTEX_B, q);
     other = lbvh_i_closest_on_edge(p, b, c, LBVH_VERTEX_B, LBVH_EDGE_BC, LBVH_VERTEX_C, r);
     if (lbvh_i_distance2(r, p) < lbvh_i_distance2(q, p)) best = lbvh_i_vertex(other, r, q);
     other = lbvh_i_closest_on_edge(p, c, a, LBVH_VERTEX_C, LBVH_EDGE_CA, LBVH_VERTEX_A, r);
@@ -1720,7 +1767,8 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
    is not above 0, the projection lies outside, and q is the nearest point of the edges, found by
    clamping (section 5.1.2). Triangles without area are segments or points. Products of four lengths
    must be representable: in float, edges and distances of 1e-9 to 1e9. */
-LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
+                                              const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
 {
     lbvh_real ab[3], ac[3], ap[3], bp[3], cp[3], normal[3], part[3], from_a, from_b, from_c, total;
@@ -1746,12 +1794,16 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
 
 LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
 
-LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k) { return k == 0 ? v[0] : k == 1 ? v[1] : v[2]; }
+LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k)
+{
+    return k == 0 ? v[0] : k == 1 ? v[1] : v[2];
+}
 
 /* A vertex, sheared so that the line becomes axis k: its other two coordinates times direction[k],
    which avoids a division: (corner[i] - corner[k] direction[i] / direction[k]) direction[k]
    (Woop). */
-LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k, lbvh_real seen[2])
+LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k,
+                          lbvh_real seen[2])
 {
     int const i = k == 2 ? 0 : k + 1, j = k == 0 ? 2 : k - 1;
     lbvh_real const depth = lbvh_i_pick(corner, k), along = lbvh_i_pick(direction, k);
@@ -1767,10 +1819,12 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
    Watertight (after Woop): a vertex is sheared alike for all triangles that share it. The side of
    an edge on which the line passes is the sign of a difference of two rounded products: never
    wrong, and exactly opposite for the neighbouring triangle. On the edge both hit. */
-LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction, const lbvh_real *a, const lbvh_real *b,
-                              const lbvh_real *c, lbvh_real *t, lbvh_real *u, lbvh_real *v)
+LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction,
+                              const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                              lbvh_real *t, lbvh_real *u, lbvh_real *v)
 {
-    lbvh_real const x = lbvh_i_absolute(direction[0]), y = lbvh_i_absolute(direction[1]), z = lbvh_i_absolute(direction[2]);
+    lbvh_real const x = lbvh_i_absolute(direction[0]), y = lbvh_i_absolute(direction[1]),
+                    z = lbvh_i_absolute(direction[2]);
     int const k = x >= y && x >= z ? 0 : y >= z ? 1 : 2; /* the longest axis */
     lbvh_real oa[3], ob[3], oc[3], seen_a[2], seen_b[2], seen_c[2], of_a, of_b, of_c, total, depth;
     lbvh_i_minus(a, origin, oa);
@@ -1785,8 +1839,8 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
     if (!(of_a >= 0 && of_b >= 0 && of_c >= 0) && !(of_a <= 0 && of_b <= 0 && of_c <= 0)) return 0;
     total = of_a + of_b + of_c;
     if (total == 0) return 0;
-    depth =
-        lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
+    depth = lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) +
+            lbvh_i_times(of_c, lbvh_i_pick(oc, k));
     *t = lbvh_i_over(lbvh_i_over(depth, total), lbvh_i_pick(direction, k));
     if (!lbvh_i_finite(*t)) return 0;
     *u = lbvh_i_over(of_b, total);
@@ -1830,7 +1884,8 @@ LBVH_FN lbvh_overlap lbvh_i_search_at(const lbvh *tree, const lbvh_queries *quer
 {
     const lbvh_real *const x = lbvh_i_at(queries->data, queries->stride, q);
     if (queries->kind == LBVH_BOXES) return lbvh_overlap_box(tree, x);
-    return lbvh_overlap_sphere(tree, x, queries->kind == LBVH_POINTS ? queries->radius : x[tree->desc.dim]);
+    return lbvh_overlap_sphere(tree, x,
+                               queries->kind == LBVH_POINTS ? queries->radius : x[tree->desc.dim]);
 }
 
 /* The caller's number of search q: an own element's id. */
@@ -1848,8 +1903,10 @@ LBVH_FN int32_t lbvh_i_row(const lbvh *tree, const lbvh_queries *queries, int32_
 /* Search q. */
 LBVH_FN lbvh_overlap lbvh_i_search(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
-    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q) : lbvh_i_search_at(tree, queries, q);
-    o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)] : queries->filter;
+    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q)
+                                           : lbvh_i_search_at(tree, queries, q);
+    o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)]
+                                : queries->filter;
     if (queries->data == NULL) o.filter &= lbvh_i_own_filter(tree, q);
     return o;
 }
@@ -1869,7 +1926,8 @@ static inline void lbvh_arr_overlaps(const lbvh *tree, const lbvh_real *box, int
     while (lbvh_next(&o)) stbds_arrput(*hits, o.id);
 }
 
-static inline void lbvh_arr_within(const lbvh *tree, const lbvh_real *p, lbvh_real radius, int32_t **hits)
+static inline void lbvh_arr_within(const lbvh *tree, const lbvh_real *p, lbvh_real radius,
+                                   int32_t **hits)
 {
     lbvh_overlap o = lbvh_overlap_sphere(tree, p, radius);
     while (lbvh_next(&o)) stbds_arrput(*hits, o.id);
@@ -1900,33 +1958,42 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 #if defined(LBVH_CUDA) && defined(__CUDACC__)
 
 /* The walks, in kernels. They exist on the device only. */
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device, const lbvh_real *box)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device,
+                                                                const lbvh_real *box)
 {
     return lbvh_overlap_box(&device->tree, box);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device, const lbvh_real *min,
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device,
+                                                                    const lbvh_real *min,
                                                                     const lbvh_real *max)
 {
     return lbvh_overlap_between(&device->tree, min, max);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device, const lbvh_real *p)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device,
+                                                                  const lbvh_real *p)
 {
     return lbvh_overlap_point(&device->tree, p);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device, const lbvh_real *p, lbvh_real radius)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device,
+                                                                   const lbvh_real *p,
+                                                                   lbvh_real radius)
 {
     return lbvh_overlap_sphere(&device->tree, p, radius);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device, int32_t place)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device,
+                                                                  int32_t place)
 {
     return lbvh_overlap_later(&device->tree, place);
 }
-static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device, const lbvh_real *p, lbvh_real reach)
+static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device,
+                                                            const lbvh_real *p, lbvh_real reach)
 {
     return lbvh_near_point(&device->tree, p, reach);
 }
-static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin,
-                                                         const lbvh_real *direction, lbvh_real t_max)
+static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device,
+                                                         const lbvh_real *origin,
+                                                         const lbvh_real *direction,
+                                                         lbvh_real t_max)
 {
     return lbvh_ray_cast(&device->tree, origin, direction, t_max);
 }
@@ -1934,8 +2001,8 @@ static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *devi
 /* All kernels are launched here: types are checked by the compiler, the error is kept and
    returned. */
 template <class... Parameters, class... Arguments>
-static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block,
-                                 void (*kernel)(Parameters...), Arguments... arguments)
+static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads,
+                                 int block, void (*kernel)(Parameters...), Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     gpu->stream = stream;
@@ -1951,7 +2018,8 @@ static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int
 }
 
 template <class F>
-__global__ void __launch_bounds__(128) lbvh_i_each_pair_kernel(__grid_constant__ const lbvh_device device, F f)
+__global__ void __launch_bounds__(128)
+    lbvh_i_each_pair_kernel(__grid_constant__ const lbvh_device device, F f)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (place >= device.tree.n) return;
@@ -1967,7 +2035,8 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
     if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
-    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, 128, lbvh_i_each_pair_kernel<F>, gpu->device, f);
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, 128, lbvh_i_each_pair_kernel<F>,
+                         gpu->device, f);
 }
 #endif /* LBVH_CUDA && __CUDACC__ */
 
@@ -1988,7 +2057,10 @@ extern "C" {
 
 #define LBVH_I_N_MAX ((1 << 30) - 512)
 
-LBVH_API int lbvh_version(void) { return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH; }
+LBVH_API int lbvh_version(void)
+{
+    return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH;
+}
 
 #define LBVH_I_TEXT(code, text) #code ": " text,
 LBVH_API const char *lbvh_result_text(lbvh_result result)
@@ -2011,7 +2083,8 @@ static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 
 static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, allocator->user);
     else free(block->memory);
     block->memory = NULL;
     block->bytes = 0;
@@ -2120,7 +2193,9 @@ static int lbvh_i_bounds_valid(const lbvh_desc *desc)
 {
     int a;
     for (a = 0; a < desc->dim; a++)
-        if (!(desc->min[a] <= desc->max[a]) || !lbvh_i_finite(desc->min[a]) || !lbvh_i_finite(desc->max[a])) return 0;
+        if (!(desc->min[a] <= desc->max[a]) || !lbvh_i_finite(desc->min[a]) ||
+            !lbvh_i_finite(desc->max[a]))
+            return 0;
     return 1;
 }
 
@@ -2180,7 +2255,8 @@ static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
     lbvh_i_make_empty(tree);
     if (result != LBVH_OK) return result;
     if (lbvh_bytes(tree) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
         return LBVH_BAD_ALLOCATOR;
     tree->desc = given;
     return LBVH_OK;
@@ -2280,7 +2356,8 @@ static void lbvh_i_insertion(const lbvh_i_keys *keys, uint64_t *key, int32_t n)
         uint64_t const moving = key[k];
         uint32_t const low = keys->low[lbvh_i_key_id(moving)];
         int32_t slot = k;
-        for (; slot > 0 && keys->low[lbvh_i_key_id(key[slot - 1])] > low; slot--) key[slot] = key[slot - 1];
+        for (; slot > 0 && keys->low[lbvh_i_key_id(key[slot - 1])] > low; slot--)
+            key[slot] = key[slot - 1];
         key[slot] = moving;
     }
 }
@@ -2308,7 +2385,8 @@ static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *hi
     for (begin = 0; begin < n && keys->shift; begin = end) {
         uint64_t const upper = keys->key[begin] >> 32;
         for (end = begin + 1; end < n && keys->key[end] >> 32 == upper; end++) {}
-        if (end - begin > 64) lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
+        if (end - begin > 64)
+            lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
         else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
     }
 }
@@ -2339,7 +2417,8 @@ LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
 }
 
 /* The lattice around the centres of all elements, which are checked on the way. */
-static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
+static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n)
 {
     const lbvh_desc *desc = &tree->desc;
     lbvh_real least[3], most[3], min[3], max[3];
@@ -2350,7 +2429,8 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
         most[a] = -lbvh_i_infinity();
     }
     for (i = 0; i < n; i++) {
-        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max), result = lbvh_i_note_invalid(tree, box, i);
+        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
+                          result = lbvh_i_note_invalid(tree, box, i);
         if (result != LBVH_OK) return result;
         for (a = 0; a < 3 && box == LBVH_OK; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
@@ -2358,11 +2438,14 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
             most[a] = lbvh_i_max(most[a], half_centre);
         }
     }
-    tree->lattice = lbvh_i_bounds_given(desc) ? lbvh_i_given_lattice(desc) : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+    tree->lattice = lbvh_i_bounds_given(desc)
+                        ? lbvh_i_given_lattice(desc)
+                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
     return LBVH_OK;
 }
 
-static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride, const lbvh_i_keys *keys, lbvh_i_histogram *histogram)
+static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_histogram *histogram)
 {
     lbvh_real min[3], max[3];
     int32_t i;
@@ -2387,7 +2470,8 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
         int const upper_bits = bits - keys->shift;
         int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
-                                  : lbvh_i_common(bits, lbvh_i_key_code(keys, left), lbvh_i_key_code(keys, right), k - 1, k);
+                                  : lbvh_i_common(bits, lbvh_i_key_code(keys, left),
+                                                  lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
     for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
@@ -2400,7 +2484,8 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
 #define LBVH_I_PREFETCH(address) ((void)(address))
 #endif
 
-static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride, const lbvh_i_keys *keys)
+static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
+                               const lbvh_i_keys *keys)
 {
     lbvh_node *leaves = tree->node + tree->first_leaf;
     int32_t const ahead = 24;
@@ -2466,7 +2551,8 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
-LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n)
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
+                                size_t stride, int32_t n)
 {
     lbvh_result result;
     lbvh_i_keys keys;
@@ -2509,18 +2595,20 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
-        lbvh_result const result = lbvh_i_note_invalid(tree, lbvh_box_of(&tree->desc, data, stride, k, min, max), k);
+        lbvh_result const box = lbvh_box_of(&tree->desc, data, stride, k, min, max),
+                          result = lbvh_i_note_invalid(tree, box, k);
         if (result != LBVH_OK) return result;
     }
     if (tree->n == 0) return LBVH_OK; /* no array may exist */
     leaves = tree->node + tree->first_leaf;
-    for (k = 0; k < tree->n; k++) (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    for (k = 0; k < tree->n; k++)
+        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
     lbvh_i_merge(tree);
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
-                                int32_t *bad_id)
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                int32_t n, lbvh_real *boxes, int32_t *bad_id)
 {
     lbvh_desc given;
     lbvh_real min[3], max[3];
@@ -2551,7 +2639,8 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
 /* Surface of a box, in 2D its circumference; 0 for an element left out. */
 static double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
 {
-    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1], z = (double)max[2] - (double)min[2];
+    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1],
+                 z = (double)max[2] - (double)min[2];
     if (!(x >= 0 && y >= 0 && z >= 0)) return 0;
     return dim == 2 ? 2 * (x + y) : 2 * (x * y + y * z + z * x);
 }
@@ -2587,7 +2676,8 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
             place++;
             at = node->skip;
         } else {
-            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link], &tree->node[lbvh_right_child(tree, node)]);
+            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link],
+                                         &tree->node[lbvh_right_child(tree, node)]);
             inner[depth++] = lbvh_last_place(tree, node);
             at = node->link;
         }
@@ -2690,7 +2780,8 @@ static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
 {
     lbvh shape;
     lbvh_i_header expected;
-    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63)) return 0;
+    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63))
+        return 0;
     if (header->n < 0 || header->n > LBVH_I_N_MAX || (header->has_masks & ~1)) return 0;
     memset(&shape, 0, sizeof shape);
     shape.desc.dim = header->dim;
@@ -2746,7 +2837,8 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     tree->built = 1;
     tree->n = header.n;
     tree->first_leaf = header.n > 0 ? header.n - 1 : 0;
-    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header)) result = LBVH_BAD_FILE;
+    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header))
+        result = LBVH_BAD_FILE;
     else result = lbvh_validate(tree);
     if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
@@ -2807,13 +2899,16 @@ static int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node
     lbvh_real gap[3];
     int a;
     if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
-    for (a = 0; a < 3; a++) gap[a] = lbvh_i_max(lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
+    for (a = 0; a < 3; a++)
+        gap[a] = lbvh_i_max(
+            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
     return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
 }
 
 /* Appends those of the leaves first .. last that the packet could overlap. All are written, without
    a branch; the next one overwrites a leaf that is not counted. */
-static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet, int32_t first, int32_t last)
+static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
+                                 int32_t first, int32_t last)
 {
     int32_t place, slot = batch->count;
     int a;
@@ -2831,7 +2926,8 @@ static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lb
 
 /* Collects the batch of a packet from node `at`, whose first leaf is at place `first`; 0 if it does
    not fit. */
-static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet, int32_t at, int32_t first)
+static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
+                             int32_t at, int32_t first)
 {
     batch->count = 0;
     while (at >= 0) {
@@ -2860,7 +2956,8 @@ static void lbvh_i_next_packet(lbvh_i_finder *finder)
     int32_t at = finder->next, k;
     int a;
     finder->begin = finder->last + 1;
-    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET) at = tree->node[at].link;
+    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
+        at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
     finder->next = tree->node[at].skip;
     for (a = 0; a < 3; a++) {
@@ -2878,19 +2975,23 @@ static void lbvh_i_next_packet(lbvh_i_finder *finder)
             packet.max[a] = lbvh_i_max(packet.max[a], o->max[a]);
         }
     }
-    if (!(finder->queries->flags & LBVH_HALF)) finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, lbvh_root(tree), 0);
+    if (!(finder->queries->flags & LBVH_HALF))
+        finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, lbvh_root(tree), 0);
     else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, at, finder->begin);
 }
 
 /* meets[c] = 1 where entry c of the batch, from `from` on, overlaps the search's box. Returns their
    number. */
-static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o, uint8_t *meets)
+static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                 uint8_t *meets)
 {
-    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1], z1 = o->max[2];
+    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1],
+                    z1 = o->max[2];
     int32_t c, hits = 0;
     for (c = from; c < batch->count; c++) {
-        int const touch = (batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) & (batch->min[2][c] <= z1) &
-                          (batch->max[0][c] >= x0) & (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0);
+        int const touch = (batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) &
+                          (batch->min[2][c] <= z1) & (batch->max[0][c] >= x0) &
+                          (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0);
         meets[c] = (uint8_t)touch;
         hits += touch;
     }
@@ -2898,14 +2999,17 @@ static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const 
 }
 
 /* The same for a search within a radius. */
-static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o, uint8_t *meets)
+static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                   uint8_t *meets)
 {
     lbvh_real const x = o->min[0], y = o->min[1], z = o->min[2], reach2 = o->reach2;
     int32_t c, hits = 0;
     for (c = from; c < batch->count; c++) {
-        int const within = lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
-                                         lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
-                                         lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <= reach2;
+        lbvh_real const away2 = lbvh_i_square(
+            lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
+            lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
+            lbvh_i_outside(batch->min[2][c], batch->max[2][c], z));
+        int const within = away2 <= reach2;
         meets[c] = (uint8_t)within;
         hits += within;
     }
@@ -2913,7 +3017,8 @@ static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, cons
 }
 
 /* The places of the entries with meets[c] = 1. */
-static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint8_t *meets, int32_t *hit)
+static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint8_t *meets,
+                             int32_t *hit)
 {
     int32_t c, hits = 0;
     for (c = from; c < batch->count; c++) {
@@ -2922,7 +3027,8 @@ static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint
     }
 }
 
-static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree, const lbvh_queries *queries, int lists)
+static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
+                                const lbvh_queries *queries, int lists)
 {
     finder->tree = tree;
     finder->queries = queries;
@@ -2960,7 +3066,9 @@ static int32_t lbvh_i_next_found(lbvh_i_finder *finder)
         if (o->place != finder->place) return o->place;
     while (finder->fits && finder->given < finder->hits) {
         int32_t const place = finder->hit[finder->given++];
-        if (place != finder->place && (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter))) return place;
+        if (place != finder->place &&
+            (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter)))
+            return place;
     }
     return -1;
 }
@@ -2973,13 +3081,18 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
     if (finder->fits && !finder->lists) {
         /* else its own leaf is among the hits, if it overlaps */
         int const halved = (finder->queries->flags & LBVH_HALF) != 0;
-        return finder->hits - (!halved && lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
+        return finder->hits -
+               (!halved &&
+                lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
     }
     while (lbvh_i_next_found(finder) >= 0) found++;
     return found;
 }
 
-static int32_t lbvh_i_id(const lbvh *tree, int32_t place) { return tree->node[tree->first_leaf + place].link; }
+static int32_t lbvh_i_id(const lbvh *tree, int32_t place)
+{
+    return tree->node[tree->first_leaf + place].link;
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>pairs: overlapping boxes, each pair once
@@ -3048,13 +3161,16 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
 static int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
 
 /* Checks queries; `*resolved` has the defaults filled in. */
-static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries, lbvh_queries *resolved)
+static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
+                                        lbvh_queries *resolved)
 {
     int const flags = queries->flags, own = lbvh_i_own(queries);
     lbvh_desc desc;
     if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
     if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES || (own && queries->kind == LBVH_SPHERES)) return LBVH_BAD_OPTION;
+    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
+        (own && queries->kind == LBVH_SPHERES))
+        return LBVH_BAD_OPTION;
     if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
     if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
     if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
@@ -3068,7 +3184,8 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
 }
 
 /* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. */
-static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts, int64_t *offsets)
+static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
+                              int64_t *offsets)
 {
     lbvh_i_finder finder;
     int32_t q, found;
@@ -3088,7 +3205,8 @@ static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int
     }
 }
 
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts)
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts)
 {
     lbvh_queries resolved;
     lbvh_result result;
@@ -3102,7 +3220,8 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
 
 /* The caller's queries: rows in their order, in one pass. Counting goes on when the capacity is
    reached. */
-static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                              int32_t *ids, int64_t capacity)
 {
     int64_t found = 0;
     int32_t q;
@@ -3117,7 +3236,8 @@ static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int
 }
 
 /* Own elements, rows by place: the same. */
-static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                    int32_t *ids, int64_t capacity)
 {
     lbvh_i_finder finder;
     int64_t found = 0;
@@ -3133,7 +3253,8 @@ static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *querie
 }
 
 /* Own elements, rows by id: count, prefix sum, fill. */
-static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                 int32_t *ids, int64_t capacity)
 {
     lbvh_i_finder finder;
     int64_t sum = 0;
@@ -3155,25 +3276,29 @@ static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, 
     return sum;
 }
 
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
-                                   int64_t capacity, int64_t *needed)
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed)
 {
     lbvh_queries resolved;
     lbvh_result result;
-    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return LBVH_BAD_ARGUMENT;
+    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
+        return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
     if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity);
-    else if (resolved.flags & LBVH_PLACES) *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
+    else if (resolved.flags & LBVH_PLACES)
+        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
     else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
-                                  void *user, int32_t *ids, lbvh_real *distances2, int32_t *found)
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found)
 {
     lbvh_near walk;
-    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found) return LBVH_BAD_ARGUMENT;
+    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
+        return LBVH_BAD_ARGUMENT;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     if (!tree->built) return LBVH_NOT_BUILT;
     *found = 0;
@@ -3198,10 +3323,12 @@ static int lbvh_i_prefixes_valid(const lbvh *tree)
     int32_t k;
     if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
     for (k = 1; k < tree->n; k++) {
-        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1]) return 0;
+        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1])
+            return 0;
         if (tree->code &&
             (tree->code[k - 1] > tree->code[k] ||
-             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1], tree->code[k], k - 1, k)))
+             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1],
+                                                  tree->code[k], k - 1, k)))
             return 0;
     }
     return 1;
@@ -3217,12 +3344,14 @@ static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *see
     seen[leaf->link] = 1;
     if (leaf->skip != lbvh_i_skip(tree->prefix, tree->n, place)) return 0;
     for (a = 0; a < 3; a++) {
-        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) && lbvh_i_finite(leaf->max[a]);
+        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) &&
+                           lbvh_i_finite(leaf->max[a]);
         int const out = leaf->min[a] == lbvh_i_infinity() && leaf->max[a] == -lbvh_i_infinity();
         if (lbvh_left_out(leaf) ? !out : !finite) return 0;
     }
     /* searches in 2D use 0 there */
-    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0)) return 0;
+    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0))
+        return 0;
     return 1;
 }
 
@@ -3232,7 +3361,8 @@ static int lbvh_i_join_valid(const lbvh *tree, int32_t at, int32_t left, int32_t
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right], *node = &tree->node[at];
     int a, valid = node->link == left && node->skip == r->skip;
     for (a = 0; a < 3; a++)
-        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) && node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
+        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) &&
+                 node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
     if (tree->mask) valid &= tree->mask[at] == (tree->mask[left] | tree->mask[right]);
     return valid;
 }
@@ -3249,9 +3379,13 @@ static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
             int32_t const split = first - 1, right = at;
             first = waiting[--top];
             /* prefixes increase from parent to child, which bounds the depth */
-            if (tree->prefix[split + 1] <= tree->prefix[first] || tree->prefix[split + 1] <= tree->prefix[k + 1]) return 0;
+            if (tree->prefix[split + 1] <= tree->prefix[first] ||
+                tree->prefix[split + 1] <= tree->prefix[k + 1])
+                return 0;
             at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
-            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split, right)) return 0;
+            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split,
+                                   right))
+                return 0;
         }
         if (k < tree->n - 1) waiting[top++] = first;
     }
@@ -3265,7 +3399,8 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     if (!tree) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n == 0) return LBVH_OK;
-    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix) return LBVH_INVALID;
+    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix)
+        return LBVH_INVALID;
     seen.bytes = (size_t)tree->n;
     seen.memory = lbvh_i_alloc(&tree->desc.allocator, seen.bytes);
     if (!seen.memory) return LBVH_OUT_OF_MEMORY;

@@ -18,7 +18,10 @@ namespace {
 /* Leaves of a block in builds, and threads of every block that uses no shared memory. */
 constexpr int lbvh_i_block_threads = 256;
 
-__device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
+__device__ __forceinline__ int32_t lbvh_i_thread()
+{
+    return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>memory
@@ -40,7 +43,8 @@ enum {
 /* CUB reports an error that the caller left unread as its own: it is cleared first, here and before
    sorts. */
 template <class In, class Out>
-cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
+cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m,
+                                 cudaStream_t stream = nullptr)
 {
     (void)cudaGetLastError();
     return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
@@ -63,9 +67,11 @@ void *lbvh_i_cuda_alloc(const lbvh_cuda_allocator *allocator, size_t bytes, cuda
     return nullptr;
 }
 
-void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block, cudaStream_t stream)
+void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block,
+                         cudaStream_t stream)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, stream, allocator->user);
     else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
     block->memory = nullptr;
     block->bytes = 0;
@@ -91,25 +97,32 @@ lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, lb
     return LBVH_CUDA_ERROR;
 }
 
-template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which)
+{
+    return static_cast<T *>(gpu->scratch[which].memory);
+}
 
 template <class Key>
-cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys, cub::DoubleBuffer<int32_t> &ids,
-                              int32_t n, int bits, cudaStream_t stream)
+cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys,
+                              cub::DoubleBuffer<int32_t> &ids, int32_t n, int bits,
+                              cudaStream_t stream)
 {
     (void)cudaGetLastError();
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
 /* Temporary storage of the largest CUB call over m keys or rows. */
-template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
+template <class Key>
+lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
 {
     size_t scan = 0, sort = 0;
     cub::DoubleBuffer<Key> keys;
     cub::DoubleBuffer<int32_t> ids;
-    if (lbvh_i_failed(gpu, lbvh_i_exclusive_sum(nullptr, scan, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)m + 1)))
+    if (lbvh_i_failed(gpu, lbvh_i_exclusive_sum(nullptr, scan, (int64_t *)nullptr,
+                                                (int64_t *)nullptr, (int64_t)m + 1)))
         return LBVH_CUDA_ERROR;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr))) return LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr)))
+        return LBVH_CUDA_ERROR;
     *bytes = scan > sort ? scan : sort;
     return LBVH_OK;
 }
@@ -138,7 +151,8 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
     if (result != LBVH_OK) return result;
     /* n + 1 bytes, then the facts */
     bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
-    scratch[LBVH_I_KEYS_A] = scratch[LBVH_I_KEYS_B] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    scratch[LBVH_I_KEYS_A] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    scratch[LBVH_I_KEYS_B] = scratch[LBVH_I_KEYS_A];
     scratch[LBVH_I_IDS_A] = scratch[LBVH_I_IDS_B] = (size_t)n * sizeof(int32_t);
     if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
     result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
@@ -208,14 +222,16 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
    shuffles over 16, 8, 4, 2 and 1 lanes), then blocks. A minimum is kept as the maximum of the
    negated numbers, so that one memset to 0 initialises all. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n, lbvh_cuda_facts *facts)
+    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n,
+                         lbvh_cuda_facts *facts)
 {
     __shared__ lbvh_real shared[6][lbvh_i_block_threads / 32];
     lbvh_real min[3], max[3], most[6];
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
     for (int64_t i = lbvh_i_thread(); i < n; i += gridDim.x * blockDim.x) {
-        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i, min, max);
+        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i,
+                                            min, max);
         for (int a = 0; a < 3 && box == LBVH_OK; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
             most[a] = lbvh_i_max(most[a], half_centre);
@@ -223,15 +239,18 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
         }
     }
     for (int a = 0; a < 6; a++) {
-        for (int step = 16; step > 0; step /= 2) most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
+        for (int step = 16; step > 0; step /= 2)
+            most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
         if (lane == 0) shared[a][warp] = most[a];
     }
     __syncthreads();
     if (threadIdx.x >= 6) return;
     lbvh_real all = shared[threadIdx.x][0];
-    for (int w = 1; w < lbvh_i_block_threads / 32; w++) all = lbvh_i_max(all, shared[threadIdx.x][w]);
-    unsigned long long *const to =
-        reinterpret_cast<unsigned long long *>(threadIdx.x < 3 ? facts->most : facts->least) + threadIdx.x % 3;
+    for (int w = 1; w < lbvh_i_block_threads / 32; w++)
+        all = lbvh_i_max(all, shared[threadIdx.x][w]);
+    unsigned long long *const to = reinterpret_cast<unsigned long long *>(
+                                       threadIdx.x < 3 ? facts->most : facts->least) +
+                                   threadIdx.x % 3;
     if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
 }
 
@@ -250,16 +269,19 @@ __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_fa
 /* Codes and ids, for the sort. Reports invalid elements. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, bool bounds_given, Key *keys, int32_t *ids,
-                       lbvh_cuda_facts *facts)
+    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                       bool bounds_given, Key *keys, int32_t *ids, lbvh_cuda_facts *facts)
 {
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
     lbvh_real min[3], max[3];
-    if (threadIdx.x == 0) lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
+    if (threadIdx.x == 0)
+        lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc)
+                               : lbvh_i_lattice_from(tree, facts);
     __syncthreads();
     for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
-        lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, (int32_t)i, min, max);
+        lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, (int32_t)i, min,
+                                            max);
         if (box != LBVH_OK) lbvh_i_report(facts, box, (int32_t)i);
         keys[i] = (Key)lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
         ids[i] = (int32_t)i;
@@ -283,10 +305,13 @@ __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &nod
 }
 
 /* prefix[k] from the sorted codes. */
-template <class Key> __device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key *codes, int32_t k)
+template <class Key>
+__device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key *codes, int32_t k)
 {
     bool const inside = k > 0 && k < tree.n;
-    return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1], codes[k], k - 1, k)) : (uint8_t)0;
+    return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1],
+                                                codes[k], k - 1, k))
+                  : (uint8_t)0;
 }
 
 /* All prefixes, and the codes, where they are kept. */
@@ -302,7 +327,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* Sets the box of a leaf from its element, `link`. */
-__device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input, lbvh_node *leaf)
+__device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input,
+                                                 lbvh_node *leaf)
 {
     (void)lbvh_box_of(&tree.desc, input.data, input.stride, leaf->link, leaf->min, leaf->max);
     lbvh_i_fill_gaps(leaf);
@@ -386,7 +412,10 @@ template <int Room> struct lbvh_i_subtrees {
 /* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. A leaf, which is
    already stored in the tree, has link -1 here. */
 struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
-    __device__ static int32_t first(int b) { return (int32_t)blockIdx.x * lbvh_i_block_threads + b; }
+    __device__ static int32_t first(int b)
+    {
+        return (int32_t)blockIdx.x * lbvh_i_block_threads + b;
+    }
 };
 
 /* Later rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
@@ -395,11 +424,14 @@ struct lbvh_i_active_subtrees : lbvh_i_subtrees<lbvh_i_round_threads> {
     __device__ int32_t first(int b) const { return first_leaf[b]; }
 };
 
-template <class Subtrees> __device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
+template <class Subtrees>
+__device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
 {
 #if LBVH_I_REAL_KIND == 1
-    reinterpret_cast<float4 *>(s.low)[at] = make_float4(node.min[0], node.min[1], node.min[2], __int_as_float(node.link));
-    reinterpret_cast<float4 *>(s.high)[at] = make_float4(node.max[0], node.max[1], node.max[2], __int_as_float(node.skip));
+    reinterpret_cast<float4 *>(s.low)[at] = make_float4(node.min[0], node.min[1], node.min[2],
+                                                        __int_as_float(node.link));
+    reinterpret_cast<float4 *>(s.high)[at] = make_float4(node.max[0], node.max[1], node.max[2],
+                                                         __int_as_float(node.skip));
 #else
     s.low[at] = {{node.min[0], node.min[1], node.min[2]}, node.link};
     s.high[at] = {{node.max[0], node.max[1], node.max[2]}, node.skip};
@@ -410,8 +442,12 @@ template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const 
 {
     lbvh_node node;
 #if LBVH_I_REAL_KIND == 1
-    float4 const low = reinterpret_cast<const float4 *>(s.low)[at], high = reinterpret_cast<const float4 *>(s.high)[at];
-    node = {{low.x, low.y, low.z}, __float_as_int(low.w), {high.x, high.y, high.z}, __float_as_int(high.w)};
+    float4 const low = reinterpret_cast<const float4 *>(s.low)[at],
+                 high = reinterpret_cast<const float4 *>(s.high)[at];
+    node = {{low.x, low.y, low.z},
+            __float_as_int(low.w),
+            {high.x, high.y, high.z},
+            __float_as_int(high.w)};
 #else
     for (int a = 0; a < 3; a++) {
         node.min[a] = s.low[at].x[a];
@@ -447,7 +483,8 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
    reaches beyond the block of m subtrees, or it has joined so many siblings (`joins`). Returns its
    borders in the last case, else none. */
 template <bool Stores, class Subtrees>
-__device__ __forceinline__ lbvh_i_range lbvh_i_ascend(const lbvh &tree, Subtrees &s, int m, lbvh_i_range c, lbvh_node own, int joins)
+__device__ __forceinline__ lbvh_i_range lbvh_i_ascend(const lbvh &tree, Subtrees &s, int m,
+                                                      lbvh_i_range c, lbvh_node own, int joins)
 {
     uint8_t at_begin = s.prefix[c.begin], at_end = s.prefix[c.end];
     bool is_right = at_begin >= at_end;
@@ -472,7 +509,8 @@ __device__ __forceinline__ lbvh_i_range lbvh_i_ascend(const lbvh &tree, Subtrees
         lbvh_i_put(s, is_right ? c.begin : c.end - 1, own);
         if (Stores) lbvh_i_store(&tree.node[is_right ? first : last], own);
         if (tree.mask)
-            tree.mask[is_right ? first : last] = tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
+            tree.mask[is_right ? first : last] =
+                tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
         s.unjoined[border] = false;
     }
     return c;
@@ -481,7 +519,8 @@ __device__ __forceinline__ lbvh_i_range lbvh_i_ascend(const lbvh &tree, Subtrees
 /* All m subtrees ascend, thread t's with node `own`. After two joins most have stopped; the rest
    are compacted into a few warps, which saves divergence. */
 template <bool Stores, class Subtrees>
-__device__ __forceinline__ void lbvh_i_ascend_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
+__device__ __forceinline__ void lbvh_i_ascend_all(const lbvh &tree, Subtrees &s, int m,
+                                                  const lbvh_node &own)
 {
     int const thread = (int)threadIdx.x;
     lbvh_i_range c = {0, 0};
@@ -494,7 +533,8 @@ __device__ __forceinline__ void lbvh_i_ascend_all(const lbvh &tree, Subtrees &s,
     if (thread < s.ranges) {
         c = s.range[thread];
         bool const is_right = s.prefix[c.begin] >= s.prefix[c.end];
-        (void)lbvh_i_ascend<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
+        (void)lbvh_i_ascend<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1),
+                                    INT_MAX);
     }
     __syncthreads();
     if (thread == 0) s.ranges = 0;
@@ -503,7 +543,9 @@ __device__ __forceinline__ void lbvh_i_ascend_all(const lbvh &tree, Subtrees &s,
 /* Lists the first leaves of the active subtrees, in order, and counts them: by one warp. A lane's
    slot is the number of votes of lanes before it (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA
    developer blog; with one warp no atomic is needed). */
-template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_active(const Subtrees &s, int m, int32_t *list, int32_t *count)
+template <class Subtrees>
+__device__ __forceinline__ void lbvh_i_list_active(const Subtrees &s, int m, int32_t *list,
+                                                   int32_t *count)
 {
     int const lane = (int)threadIdx.x;
     int32_t listed = 0;
@@ -522,11 +564,14 @@ template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_active(con
    block of the leaf after the border stores it. One border more than there are leaves is needed,
    for the skip of the last leaf. */
 template <class Key>
-__device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s, const Key *codes, int m, int b)
+__device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s,
+                                                   const Key *codes, int m, int b)
 {
     int32_t const k = s.first(b);
     if (b > m + 1) return;
-    s.prefix[b] = k > tree.n ? (uint8_t)0 : codes ? lbvh_i_prefix_at(tree, codes, k) : tree.prefix[k];
+    s.prefix[b] = k > tree.n ? (uint8_t)0
+                  : codes    ? lbvh_i_prefix_at(tree, codes, k)
+                             : tree.prefix[k];
     if (codes && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
@@ -534,14 +579,15 @@ __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leav
    prefixes and ids. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
-    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const Key *codes, const int32_t *ids,
-                        int32_t *active, int32_t *count)
+    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                        const Key *codes, const int32_t *ids, int32_t *active, int32_t *count)
 {
     constexpr int room = lbvh_i_block_threads;
     __shared__ lbvh_i_leaves s;
     const lbvh &tree = device.tree;
     int const thread = (int)threadIdx.x;
-    int32_t const begin = s.first(0), k = s.first(thread), left = tree.n - begin, m = left < room ? left : room;
+    int32_t const begin = s.first(0), k = s.first(thread), left = tree.n - begin,
+                  m = left < room ? left : room;
     lbvh_node leaf = {};
     if (thread < m) leaf.link = ids ? ids[k] : tree.node[tree.first_leaf + k].link;
     lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is being loaded */
@@ -555,7 +601,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     if (thread < m) {
         int32_t const id = leaf.link;
         /* lbvh_i_skip, of prefixes in shared memory */
-        leaf.skip = k + 1 == tree.n ? -1 : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1 : k + 1;
+        leaf.skip = k + 1 == tree.n                               ? -1
+                    : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1
+                                                                  : k + 1;
         lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
         if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
         leaf.link = -1; /* stored in the tree */
@@ -577,7 +625,8 @@ struct lbvh_i_active_lists {
 
 /* before[l] = number of active subtrees in the lists before the block's l-th; the last entry: the
    total. A warp's inclusive prefix sum of 32 counts at a time, in steps of 1, 2, 4, 8, 16 lanes. */
-__device__ __forceinline__ void lbvh_i_count_active(const lbvh_i_active_lists &active, int32_t begin, int32_t *before)
+__device__ __forceinline__ void lbvh_i_count_active(const lbvh_i_active_lists &active,
+                                                    int32_t begin, int32_t *before)
 {
     int const lane = (int)threadIdx.x;
     if (lane >= 32) return;
@@ -595,7 +644,8 @@ __device__ __forceinline__ void lbvh_i_count_active(const lbvh_i_active_lists &a
 
 /* The first leaf of the block's x-th active subtree, by bisection for the last list with at most x
    before it. */
-__device__ __forceinline__ int32_t lbvh_i_active_at(const lbvh_i_active_lists &active, int32_t begin, const int32_t *before, int32_t x)
+__device__ __forceinline__ int32_t lbvh_i_active_at(const lbvh_i_active_lists &active,
+                                                    int32_t begin, const int32_t *before, int32_t x)
 {
     int list = 0;
     for (int step = lbvh_i_round_lists / 2; step > 0; step /= 2)
@@ -606,7 +656,8 @@ __device__ __forceinline__ int32_t lbvh_i_active_at(const lbvh_i_active_lists &a
 /* Later rounds: a block processes the active subtrees of 64 lists, as many at a time as its
    capacity allows beside those still active, and writes a list of its own. */
 __global__ void __launch_bounds__(lbvh_i_round_threads)
-    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_active_lists active, int32_t *count)
+    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_active_lists active,
+                        int32_t *count)
 {
     constexpr int room = lbvh_i_round_threads;
     __shared__ lbvh_i_active_subtrees s;
@@ -614,7 +665,8 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
     const lbvh &tree = device.tree;
     int const thread = (int)threadIdx.x;
     int32_t const begin = (int32_t)blockIdx.x * lbvh_i_round_lists;
-    int64_t const begin_leaf = begin * active.leaves, end = begin_leaf + lbvh_i_round_lists * active.leaves;
+    int64_t const begin_leaf = begin * active.leaves,
+                  end = begin_leaf + lbvh_i_round_lists * active.leaves;
     int32_t const end_leaf = end < tree.n ? (int32_t)end : tree.n;
     if (thread == 0) s.ranges = 0;
     lbvh_i_count_active(active, begin, before);
@@ -624,15 +676,19 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
     int kept = 0; /* still active: the first ones of the next batch */
     do {
         int const m = all - taken < room - kept ? kept + (int)(all - taken) : room;
-        if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_active_at(active, begin, before, taken + thread - kept);
+        if (thread >= kept && thread < m)
+            s.first_leaf[thread] = lbvh_i_active_at(active, begin, before, taken + thread - kept);
         taken += m - kept;
-        if (thread == 0) s.first_leaf[m] = taken < all ? lbvh_i_active_at(active, begin, before, taken) : end_leaf;
+        if (thread == 0)
+            s.first_leaf[m] = taken < all ? lbvh_i_active_at(active, begin, before, taken)
+                                          : end_leaf;
         s.waits[thread] = -1;
         s.unjoined[thread] = true;
         __syncthreads();
         lbvh_node own = {};
         if (thread < m)
-            own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf, s.first(thread), s.first(thread + 1) - 1)]);
+            own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf,
+                                                        s.first(thread), s.first(thread + 1) - 1)]);
         for (int b = thread; b <= m; b += room) s.prefix[b] = tree.prefix[s.first(b)];
         __syncthreads();
         lbvh_i_ascend_all<true>(tree, s, m, own);
@@ -667,7 +723,8 @@ __device__ __forceinline__ int lbvh_i_delta(const lbvh &tree, int bits, int32_t 
    Doubling steps find a bound, halving steps add up to the length. */
 __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
 {
-    int32_t const d = lbvh_i_delta(tree, bits, i, i + 1) > lbvh_i_delta(tree, bits, i, i - 1) ? 1 : -1;
+    int const right = lbvh_i_delta(tree, bits, i, i + 1), left = lbvh_i_delta(tree, bits, i, i - 1);
+    int32_t const d = right > left ? 1 : -1;
     int const least = lbvh_i_delta(tree, bits, i, i - d);
     int32_t bound = 2, length = 0;
     while (bound < tree.n && lbvh_i_delta(tree, bits, i, i + d * bound) > least) bound *= 2;
@@ -677,12 +734,14 @@ __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
 }
 
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent, int32_t *arrived)
+    lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent,
+                        int32_t *arrived)
 {
     const lbvh &tree = device.tree;
     int32_t const i = lbvh_i_thread(), bits = lbvh_i_code_bits(&tree.desc);
     if (i >= tree.first_leaf) return;
-    int32_t const other = lbvh_i_other_end(tree, bits, i), first = other < i ? other : i, last = other < i ? i : other;
+    int32_t const other = lbvh_i_other_end(tree, bits, i), first = other < i ? other : i,
+                  last = other < i ? i : other;
     int32_t const split = lbvh_i_find_split(tree.code, bits, first, last);
     int32_t const left = split == first ? tree.first_leaf + split : split,
                   right = split + 1 == last ? tree.first_leaf + last : split + 1;
@@ -696,8 +755,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 /* A thread per leaf. The second child to arrive makes the box of the parent, and ascends. The
    fences: a child's box is written before it is counted, and its sibling's is read after. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids,
-                           const int32_t *parent, int32_t *arrived)
+    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                           const int32_t *ids, const int32_t *parent, int32_t *arrived)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
@@ -733,69 +792,85 @@ int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? 
    NULL: a refit. list, count: [n] work space for the lists of active subtrees and their lengths,
    those of the next round after those of this one. */
 template <class Key>
-lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, const int32_t *ids, int32_t *list, int32_t *count,
+lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes,
+                              const int32_t *ids, int32_t *list, int32_t *count,
                               cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
-    lbvh_i_active_lists active = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads), lbvh_i_block_threads};
-    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
+    lbvh_i_active_lists active = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads),
+                                  lbvh_i_block_threads};
+    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
+                                       lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
                                        list, count);
     while (result == LBVH_OK && active.lists > 1) {
         int32_t const lists = lbvh_i_blocks(active.lists, lbvh_i_round_lists);
         count += active.lists;
-        result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads, lbvh_i_round_threads, lbvh_i_round_kernel,
-                               gpu->device, active, count);
+        result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads,
+                               lbvh_i_round_threads, lbvh_i_round_kernel, gpu->device, active,
+                               count);
         active = {list, count, lists, active.leaves * lbvh_i_round_lists};
     }
     return result;
 }
 
-lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids, cudaStream_t stream)
+lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids,
+                              cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
-    int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived + n;
-    lbvh_result const result =
-        lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads, lbvh_i_split_kernel, gpu->device, parent, arrived);
+    int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived +
+                                                                                         n;
+    lbvh_result const result = lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads,
+                                             lbvh_i_split_kernel, gpu->device, parent, arrived);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel, gpu->device, input, ids, parent, arrived);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel, gpu->device,
+                         input, ids, parent, arrived);
 }
 
 lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
 {
-    return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
 }
 
 /* Codes, sort, prefixes, nodes. */
-template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
+template <class Key>
+lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
 {
     const lbvh *tree = &gpu->device.tree;
     int32_t const n = tree->n;
     bool const given = lbvh_i_bounds_given(&tree->desc);
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    cub::DoubleBuffer<Key> keys(lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    cub::DoubleBuffer<Key> keys(lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_A),
+                                lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads), lbvh_i_block_threads, lbvh_i_bounds_kernel,
-                               gpu->device, input, n, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                               lbvh_i_block_threads, lbvh_i_bounds_kernel, gpu->device, input, n,
+                               gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads), lbvh_i_block_threads, lbvh_i_keys_kernel<Key>,
-                               gpu->device, input, given, keys.Current(), ids.Current(), gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                               lbvh_i_block_threads, lbvh_i_keys_kernel<Key>, gpu->device, input,
+                               given, keys.Current(), ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
-                                                  lbvh_i_code_bits(&tree->desc), stream)))
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids,
+                                                  n, lbvh_i_code_bits(&tree->desc), stream)))
         return LBVH_CUDA_ERROR;
     if (tree->desc.builder == LBVH_MERGE)
-        return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(), ids.Alternate(),
-                                 reinterpret_cast<int32_t *>(keys.Alternate()), stream);
-    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads, lbvh_i_prefix_kernel<Key>, gpu->device,
-                           (const Key *)keys.Current());
+        return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(),
+                                 ids.Alternate(), reinterpret_cast<int32_t *>(keys.Alternate()),
+                                 stream);
+    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads,
+                           lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current());
     return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids.Current(), stream) : result;
 }
 
 /* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_note_invalid_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
+    lbvh_i_note_invalid_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                               lbvh_cuda_facts *facts)
 {
     lbvh_real min[3], max[3];
     int32_t const i = lbvh_i_thread();
@@ -805,7 +880,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input, int32_t n, lbvh_real *boxes)
+    lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input,
+                                int32_t n, lbvh_real *boxes)
 {
     lbvh_real min[3], max[3];
     int32_t const i = lbvh_i_thread();
@@ -866,14 +942,17 @@ __device__ __forceinline__ lbvh_i_warp_batch &lbvh_i_my_batch()
     return batches[threadIdx.x / 32];
 }
 
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
+template <lbvh_i_test Test>
+__device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
 {
     if (Test == LBVH_I_BOX) return lbvh_boxes_touch(&leaf, o.min, o.max);
     if (Test == LBVH_I_SPHERE) return lbvh_box_distance2(&leaf, o.min) <= o.reach2;
-    return lbvh_i_square(leaf.min[0] - o.min[0], leaf.min[1] - o.min[1], leaf.min[2] - o.min[2]) <= o.reach2;
+    return lbvh_i_square(leaf.min[0] - o.min[0], leaf.min[1] - o.min[1], leaf.min[2] - o.min[2]) <=
+           o.reach2;
 }
 
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
+template <lbvh_i_test Test>
+__device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
 {
     /* an inner node is never a point */
     constexpr lbvh_i_test as_a_box = Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE;
@@ -890,10 +969,13 @@ __device__ __forceinline__ lbvh_i_packet lbvh_i_gather_packet(const lbvh_overlap
         packet.max[a] = o.max[a];
     }
     for (int step = 16; step > 0; step /= 2) {
-        packet.reach2 = lbvh_i_max(packet.reach2, __shfl_xor_sync(0xFFFFFFFFu, packet.reach2, step));
+        packet.reach2 = lbvh_i_max(packet.reach2,
+                                   __shfl_xor_sync(0xFFFFFFFFu, packet.reach2, step));
         for (int a = 0; a < 3; a++) {
-            packet.min[a] = lbvh_i_min(packet.min[a], __shfl_xor_sync(0xFFFFFFFFu, packet.min[a], step));
-            packet.max[a] = lbvh_i_max(packet.max[a], __shfl_xor_sync(0xFFFFFFFFu, packet.max[a], step));
+            packet.min[a] = lbvh_i_min(packet.min[a],
+                                       __shfl_xor_sync(0xFFFFFFFFu, packet.min[a], step));
+            packet.max[a] = lbvh_i_max(packet.max[a],
+                                       __shfl_xor_sync(0xFFFFFFFFu, packet.max[a], step));
         }
     }
     return packet;
@@ -901,11 +983,14 @@ __device__ __forceinline__ lbvh_i_packet lbvh_i_gather_packet(const lbvh_overlap
 
 /* 1 if any search of the packet could overlap this leaf. The distance from the leaf to the box of
    centres, rounded as each search rounds, is not above that to any of them. */
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &packet, const lbvh_node &leaf)
+template <lbvh_i_test Test>
+__device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &packet,
+                                                        const lbvh_node &leaf)
 {
     lbvh_real away[3] = {0, 0, 0};
     for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
-        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a], packet.min[a] - leaf.max[a]), 0);
+        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a], packet.min[a] - leaf.max[a]),
+                             0);
     return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, packet.min, packet.max)
                               : lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
 }
@@ -913,15 +998,16 @@ template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_packet_near_l
 /* An empty search, for lanes without one: from infinity down to minus infinity. */
 __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 {
-    lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()}, low[3] = {-high[0], -high[0], -high[0]};
+    lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()},
+                    low[3] = {-high[0], -high[0], -high[0]};
     return lbvh_i_overlap(tree, high, low, -1, -1);
 }
 
 /* Every lane tests its own search against the first 32 leaves of the batch, or as many as wait.
    Returns a bit for each hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
-__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after, const lbvh_i_warp_batch &batch,
-                                                      int waiting)
+__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
+                                                      const lbvh_i_warp_batch &batch, int waiting)
 {
     unsigned hits = 0;
 #pragma unroll 8
@@ -936,7 +1022,8 @@ __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int
 }
 
 /* Moves the entries after the first 32 to the front. */
-__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting, bool masked)
+__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting,
+                                                  bool masked)
 {
     int const lane = (int)(threadIdx.x % 32), left = waiting > 32 ? waiting - 32 : 0;
     __syncwarp();
@@ -950,15 +1037,18 @@ __device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int 
 
 /* Appends to the batch the leaves near the packet, of begin .. last, one per lane. */
 template <lbvh_i_test Test, bool Masked>
-__device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree, const lbvh_i_packet &packet, int32_t begin, int32_t last,
-                                                       lbvh_i_warp_batch &batch, int waiting)
+__device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
+                                                         const lbvh_i_packet &packet, int32_t begin,
+                                                         int32_t last, lbvh_i_warp_batch &batch,
+                                                         int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
     bool const has_leaf = lane <= last - begin;
     int32_t const place = has_leaf ? begin + lane : last;
     lbvh_node leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + place]);
     leaf.skip = place;
-    unsigned const nears = __ballot_sync(0xFFFFFFFFu, has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
+    unsigned const nears = __ballot_sync(0xFFFFFFFFu,
+                                         has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
     if (nears >> lane & 1) {
         int const slot = waiting + __popc(nears & ((1u << lane) - 1));
         batch.leaf[slot] = leaf;
@@ -972,8 +1062,9 @@ __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree, const
    `after`, the lane's own. The target of a skip is a right child or a leaf, so its number gives its
    first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
-                                                   lbvh_i_warp_batch &batch, Hits hits)
+__device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
+                                                          int32_t after, int32_t at,
+                                                          lbvh_i_warp_batch &batch, Hits hits)
 {
     /* subtrees of at most this many leaves are tested whole */
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
@@ -991,7 +1082,8 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
                 continue;
             }
             for (; first <= last; first += 32) {
-                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch, waiting);
+                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch,
+                                                                  waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
@@ -1007,15 +1099,18 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
 }
 
 template <lbvh_i_test Test, bool Later, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
-                                                     lbvh_i_warp_batch &batch, Hits hits)
+__device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o,
+                                                   int32_t after, int32_t at,
+                                                   lbvh_i_warp_batch &batch, Hits hits)
 {
     if (tree.mask) lbvh_i_walk_packet_masked<Test, Later, true>(tree, o, after, at, batch, hits);
     else lbvh_i_walk_packet_masked<Test, Later, false>(tree, o, after, at, batch, hits);
 }
 
 /* met(id, place) for each bit of hits, the lowest first. */
-template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits, Met met)
+template <class Met>
+__device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits,
+                                                Met met)
 {
     for (; hits; hits &= hits - 1) {
         const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
@@ -1028,11 +1123,16 @@ template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_
    ---------------------------------------------------------------------------------------------- */
 
 /* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
-template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch, Hits hits)
+template <class Hits>
+__device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch,
+                                                  Hits hits)
 {
     int32_t const place = lbvh_i_thread(), begin = place - (int32_t)(threadIdx.x % 32);
-    lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place) : lbvh_i_no_search(&tree);
-    lbvh_i_walk_packet<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+    lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place)
+                                          : lbvh_i_no_search(&tree);
+    lbvh_i_walk_packet<LBVH_I_BOX, true>(tree, o, place,
+                                         begin < tree.n ? tree.first_leaf + begin : -1, batch,
+                                         hits);
 }
 
 /* Pairs of each place that are kept by the count, so that the second pass need not search again.
@@ -1042,7 +1142,8 @@ constexpr int lbvh_i_kept = 8;
 /* Pairs of each place with later ones: the total; or counts by place for the scan, and the first
    pairs in kept[slot * n + place]. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows, int32_t *kept)
+    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total,
+                              int64_t *rows, int32_t *kept)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
@@ -1066,8 +1167,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 /* The pairs, in rows by place. Only warps in which a place has more pairs than were kept search
    again. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, const int32_t *kept, int32_t *pairs,
-                             int64_t capacity)
+    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows,
+                             const int32_t *kept, int32_t *pairs, int64_t capacity)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
@@ -1083,7 +1184,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
         slot++;
     };
     if (__any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
-        lbvh_i_each_later(device.tree, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
+        lbvh_i_each_later(device.tree, batch,
+                          [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
     } else {
         for (int32_t k = 0; k < (int32_t)count; k++) put(kept[(int64_t)k * n + place], -1);
     }
@@ -1106,8 +1208,8 @@ lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth
 lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    return lbvh_i_failed(gpu,
-                         lbvh_i_exclusive_sum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
+    return lbvh_i_failed(gpu, lbvh_i_exclusive_sum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows,
+                                                   rows, (int64_t)m + 1, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }
@@ -1119,8 +1221,9 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
 
 /* Morton codes of 30 bits of the queries, in the box of the tree. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
-                             uint32_t *keys, int32_t *order)
+    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device,
+                             __grid_constant__ const lbvh_queries queries, uint32_t *keys,
+                             int32_t *order)
 {
     const lbvh &tree = device.tree;
     lbvh_real least[3], most[3], min[3], max[3];
@@ -1139,23 +1242,32 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* The order of the queries by Morton code; NULL: as they are. */
-lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t **order, cudaStream_t stream)
+lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t **order,
+                                 cudaStream_t stream)
 {
     *order = nullptr;
-    if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0) return LBVH_OK;
+    if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0)
+        return LBVH_OK;
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
-    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads, lbvh_i_query_keys_kernel, gpu->device,
-                                             queries, keys.Current(), ids.Current());
+    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
+                                     lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads,
+                                             lbvh_i_query_keys_kernel, gpu->device, queries,
+                                             keys.Current(), ids.Current());
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, queries.n, 30, stream)))
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys,
+                                                       ids, queries.n, 30, stream)))
         return LBVH_CUDA_ERROR;
     *order = ids.Current();
     return LBVH_OK;
 }
 
-bool lbvh_i_sorts_queries(const lbvh_queries &queries) { return queries.data && !(queries.flags & LBVH_SORTED); }
+bool lbvh_i_sorts_queries(const lbvh_queries &queries)
+{
+    return queries.data && !(queries.flags & LBVH_SORTED);
+}
 
 /* 1 if the searches of a warp are coherent enough for packet traversal. Own elements always are. Of
    others, the centres must lie within a few times the size of the searches. */
@@ -1166,7 +1278,8 @@ __device__ __forceinline__ bool lbvh_i_coherent(const lbvh_overlap &o)
     lbvh_real width = o.reach2 > 0 ? 2 * sqrt(o.reach2) : 0, spread = 0;
     for (int a = 0; a < 3; a++) {
         lbvh_real const middle = o.min[a] / 2 + o.max[a] / 2;
-        lbvh_real low = searching ? middle : lbvh_i_infinity(), high = searching ? middle : -lbvh_i_infinity();
+        lbvh_real low = searching ? middle : lbvh_i_infinity(),
+                  high = searching ? middle : -lbvh_i_infinity();
         for (int step = 16; step > 0; step /= 2) {
             low = lbvh_i_min(low, __shfl_xor_sync(0xFFFFFFFFu, low, step));
             high = lbvh_i_max(high, __shfl_xor_sync(0xFFFFFFFFu, high, step));
@@ -1175,7 +1288,8 @@ __device__ __forceinline__ bool lbvh_i_coherent(const lbvh_overlap &o)
         width = lbvh_i_max(width, o.max[a] - o.min[a]);
     }
     /* by majority vote */
-    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) > 16;
+    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) >
+           16;
 }
 
 /* The search of one thread. */
@@ -1186,8 +1300,10 @@ struct lbvh_i_thread_query {
 };
 
 template <lbvh_i_test Test>
-__device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tree, const lbvh_queries &queries, const int32_t *order,
-                                                        int32_t number)
+__device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tree,
+                                                                  const lbvh_queries &queries,
+                                                                  const int32_t *order,
+                                                                  int32_t number)
 {
     lbvh_i_thread_query query = {lbvh_i_no_search(&tree), -1, -1, false};
     if (number >= queries.n) return query;
@@ -1199,19 +1315,22 @@ __device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tr
     query.o = o;
     if (!own || half) return query;
     lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + query.q]);
-    query.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) && (!tree.mask || (tree.mask[tree.first_leaf + query.q] & o.filter));
+    query.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) &&
+                         (!tree.mask || (tree.mask[tree.first_leaf + query.q] & o.filter));
     return query;
 }
 
 /* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
    warp's searches are not coherent. */
 template <lbvh_i_test Test, class Hits, class Found>
-__device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries, lbvh_i_thread_query &query,
-                                                   lbvh_i_warp_batch &batch, Hits hits, Found found)
+__device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
+                                                 lbvh_i_thread_query &query,
+                                                 lbvh_i_warp_batch &batch, Hits hits, Found found)
 {
     int32_t const begin = lbvh_i_thread() - (int32_t)(threadIdx.x % 32);
     if (queries.flags & LBVH_HALF) {
-        lbvh_i_walk_packet<Test, true>(tree, query.o, query.q, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+        lbvh_i_walk_packet<Test, true>(tree, query.o, query.q,
+                                       begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
     } else if (!queries.data || lbvh_i_coherent(query.o)) {
         lbvh_i_walk_packet<Test, false>(tree, query.o, -1, lbvh_root(&tree), batch, hits);
     } else {
@@ -1222,25 +1341,29 @@ __device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_qu
 /* Counts per row, as int32 or as int64. */
 template <lbvh_i_test Test, class Count>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
-                        const int32_t *order, Count *rows)
+    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device,
+                        __grid_constant__ const lbvh_queries queries, const int32_t *order,
+                        Count *rows)
 {
-    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order, lbvh_i_thread());
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
+                                                         lbvh_i_thread());
     int32_t count = 0;
     lbvh_i_run_query<Test>(
-        device.tree, queries, query, lbvh_i_my_batch(), [&](unsigned hits) { count += __popc(hits); },
-        [&](int32_t, int32_t) { count++; });
+        device.tree, queries, query, lbvh_i_my_batch(),
+        [&](unsigned hits) { count += __popc(hits); }, [&](int32_t, int32_t) { count++; });
     if (query.row >= 0) rows[query.row] = count - (query.finds_itself ? 1 : 0);
 }
 
 /* The rows themselves. */
 template <lbvh_i_test Test>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
-                       const int32_t *order, const int64_t *offsets, int32_t *ids, int64_t capacity)
+    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device,
+                       __grid_constant__ const lbvh_queries queries, const int32_t *order,
+                       const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
-    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order, lbvh_i_thread());
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
+                                                         lbvh_i_thread());
     bool const places = (queries.flags & LBVH_PLACES) != 0;
     int32_t const self = query.finds_itself ? query.q : -1;
     int64_t slot = query.row >= 0 ? offsets[query.row] : 0;
@@ -1250,40 +1373,50 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
         slot++;
     };
     lbvh_i_run_query<Test>(
-        device.tree, queries, query, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+        device.tree, queries, query, batch,
+        [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
 }
 
 /* The test that these searches need. */
 lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
 {
     if (queries.kind == LBVH_BOXES) return LBVH_I_BOX;
-    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINT_LEAVES : LBVH_I_SPHERE;
+    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINT_LEAVES
+                                                                  : LBVH_I_SPHERE;
 }
 
 template <class Count>
-lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, Count *rows,
-                                 cudaStream_t stream)
+lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
+                                 Count *rows, cudaStream_t stream)
 {
     void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
-                             Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>, lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
+                             Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>,
+                                         lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
                                          lbvh_i_count_kernel<LBVH_I_POINT_LEAVES, Count>};
-    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
-                         gpu->device, queries, order, rows);
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
+                         kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
+                         order, rows);
 }
 
-lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, const int64_t *offsets,
-                               int32_t *ids, int64_t capacity, cudaStream_t stream)
+lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
+                               const int64_t *offsets, int32_t *ids, int64_t capacity,
+                               cudaStream_t stream)
 {
-    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, const int64_t *, int32_t *, int64_t) = {
-        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>, lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
-    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
-                         gpu->device, queries, order, offsets, ids, capacity);
+    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
+                             const int64_t *, int32_t *, int64_t) = {
+        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>,
+        lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
+                         kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
+                         order, offsets, ids, capacity);
 }
 
 /* lbvh_nearest, a point for each thread. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points,
-                          const int32_t *order, int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
+    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device,
+                          __grid_constant__ const lbvh_queries points, const int32_t *order,
+                          int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
+                          int32_t *found)
 {
     int32_t const query = lbvh_i_thread();
     if (query >= points.n) return;
@@ -1293,7 +1426,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     int32_t count = 0;
     lbvh_near walk = lbvh_near_point(&device, lbvh_i_at(points.data, points.stride, q), reach);
     while (lbvh_next_near(&walk))
-        walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id, walk.distance2);
+        walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id,
+                                        walk.distance2);
     found[q] = count;
     for (int32_t slot = count; slot < k; slot++) {
         row_ids[slot] = -1;
@@ -1302,7 +1436,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 }
 
 /* Checks a search and allocates its memory. */
-lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved, cudaStream_t stream)
+lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved,
+                                cudaStream_t stream)
 {
     if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
     lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
@@ -1317,10 +1452,12 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbv
    ---------------------------------------------------------------------------------------------- */
 
 /* Copies one array between host and device. */
-lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes,
+                        cudaMemcpyKind kind, cudaStream_t stream)
 {
     if (bytes == 0) return LBVH_OK;
-    return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR
+                                                                              : LBVH_OK;
 }
 
 /* Indices stay on the other side: a copied tree is refitted with boxes. */
@@ -1331,7 +1468,8 @@ void lbvh_i_forget_indices(lbvh_desc *desc)
 }
 
 /* All arrays of a tree of n > 0 leaves. */
-lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind, cudaStream_t stream)
+lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind,
+                             cudaStream_t stream)
 {
     lbvh_i_piece there[3], here[3];
     lbvh_result result = LBVH_OK;
@@ -1340,7 +1478,8 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
     for (int p = 0; p < 3 && result == LBVH_OK; p++)
         result = lbvh_i_copy(gpu, there[p].memory, here[p].memory, here[p].bytes, kind, stream);
     if (result == LBVH_OK && from->code)
-        result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind, stream);
+        result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind,
+                             stream);
     return result;
 }
 
@@ -1352,8 +1491,8 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
 
 extern "C" {
 
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
-                                       struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
+                                       int32_t queries, struct CUstream_st *stream)
 {
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
@@ -1366,8 +1505,8 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
     return lbvh_i_prepare_search(gpu, most, queries > 0, LBVH_I_EXACT, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, struct CUstream_st *stream)
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
@@ -1388,7 +1527,8 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     return result;
 }
 
-LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
+                                     struct CUstream_st *stream)
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
@@ -1399,9 +1539,11 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (tree->n == 0) return LBVH_OK;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads, lbvh_i_note_invalid_kernel, gpu->device, input, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads,
+                               lbvh_i_note_invalid_kernel, gpu->device, input, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr, lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+        result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr,
+                                             lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
     /* it may be half updated */
     if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0;
@@ -1436,7 +1578,8 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
 LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu)
 {
     if (!gpu) return;
-    for (int b = 0; b < LBVH_BLOCKS; b++) lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < LBVH_BLOCKS; b++)
+        lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->block[b], gpu->stream);
     for (int b = 0; b < LBVH_CUDA_SCRATCH; b++)
         lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
@@ -1448,7 +1591,8 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     if (!tree->built) return LBVH_NOT_BUILT;
     lbvh *device = &gpu->device.tree;
     lbvh_desc desc = tree->desc;
-    desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator : tree->desc.cuda_allocator;
+    desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator
+                                                            : tree->desc.cuda_allocator;
     lbvh_i_forget_indices(&desc);
     lbvh_result result = lbvh_i_cuda_begin(gpu, &desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, LBVH_I_AHEAD, stream);
@@ -1463,7 +1607,8 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
+                                        struct CUstream_st *stream)
 {
     if (!tree || !gpu) return LBVH_BAD_ARGUMENT;
     const lbvh *device = &gpu->device.tree;
@@ -1486,8 +1631,9 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     lbvh_real *d_boxes, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, lbvh_real *d_boxes,
+                                     struct CUstream_st *stream)
 {
     lbvh_desc given;
     if (!gpu || n < 0 || (n > 0 && (!d_data || !d_boxes))) return LBVH_BAD_ARGUMENT;
@@ -1496,40 +1642,51 @@ LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&given, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_element_boxes_kernel, given, input, n, d_boxes);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_element_boxes_kernel, given,
+                         input, n, d_boxes);
 }
 
-LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
+                                           struct CUstream_st *stream)
 {
     if (!gpu || !d_pairs_found) return LBVH_BAD_ARGUMENT;
     if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
-    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream))) return LBVH_CUDA_ERROR;
-    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
-                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr, (int32_t *)nullptr);
+    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream)))
+        return LBVH_CUDA_ERROR;
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block,
+                         lbvh_i_count_pairs_kernel, gpu->device,
+                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr,
+                         (int32_t *)nullptr);
 }
 
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed,
-                                     struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
+                                     int64_t *d_needed, struct CUstream_st *stream)
 {
     if (!gpu || !d_needed || capacity < 0 || (capacity > 0 && !d_pairs)) return LBVH_BAD_ARGUMENT;
     if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
     int32_t const n = gpu->device.tree.n;
-    if (n == 0) return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    if (n == 0)
+        return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream))
+                   ? LBVH_CUDA_ERROR
+                   : LBVH_OK;
     lbvh_result result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_AHEAD, stream);
     int64_t *const rows = lbvh_i_scratch<int64_t>(gpu, LBVH_I_ROWS);
     int32_t *const kept = lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEPT);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
+        result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block,
+                               lbvh_i_count_pairs_kernel, gpu->device,
                                (unsigned long long *)nullptr, rows, capacity > 0 ? kept : nullptr);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, rows, n, stream);
-    if (result == LBVH_OK) result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice,
+                             stream);
     if (result != LBVH_OK || capacity == 0) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device, (const int64_t *)rows,
-                         (const int32_t *)kept, d_pairs, capacity);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device,
+                         (const int64_t *)rows, (const int32_t *)kept, d_pairs, capacity);
 }
 
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts,
-                                              struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                              int32_t *d_counts, struct CUstream_st *stream)
 {
     lbvh_queries resolved;
     const int32_t *order;
@@ -1541,8 +1698,9 @@ LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries
     return lbvh_i_launch_counts(gpu, resolved, order, d_counts, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
-                                        int64_t capacity, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream)
 {
     lbvh_queries resolved;
     const int32_t *order;
@@ -1550,20 +1708,24 @@ LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *quer
     lbvh_result result = lbvh_i_begin_search(gpu, queries, &resolved, stream);
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream))) return LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream)))
+        return LBVH_CUDA_ERROR;
     result = lbvh_i_launch_counts(gpu, resolved, order, d_offsets, stream);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, d_offsets, resolved.n, stream);
     if (result != LBVH_OK || capacity == 0) return result;
     return lbvh_i_launch_fill(gpu, resolved, order, d_offsets, d_ids, capacity, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k,
-                                       lbvh_real reach, int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
                                        struct CUstream_st *stream)
 {
     lbvh_queries points = {}, resolved;
     const int32_t *order;
-    if (m < 0 || k < 0 || (m > 0 && (!d_points || !d_found || (k > 0 && (!d_ids || !d_distances2))))) return LBVH_BAD_ARGUMENT;
+    if (m < 0 || k < 0 ||
+        (m > 0 && (!d_points || !d_found || (k > 0 && (!d_ids || !d_distances2)))))
+        return LBVH_BAD_ARGUMENT;
     if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     static const lbvh_real nowhere[3] = {0, 0, 0};
@@ -1575,11 +1737,13 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
     lbvh_result result = lbvh_i_begin_search(gpu, &points, &resolved, stream);
     if (result == LBVH_OK && m == 0) return LBVH_OK;
     if (result == LBVH_OK && k == 0)
-        return lbvh_i_failed(gpu, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+        return lbvh_i_failed(gpu, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found, stream))
+                   ? LBVH_CUDA_ERROR
+                   : LBVH_OK;
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device, resolved, order, k, reach, d_ids,
-                         d_distances2, d_found);
+    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device,
+                         resolved, order, k, reach, d_ids, d_distances2, d_found);
 }
 
 } /* extern "C" */
