@@ -190,7 +190,7 @@
 #endif
 #ifdef __NVCC__
 #pragma nv_diag_push
-#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#pragma nv_diag_suppress 1675 /* nvcc passes the next lines to gcc, and warns */
 #endif
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
@@ -983,7 +983,7 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
     return result;
 }
 
-/* Was the element, or everything below the node, left out? */
+/* 1 if the element, or all elements below the node, were left out. */
 LBVH_FN_WALK int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1445,12 +1445,12 @@ typedef struct lbvh_near {
     int32_t id, place;      /* the element found, and its place */
     lbvh_real distance2;    /* from the point to the box found, squared */
     lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
-    uint32_t filter;        /* yours to set, as for lbvh_overlap */
+    uint32_t filter;        /* may be set by you, as for lbvh_overlap */
     /* private */
     const lbvh *tree;
     lbvh_real p[3];
     int32_t top;                    /* entries of the stack */
-    int32_t node[LBVH_STACK];       /* subtrees that wait, the nearest of each level last */
+    int32_t node[LBVH_STACK];       /* pending subtrees, the nearest of each level last */
     lbvh_real away2[LBVH_STACK];    /* and their squared distances */
 } lbvh_near;
 
@@ -1497,7 +1497,7 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         if (!(away2 <= walk->reach2)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
         if (lbvh_is_leaf(tree, at)) {
-            /* only a root that is a leaf gets here unasked */
+            /* a root that is a leaf was not tested before */
             if (tree->mask && !(tree->mask[at] & walk->filter)) continue;
             walk->id = node.link;
             walk->place = at - tree->first_leaf;
@@ -1557,13 +1557,13 @@ typedef struct lbvh_ray {
     int32_t id, place;      /* the element found, and its place */
     lbvh_real t;            /* where the ray enters the box found, 0 if it begins inside */
     lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
-    uint32_t filter;        /* yours to set, as for lbvh_overlap */
+    uint32_t filter;        /* may be set by you, as for lbvh_overlap */
     /* private */
     const lbvh *tree;
     lbvh_real origin[3], inverse[3];    /* of the direction; infinite where it is 0 */
     int32_t negative[3];                /* 1 where the direction is negative */
     int32_t top;
-    int32_t node[LBVH_STACK];           /* subtrees that wait, the nearest of each level last */
+    int32_t node[LBVH_STACK];           /* pending subtrees, the nearest of each level last */
     lbvh_real enters[LBVH_STACK];       /* and where the ray enters them */
 } lbvh_ray;
 
@@ -1647,7 +1647,7 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
         if (!(enters <= ray->t_max)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
         if (lbvh_is_leaf(tree, at)) {
-            /* only a root that is a leaf gets here unasked */
+            /* a root that is a leaf was not tested before */
             if (tree->mask && !(tree->mask[at] & ray->filter)) continue;
             ray->id = node.link;
             ray->place = at - tree->first_leaf;
@@ -2404,7 +2404,7 @@ static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i
     return tree->desc.skip_invalid ? LBVH_OK : result;
 }
 
-/* The lattice of the bounds that the caller gave. */
+/* The lattice of the caller's bounds. */
 LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
 {
     lbvh_real least[3], most[3];
@@ -2705,7 +2705,7 @@ typedef struct lbvh_i_header {
     int32_t has_masks;
     int32_t unused[3];
     uint64_t bytes;         /* of header and arrays */
-    uint64_t checksum;      /* of the arrays, and of the header without this */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } lbvh_i_header;
 
 static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
