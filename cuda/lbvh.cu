@@ -358,8 +358,8 @@ __device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_
    > or < points to the border of the parent. A node lies in shared memory at that end: at its
    Karras number. Round 1: leaves 0 and 1 meet at border 1, and make node 1 of 0..1; nodes 1 and 2
    meet at border 2, node 6 and leaf 7 at border 7. Node 3 waits at border 4; leaf 4 and node 5 stop
-   at the ends of the blocks. Round 2: these three are active, now in one block; leaf 4 and node 5 meet
-   at border 5, nodes 3 and 4 at border 4, and make the root.
+   at the ends of the blocks. Round 2: these three are active, now in one block; leaf 4 and node 5
+   meet at border 5, nodes 3 and 4 at border 4, and make the root.
 
    Active subtrees are those whose parents reach beyond the block (the active clusters of
    agglomerative builders). In round 1 a block takes 256 leaves, in later rounds the active subtrees
