@@ -1,7 +1,31 @@
-/* lbvh.h - v0.1.0 - linear bounding volume hierarchies in 2D and 3D: build, refit, overlaps, rays, nearest; C99 and CUDA.
+/* lbvh.h - v0.1.0 - linear bounding volume hierarchies (LBVH) in 2D and 3D, in C99 and CUDA.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
+   A binary tree of axis-aligned bounding boxes (AABBs) over boxes, points, spheres or triangles.
+   The elements are sorted by Morton code, and the tree follows from the common prefixes of the
+   codes: a build is O(n). Two builders make the same tree: bottom-up (Apetrei) and top-down
+   (Karras).
+
+   Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
+   each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
+   Exact tests for triangles: watertight ray-triangle intersection, closest point with its feature.
+   Also: refit after motion, filter masks, save and load, quality measures, a checker of the
+   structure.
+
+   Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
+   CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
+
+   >>contents
+
+       manual          >>use >>example >>options >>rules >>method >>limits >>not here >>changes
+       declarations    >>config >>results >>desc >>tree >>api >>cuda-api
+       per element     >>numbers >>elements >>codes >>nodes >>overlap >>near >>ray >>triangles
+                       >>queries >>stb_ds >>cuda-templates
+       serial          >>memory >>resolve >>sort >>build >>refit >>measure >>save >>packets >>pairs
+                       >>queries-serial >>validate
+       end             >>licence
+
    >>use
 
    In one C or C++ file:             #define LBVH_IMPLEMENTATION
@@ -9,16 +33,17 @@
    everywhere else:                  #include "lbvh.h"
    on the GPU, in one .cu file:      #define LBVH_IMPLEMENTATION
                                      #define LBVH_CUDA
-                                     #include "lbvh.h"                       (needs cuda/lbvh.cu beside it)
-   and in every file that calls it:  #define LBVH_CUDA before the include    (C files too: they need no CUDA header)
+                                     #include "lbvh.h"           (needs cuda/lbvh.cu beside it)
+   and in every file that calls it:  #define LBVH_CUDA before the include
+                                     (C files too: they need no CUDA header)
 
-   Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
-   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
-   add -ffp-contract=off behind it. nvcc's -use_fast_math flushes denormals on the GPU, and spoils
-   the promised bits.
+   Build: cc -O3 program.c GPU: nvcc -O3 -arch=native program.cu A compiler may fuse a product with
+   a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86). Then add
+   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. Under
+   -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results are the same,
+   except that denormals count as zero where the flag links a start file that says so. clang with
+   FMA: add -ffp-contract=off after the flag. nvcc's -use_fast_math flushes denormals on the GPU and
+   breaks the promise of equal bits.
 
    >>example: compiles as it stands
 
@@ -27,8 +52,8 @@
        #include <stdio.h>
 
        int main(void)
-       {
-           float boxes[] = {0, 0, 0,  2, 2, 2,     1, 1, 1,  3, 3, 3,     8, 8, 8,  9, 9, 9};   // min x y z, max x y z
+       {                    // min x y z, max x y z
+           float boxes[] = {0, 0, 0,  2, 2, 2,     1, 1, 1,  3, 3, 3,     8, 8, 8,  9, 9, 9};
            float window[] = {0, 0, 0,  1, 1, 1}, mouse[] = {8.5f, 8.5f, 0}, ahead[] = {0, 0, 1};
            lbvh tree = {0};
            lbvh_overlap o;
@@ -39,11 +64,11 @@
            o = lbvh_overlap_box(&tree, window);
            while (lbvh_next(&o)) printf("box %d is in the window\n", o.id);
            ray = lbvh_ray_cast(&tree, mouse, ahead, 100);
-           while (lbvh_next_ray(&ray)) {                     // nearer boxes first, as a rule: test what is in them, and shorten the ray
+           while (lbvh_next_ray(&ray)) {         // nearer boxes first, as a rule:
                printf("box %d is ahead, at %g\n", ray.id, ray.t);
-               ray.t_max = ray.t;
+               ray.t_max = ray.t;                // test what is in them, and shorten the ray
            }
-           lbvh_count_pairs(&tree, &pairs);                  // overlapping boxes, each pair once
+           lbvh_count_pairs(&tree, &pairs);      // overlapping boxes, each pair once
            lbvh_free(&tree);
            return pairs == 1 ? 0 : 1;
        }
@@ -53,99 +78,97 @@
        name                  default   where              meaning
        LBVH_IMPLEMENTATION   -         one file           makes the functions
        LBVH_CUDA             -         all files, or none adds the GPU functions
-       LBVH_STATIC           -         each file          functions are static: each file has its own
-       LBVH_API              extern    all files          linkage of the functions, for example a dllexport
-       LBVH_REAL             float     all files          float or double; a program that mixes them does not link
+       LBVH_STATIC           -         each file          functions are static, one copy per file
+       LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
+       LBVH_REAL             float     all files          float or double; a program that mixes them
+                                                          does not link
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify (and lbvh_cuda_... as told there) allocate, by
-            desc.allocator. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float:
-            two nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT;
-            double: 129. That is what the first build and lbvh_reserve take. An array that is too small for a later
-            build becomes half as large again, or as large as needed if that is more. The sort
-            works in the room of the nodes to come. (Kureck section 3.3 counts 64, without the
-            boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30 bits, 12 more
-            for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what CUB asks for.
-            Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a nearest walk.
-   Threads  No global state. Any number of threads may search one tree; one at a time may build or refit it.
-   Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to change. Nothing is printed,
-            nothing aborts, nothing is cut short silently: where something did not fit, the exact size needed comes back.
-   Built    A call that reads a tree says LBVH_NOT_BUILT where there is none: before the first build
-            (load, upload, download), and after lbvh_reserve, lbvh_free and a refused build. A tree
-            over n = 0 elements is built: searches find nothing in it. The walks give no results,
-            and find nothing where there is no tree.
-   Boxes    Closed: boxes that touch overlap, a box at the distance of the radius is within. Units are those of your input; radii
-            are distances, not squares; t of a ray is in lengths of its direction.
-   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is the index of a leaf in the tree's
-            own order, that of the Morton codes: leaf k is node first_leaf + k, and its link is the id.
-   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit, whichever builder.
+   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify allocate, by
+            desc.allocator, and lbvh_cuda_... functions as told there. Memory grows and is kept;
+            after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
+            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT;
+            double: 129. The first build and lbvh_reserve take exactly that. An array that is too
+            small for a later build becomes half as large again, or as large as needed if that is
+            more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
+            without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
+            bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what
+            CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a
+            nearest walk.
+   Threads  No global state. Any number of threads may search one tree; one at a time may build or
+            refit it.
+   Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
+            change. Nothing is printed, nothing aborts, nothing is truncated silently: where
+            something did not fit, the exact size needed is returned.
+   Built    A call that reads a tree returns LBVH_NOT_BUILT where there is none: before the first
+            build (load, upload, download), and after lbvh_reserve, lbvh_free and a refused build.
+            A tree over n = 0 elements is built: searches find nothing in it. The walks return no
+            result code; without a tree they find nothing.
+   Boxes Closed: boxes that touch overlap, and a box at exactly the radius is within it. Units are
+            those of your input; radii are distances, not squares; t of a ray is in lengths of its
+            direction.
+   Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is
+            the index of a leaf in Morton order: leaf k is node first_leaf + k, and its link is the
+            id.
+   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit, with
+            either builder.
 
-   >>how it works
+   >>method
 
-   An element's box is a leaf. Leaves are sorted by the Morton codes of their centres (a figure is at >>codes): what is near in the row
-   is near in space. The root is the whole row. A node of several leaves is split where the first bit in which their codes differ turns
-   from 0 to 1 (Karras). The codes of Karras' example, and below them a line over the leaves of each inner node, | at the split:
+   Leaves are the AABBs of the elements, sorted by the Morton codes of their centres (figure at
+   >>codes). The root covers all leaves. An inner node covers a range of leaves, and is split where
+   the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes). Equal
+   codes are told apart by their places, as if those were appended to the codes (Kureck equation
+   3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
+   subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal:
+   >>packets here and in cuda/lbvh.cu. examples/lbvh_steps.c prints all of this for points of your
+   choice.
 
-       place     0     1     2     3     4     5     6     7
-       code    00001 00010 00100 00101 10011 11000 11001 11110
-       prefix 0     4     3     5     1     2     5     3     0     of a border: 1 + leading bits that the codes beside it have in
-                                                                    common, 0 at both ends. Border k lies before place k.
-       inner     0--------------------|---------------------
-       nodes     ---------|--------3     4--|---------------
-                 ---|--1     2--|---           5--------|---
-                                               ---|--6
-
-   The numbers are Karras': the children of a split after leaf s are inner nodes s and s + 1 (or leaves s and s + 1, where a child is one
-   leaf). So a left child has the number of its last leaf, the root and a right child that of their first, and no two have the same. A
-   node needs two links only. `link`: the left child (leaf: the element's id). `skip` (elsewhere rope, or escape index): the node to go
-   on with when this one and all below it are done, the first to the right of its leaves. It also tells the last of these ("rightmost
-   index", Kureck), and a walk needs no stack:
-
-       at = root;  while (at is a node)   at = (overlaps(at) and inner) ? link : skip        (reporting leaves that overlap)
-
-   If leaf 3 alone overlaps: 0, 3, 1 (misses: skip to 2), 2, leaf 2 (misses: skip to leaf 3), leaf 3, 4 (misses: its skip is the end).
-
-   Equal codes are told apart by their places, as if those were written behind the codes (Kureck equation 3.3).
-   examples/lbvh_steps.c prints all of this for points of your choice.
-
-   Searches in bulk let neighbours walk together: see >>walk here and in cuda/lbvh.cu.
-
-   Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d Trees, HPG 2012; and his posts
-                     Thinking Parallel I to III, NVIDIA developer blog, 2012.
-            Apetrei: C. Apetrei, Fast and Simple Agglomerative LBVH Construction, CGVC 2014.
-            Kureck:  H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation,
-                     master's thesis, TU Graz 2016, section 3.1.
-            Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume hierarchy construction algorithm to
-                     allow stackless traversal, 2024 (the skip links).
-            Ericson: C. Ericson, Real-Time Collision Detection, 2005.    Ize: T. Ize, Robust BVH Ray Traversal, JCGT 2013.
+   Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
+                     Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
+                     blog, 2012.
+            Apetrei: C. Apetrei, Fast and Simple Agglomerative LBVH Construction, CGVC 2014. Kureck:
+            H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs
+                     for Particle Simulation, master's thesis, TU Graz 2016, section 3.1.
+            Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume
+            hierarchy
+                     construction algorithm to allow stackless traversal, 2024 (the skip links).
+            Ericson: C. Ericson, Real-Time Collision Detection, 2005.
+            Ize:     T. Ize, Robust BVH Ray Traversal, JCGT 2013.
             Woop:    S. Woop, C. Benthin, I. Wald, Watertight Ray/Triangle Intersection, JCGT 2013.
 
    >>limits
 
-   n up to 2^30 - 512. Depth: a node has more bits in common than its parent, so at most 63 bits of code + 30 of place = 93 inner nodes
-   are above a leaf, whatever the input. Walks that keep a stack (rays, nearest) put down one node for each of them, and one more: the
-   LBVH_STACK = 94 entries cannot overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and negative
-   radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by lbvh_cuda_check).
-   Squares of distances are numbers too: radii below 1e-19 and distances above 1e19 (float) lose their meaning.
+   n up to 2^30 - 512. Depth: a node has more common bits than its parent, so at most 63 bits of
+   code + 30 of place = 93 inner nodes are above a leaf, whatever the input. Walks that keep a stack
+   (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
+   overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
+   negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left
+   out, and reported by lbvh_cuda_check). Squared distances must be representable: radii below 1e-19
+   and distances above 1e19 (float) lose their meaning.
 
    >>not here
 
-   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes (search again with the box
-   moved by a period); neighbours of particles of equal size (ugrid.h is faster); file formats, threads, timers.
+   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes
+   (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
+   faster); file formats, threads, timers.
 
    >>changes
 
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
-   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
+   without them. From here to the end of the file the compiler respects NaN, infinity and the order
+   of roundings; after it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) ||       \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                               \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define LBVH_I_FAST_MATH
-#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
-                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#if defined(__clang__) && __clang_major__ >= 11 && !defined(__wasm__) &&                           \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) ||          \
+     defined(__powerpc64__) || __clang_major__ >= 16)
 #define LBVH_I_STRICT_CLANG
 #if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
 #define LBVH_I_KEEP_BY_ASM
@@ -157,7 +180,8 @@
 #define LBVH_I_STRICT_MSVC
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off)
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER)
 #define LBVH_I_STRICT_GCC
 #if __GNUC__ >= 12 && !defined(__NVCC__)
 #define LBVH_I_KEEP_BY_BARRIER
@@ -166,7 +190,7 @@
 #endif
 #ifdef __NVCC__
 #pragma nv_diag_push
-#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#pragma nv_diag_suppress 1675 /* nvcc passes the next lines to gcc, and warns */
 #endif
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
@@ -176,7 +200,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(LBVH_IMPLEMENTATION)
-#error "lbvh.h: this compiler cannot be told to keep the order of roundings: compile the file with LBVH_IMPLEMENTATION without -ffast-math"
+#error "lbvh.h: with this compiler, compile the file with LBVH_IMPLEMENTATION without -ffast-math"
 #endif
 #endif
 
@@ -192,14 +216,14 @@
 #define LBVH_VERSION_PATCH 0
 
 /* ------------------------------------------------------------------------------------------------
-   >>options: compile-time choices (the table at the top says where each must be defined)
-   ------------------------------------------------------------------------------------------------ */
+   >>config: compile-time choices (the table of >>options says where each must be defined)
+   ---------------------------------------------------------------------------------------------- */
 
 #ifndef LBVH_REAL
 #define LBVH_REAL float
 #endif
 
-/* 1 for float, 2 for double: what the preprocessor can compare. */
+/* 1 for float, 2 for double: numbers that the preprocessor can compare. */
 #define LBVH_I_REAL_float  1
 #define LBVH_I_REAL_double 2
 #define LBVH_I_PASTE(a, b) a##b
@@ -226,9 +250,10 @@
 #endif
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. LBVH_FN_WALK: those of
-   a caller's innermost loop. gcc inlines nothing else that holds NaN and the order of roundings into a file with -ffast-math; then they are
-   compiled as the caller's file is, and hold the order by lbvh_i_kept. */
+/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also
+   for the device. LBVH_FN_WALK: those of a caller's innermost loop. gcc does not inline functions
+   that keep NaN and the order of roundings into a file with -ffast-math, except by force. Forced,
+   they are compiled with the caller's options, and keep the order by lbvh_i_kept. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(LBVH_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -247,15 +272,16 @@
 #define LBVH_FN_WALK static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
-#define LBVH_FN_HOT static inline __attribute__((always_inline)) /* clang 14: 74 ms instead of 118 for a build of 1M boxes */
+/* clang 14, build of 1M boxes: 74 ms instead of 118 */
+#define LBVH_FN_HOT static inline __attribute__((always_inline))
 #else
 #define LBVH_FN_HOT static inline
 #endif
 #define LBVH_ALIGN_NODE
 #endif
 
-/* In a double build every function gets a second name, so that a program which mixes
-   float and double builds does not link, instead of computing nonsense. */
+/* In a double build every function gets a second name. A program that mixes float and double builds
+   then does not link, instead of computing wrong results. */
 #if LBVH_I_REAL_KIND == 2
 #define lbvh_version            lbvh_f64_version
 #define lbvh_result_text        lbvh_f64_result_text
@@ -298,54 +324,68 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------------
    >>results
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
-#define LBVH_RESULTS(X) \
-    X(LBVH_OK,               "all is well") \
-    X(LBVH_STOPPED,          "the callback returned non-zero and so ended the search") \
-    X(LBVH_BAD_ARGUMENT,     "a pointer is NULL, a count is negative, or stride, in bytes, is neither 0 " \
-                             "nor a multiple of sizeof(LBVH_REAL), of one element's bytes at least") \
-    X(LBVH_BAD_DIM,          "desc.dim must be 2 or 3 (0 means 3)") \
-    X(LBVH_BAD_OPTION,       "an enum or a flag has a value that does not exist, desc.bits is not 30 or 63, or the search does not take this queries.kind or flag") \
-    X(LBVH_BAD_BOUNDS,       "desc.min must be at most desc.max on every axis, both finite (all zero: measured)") \
-    X(LBVH_BAD_RADIUS,       "desc.radius, queries.radius or the reach must not be negative or NaN (a queries.radius must be finite too)") \
-    X(LBVH_BAD_ALLOCATOR,    "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until lbvh_free") \
-    X(LBVH_BAD_INDEX,        "a triangle names a vertex that is not in 0 .. desc.vertices - 1: tree.bad_id is the first such triangle") \
-    X(LBVH_NOT_FINITE,       "an element has a NaN or infinite number, or its box reaches beyond the " \
-                             "largest one: tree.bad_id is the first such element; desc.skip_invalid " \
-                             "leaves them out") \
-    X(LBVH_INVERTED,         "a box has min above max, or a sphere a negative radius: tree.bad_id is the first such element; desc.skip_invalid leaves them out") \
-    X(LBVH_TOO_MANY,         "more than 2^30 - 512 elements or queries: split them into several trees or calls") \
-    X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and is exact") \
-    X(LBVH_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
-    X(LBVH_NOT_BUILT,        "the tree holds nothing this call can use: call lbvh_build first (and see what the call needs)") \
-    X(LBVH_BAD_FILE,         "these bytes are not a tree saved by this version, with this real type and byte order, undamaged") \
-    X(LBVH_INVALID,          "lbvh_validate or lbvh_verify found the structure damaged") \
-    X(LBVH_CUDA_ERROR,       "a CUDA call failed: tree.cuda_error has its cudaError_t")
+#define LBVH_RESULTS(X)                                                                            \
+    X(LBVH_OK, "all is well")                                                                      \
+    X(LBVH_STOPPED, "the callback returned non-zero and so ended the search")                      \
+    X(LBVH_BAD_ARGUMENT, "a pointer is NULL, a count is negative, or stride, in bytes, is "        \
+                         "neither 0 nor a multiple of sizeof(LBVH_REAL), of one element's "        \
+                         "bytes at least")                                                         \
+    X(LBVH_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)")                                         \
+    X(LBVH_BAD_OPTION, "an enum or a flag has a value that does not exist, desc.bits is "          \
+                       "not 30 or 63, or the search does not take this queries.kind or flag")      \
+    X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
+                       "zero: measured)")                                                          \
+    X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
+                       "NaN (a queries.radius must be finite too)")                                \
+    X(LBVH_BAD_ALLOCATOR, "desc.allocator needs both alloc and free, or neither, gives memory "    \
+                          "aligned to 16 bytes, and stays the same until lbvh_free")               \
+    X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
+                      "tree.bad_id is the first such triangle")                                    \
+    X(LBVH_NOT_FINITE, "an element has a NaN or infinite number, or its box reaches beyond "       \
+                       "the largest one: tree.bad_id is the first such element; "                  \
+                       "desc.skip_invalid leaves them out")                                        \
+    X(LBVH_INVERTED, "a box has min above max, or a sphere a negative radius: "                    \
+                     "tree.bad_id is the first such element; desc.skip_invalid leaves them out")   \
+    X(LBVH_TOO_MANY, "more than 2^30 - 512 elements or queries: split them into several "          \
+                     "trees or calls")                                                             \
+    X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and " \
+                             "is exact")                                                           \
+    X(LBVH_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL")          \
+    X(LBVH_NOT_BUILT, "the tree holds nothing this call can use: call lbvh_build first "           \
+                      "(and see what the call needs)")                                             \
+    X(LBVH_BAD_FILE, "these bytes are not a tree saved by this version, with this real "           \
+                     "type and byte order, undamaged")                                             \
+    X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \
+    X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")
 
 #define LBVH_I_CODE(code, text) code,
 typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_result;
 
 /* ------------------------------------------------------------------------------------------------
    >>desc: what to build. All zero is valid; every field says its default.
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef LBVH_REAL lbvh_real;
 
-/* What the elements are, and so how many numbers each has (dim = 2 or 3). */
+/* The kind of the elements, and so how many numbers each has (dim = 2 or 3). */
 typedef enum lbvh_kind {
     LBVH_BOXES = 0,     /* 2 dim numbers: min x y (z), max x y (z) */
     LBVH_POINTS,        /* dim numbers; each becomes the box of edge 2 desc.radius around it */
     LBVH_SPHERES,       /* dim + 1 numbers: centre, radius */
-    LBVH_TRIANGLES      /* 3 dim numbers, the corners; with desc.indices: dim numbers per vertex, 3 indices per triangle */
+    LBVH_TRIANGLES      /* 3 dim numbers, the vertices; with desc.indices: dim numbers per vertex, 3
+                           indices per triangle */
 } lbvh_kind;
 
-/* How the tree is made. Both make the same tree, on both sides. */
+/* The algorithm. Both make the same tree, on both sides. */
 typedef enum lbvh_builder {
-    LBVH_MERGE = 0,     /* neighbours merge, leaves first (Apetrei): serial in one pass, CUDA in rounds; the fast one */
-    LBVH_SPLIT          /* ranges are split at the highest differing bit: serial from the top, CUDA every node on its own (Karras;
-                           Kureck section 3.1.4); the one to read first. Keeps the codes, as keep_codes does. */
+    LBVH_MERGE = 0,     /* bottom-up: neighbouring subtrees merge (Apetrei); serial in one pass,
+                           CUDA in rounds; the faster one */
+    LBVH_SPLIT          /* top-down: ranges are split at the highest differing bit; serial by
+                           recursion, CUDA all nodes at once (Karras; Kureck section 3.1.4); the one
+                           to read first. Keeps the codes, as keep_codes does. */
 } lbvh_builder;
 
 /* What alloc returns must be aligned to 16 bytes; else LBVH_BAD_ALLOCATOR. */
@@ -357,48 +397,55 @@ typedef struct lbvh_allocator {
 
 struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
 
-/* Device memory for lbvh_cuda. What alloc returns must be usable in order on `stream`, and aligned to 256 bytes. */
+/* Device memory for lbvh_cuda. What alloc returns must be usable in stream order on `stream`, and
+   aligned to 256 bytes. */
 typedef struct lbvh_cuda_allocator {
     void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
     void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
     void *user;
 } lbvh_cuda_allocator;
 
-/* On-off fields: 0 is off, anything else is on. */
+/* Switches: 0 is off, anything else is on. */
 typedef struct lbvh_desc {
     int32_t dim;                /* 2 or 3 (default: 3) */
-    lbvh_kind kind;             /* what the elements are (default: LBVH_BOXES) */
+    lbvh_kind kind;             /* kind of the elements (default: LBVH_BOXES) */
     lbvh_real radius;           /* LBVH_POINTS: half the edge of the box around each (default: 0) */
-    const int32_t *indices;     /* LBVH_TRIANGLES: 3 vertex numbers per triangle; CUDA: device memory (default: none, the
-                                   corners come in threes) */
-    int32_t vertices;           /* LBVH_TRIANGLES with indices: how many vertices there are (no default) */
-    lbvh_real min[3], max[3];   /* bounds of the centres, if you know them: saves a pass on the GPU; centres outside count as on
-                                   the border, which costs quality only (default, all zero: measured) */
-    int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31 (default: 63) */
+    const int32_t *indices;     /* LBVH_TRIANGLES: 3 vertex numbers per triangle; CUDA: device
+                                   memory (default: none, 3 vertices for each triangle in data) */
+    int32_t vertices;           /* LBVH_TRIANGLES with indices: number of vertices (no default) */
+    lbvh_real min[3], max[3];   /* bounds of the centres, if known: saves a pass on the GPU. Centres
+                                   outside count as on the border, which costs quality only
+                                   (default, all zero: measured) */
+    int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31
+                                   (default: 63) */
     lbvh_builder builder;       /* (default: LBVH_MERGE) */
-    const uint32_t *masks;      /* [n] filter bits by element, read by the build: who has none is found by no search; CUDA: device
-                                   memory (default: no masks, all are found) */
-    int32_t keep_codes;         /* 1 = tree.code stays, for looking at (default: 0) */
-    int32_t skip_invalid;       /* 1 = elements with NaN, infinite, inverted numbers or bad indices become leaves that nothing
-                                   overlaps (default: 0, refused; CUDA always does this, and lbvh_cuda_check tells) */
+    const uint32_t *masks;      /* [n] filter bits by element, read by the build: an element with
+                                   mask 0 is found by no search; CUDA: device memory (default: no
+                                   masks, all are found) */
+    int32_t keep_codes;         /* 1 = tree.code is kept, for inspection (default: 0) */
+    int32_t skip_invalid;       /* 1 = elements with NaN, infinite, inverted numbers or bad indices
+                                   become leaves that nothing overlaps (default: 0, refused; CUDA
+                                   always does this, and lbvh_cuda_check tells) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
     lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } lbvh_desc;
 
 /* ------------------------------------------------------------------------------------------------
-   >>tree: the object. All zero is empty. Every array may be read by you. No pointers inside the arrays: they can be
-   copied, moved, saved and sent to a GPU as they are.
-   ------------------------------------------------------------------------------------------------ */
+   >>tree: the object. All zero is empty. The caller may read every array. The arrays hold no
+   pointers: they can be copied, moved, saved and sent to a GPU as they are.
+   ---------------------------------------------------------------------------------------------- */
 
-/* A node: hierarchy and box in one record of 32 bytes (float), two 16-byte loads on a GPU. (Kureck section 3.1.8 has 52 bytes in three
-   arrays: children, their types and the parent; the box and a counter; the rightmost index.) */
+/* A node: hierarchy and box in one record of 32 bytes (float), two 16-byte loads on a GPU. (Kureck
+   section 3.1.8 has 52 bytes in three arrays: children, their types and the parent; the box and a
+   counter; the rightmost index.) */
 typedef struct LBVH_ALIGN_NODE lbvh_node {
     lbvh_real min[3];   /* 2D: min[2] = max[2] = 0 */
     int32_t link;       /* inner node: the left child; leaf: the element's id */
 #if LBVH_I_REAL_KIND == 2
-    int32_t gap_min;    /* 0: no byte of a tree is left to chance */
+    int32_t gap_min;    /* 0: padding is always written */
 #endif
-    lbvh_real max[3];   /* an element left out, and a node of none but such: min is infinity, max minus infinity */
+    lbvh_real max[3];   /* where an element was left out, or all below the node were: min is
+                           infinity, max minus infinity */
     int32_t skip;       /* the next node once this one and all below it are done, -1 = none */
 #if LBVH_I_REAL_KIND == 2
     int32_t gap_max;
@@ -408,36 +455,46 @@ typedef struct LBVH_ALIGN_NODE lbvh_node {
 typedef struct lbvh_block { void *memory; size_t bytes; } lbvh_block;
 enum { LBVH_BLOCKS = 4 };
 
-/* The grid that Morton codes are taken in: cubes, so that long boxes are halved across their length first. Everything at
-   half scale, where no difference of two numbers overflows. */
+/* The quantisation grid of the Morton codes. Its cells are cubes, so that long boxes are split
+   across their length first. All numbers are at half scale, where no difference of two
+   overflows. */
 typedef struct lbvh_lattice {
-    lbvh_real origin[3];    /* half of the least centre along each axis */
-    lbvh_real scale;        /* cells per half unit of length; 0 when all centres are one */
+    lbvh_real origin[3];    /* half of the smallest centre along each axis */
+    lbvh_real scale;        /* cells per half unit of length; 0 when all centres are equal */
     lbvh_real last;         /* cells along an axis - 1 */
 } lbvh_lattice;
 
 typedef struct lbvh {
-    lbvh_desc desc;         /* as resolved: defaults filled in */
+    lbvh_desc desc;         /* with defaults filled in */
     int32_t n;              /* leaves; places are 0 .. n-1 */
-    int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf + k: n - 1, or 0 when n = 0 */
-    int32_t built;          /* 1: there is a tree, even where n = 0; 0: LBVH_NOT_BUILT */
+    int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf +
+                               k: n - 1, or 0 when n = 0 */
+    int32_t built;          /* 1: a tree exists, even where n = 0; 0: LBVH_NOT_BUILT */
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
-    uint8_t *prefix;        /* [n + 1] of border k: 1 + common bits of the codes of places k-1 and k, 0 at both ends; the tree's shape */
-    uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, those of a node's leaves or-ed; else NULL */
+    uint8_t *prefix;        /* [n + 1] of border k: 1 + number of common leading bits of the codes
+                               at places k-1 and k, 0 at both ends; the tree's shape follows from
+                               it */
+    uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, for an inner node the OR
+                               of its leaves'; else NULL */
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
     int32_t bad_id;         /* the first element that was refused or left out, else -1 */
     int32_t cuda_error;     /* LBVH_CUDA_ERROR: the cudaError_t */
     lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
 } lbvh;
 
-/* Entries that a walk with a stack needs at most, for every tree that can be built: see >>limits. */
+/* Stack entries that a walk needs at most, in every tree that can be built: see >>limits. */
 enum { LBVH_STACK = 94 };
 
 /* ------------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const lbvh may run in many threads at once.
-   The walks (lbvh_overlap_box, lbvh_ray_cast, lbvh_near_point, lbvh_next...) are further down: >>overlap, >>ray, >>near.
-   ------------------------------------------------------------------------------------------------ */
+   >>api: functions. Unless a comment says otherwise, calls on a const lbvh may run in many threads
+   at once. The inline walks are defined further down:
+
+       >>overlap   lbvh_overlap_box, _between, _point, _sphere, _later; lbvh_next
+       >>near      lbvh_near_point, lbvh_next_near, lbvh_keep_nearest
+       >>ray       lbvh_ray_cast, lbvh_next_ray
+       >>triangles lbvh_closest_on_triangle, lbvh_ray_triangle
+   ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
 LBVH_API int lbvh_version(void);
@@ -445,209 +502,250 @@ LBVH_API int lbvh_version(void);
 /* What a result means and which field to change. Never NULL. */
 LBVH_API const char *lbvh_result_text(lbvh_result result);
 
-/* `*out` = `*desc` (NULL: all defaults) with every default filled in. Refuses what lbvh_build refuses because of desc. */
+/* `*out` = `*desc` (NULL: all defaults) with every default filled in. Refuses what lbvh_build
+   refuses because of desc. */
 LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc);
 
-/* Takes the memory that lbvh_build will need for n elements, so that builds up to n allocate nothing (desc.masks: any pointer says
-   that there will be masks). The tree is empty afterwards. Not thread-safe on one tree. */
+/* Allocates the memory that lbvh_build needs for n elements: builds up to n then allocate nothing
+   (desc.masks: any pointer says that there will be masks). The tree is empty afterwards. Not
+   thread-safe on one tree. */
 LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
 
-/* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly packed); with desc.indices the
-   vertices, and n is the number of triangles. desc NULL = all defaults. Nothing is borrowed, but that lbvh_refit reads
-   desc.indices again. Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its memory; bad_id is the
-   first bad element, -1 if it was something else. Cost: O(n), a radix sort and three looks at the elements. Not thread-safe on one tree;
-   different trees may be built at once. */
-LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n);
+/* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly
+   packed); with desc.indices the vertices, and n is the number of triangles. desc NULL = all
+   defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
+   Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its
+   memory; bad_id is the first bad element, -1 if the reason was another. Cost: O(n), a radix sort
+   and three passes over the elements. Not thread-safe on one tree; different trees may be built at
+   once. */
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
+                                size_t stride, int32_t n);
 
-/* New boxes for the same tree: elements moved a little, kept their ids, and the hierarchy stays as it is. n and all of desc
-   are those of the build; masks are kept. Refusals as lbvh_build, and then the tree is as before. Searches are exact after any
-   motion, and slower the more the neighbourhoods changed: build again then. O(n), a third to a half of a build. */
+/* New boxes for the same tree, after elements moved: ids and hierarchy stay as they are. n and all
+   of desc are those of the build; masks are kept. Refusals as lbvh_build; the tree is then
+   unchanged. Searches stay exact after any motion. They become slower as the order of the elements
+   in space changes: build again then. O(n), a third to a half of a build. */
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
 
-/* Gives the memory back and empties the tree; an empty tree is fine. */
+/* Frees the memory and empties the tree; an empty tree is fine. */
 LBVH_API void lbvh_free(lbvh *tree);
 
 /* Bytes of memory that the tree holds. */
 LBVH_API int64_t lbvh_bytes(const lbvh *tree);
 
-/* LBVH_OK, or LBVH_INVALID when the structure is damaged: every leaf reached once, links and skips right, each box the union
-   of its children's, ids each once, masks and prefixes right. Safe on any content of the arrays. For tests and students.
-   Allocates n bytes. O(n). */
+/* LBVH_OK, or LBVH_INVALID when the structure is damaged. Checked: every leaf reached once, links
+   and skips, each box the union of its children's, ids each once, masks and prefixes. Safe on any
+   content of the arrays. For tests and students. Allocates n bytes. O(n). */
 LBVH_API lbvh_result lbvh_validate(const lbvh *tree);
 
-/* The structure as lbvh_validate does, and then the answers: which leaves a search finds that overlap `samples` of the leaves, against a
-   look at every leaf. Spread over the places, others for each seed; more than n: all. LBVH_INVALID: `*bad_id` (may be NULL) is the first
-   element with a wrong answer, -1 where the structure is damaged. For tests of your own, with your data. Allocates n bytes.
-   O(n + samples * n). */
+/* lbvh_validate, then a comparison with brute force: the overlaps of `samples` leaves, against a
+   test of every leaf. The samples are spread evenly over the places, and shifted by the seed; more
+   than n: all. LBVH_INVALID: `*bad_id` (may be NULL) is the first element with a wrong answer, -1
+   where the structure is damaged. For your own tests, with your data. Allocates n bytes. O(n +
+   samples * n). */
 LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t seed, int32_t *bad_id);
 
-/* How good a tree is. Areas are surfaces (2D: circumferences); elements left out have none. */
+/* Quality of a tree. Areas are surfaces (2D: circumferences); elements left out have none. */
 typedef struct lbvh_quality {
-    double sah;             /* cost by the surface area heuristic (Goldsmith, Salmon 1987): areas of all nodes over that of the root:
-                               how many nodes a random long line through the root's box meets, on average */
-    double overlap;         /* sum over inner nodes of the area that both children share, over the area of the root */
+    double sah;             /* cost by the surface area heuristic (Goldsmith, Salmon 1987): areas of
+                               all nodes over that of the root. It is the mean number of nodes that
+                               a random long line through the root's box meets */
+    double overlap;         /* sum over inner nodes of the area shared by both children, over the
+                               area of the root */
     double mean_depth;      /* inner nodes above a leaf, on average */
-    int32_t depth;          /* the most inner nodes above a leaf, at most desc.bits + 30 */
+    int32_t depth;          /* largest number of inner nodes above a leaf, at most desc.bits + 30 */
 } lbvh_quality;
 
 /* Measures the tree. O(n). */
 LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality);
 
-/* Writes the tree into `bytes` (room: `capacity`): a header of 64 bytes, then the arrays. `*needed`: its size, also when it did
-   not fit (LBVH_BUFFER_TOO_SMALL; NULL with 0 asks). Files are for machines of the same byte order and the same LBVH_REAL. */
+/* Writes the tree into `bytes` (room: `capacity`): a header of 64 bytes, then the arrays.
+   `*needed`: the size, also when it did not fit (LBVH_BUFFER_TOO_SMALL; NULL with 0 asks for it).
+   Files are for machines of the same byte order and the same LBVH_REAL. */
 LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed);
 
-/* The way back. desc (NULL: defaults) gives the allocator; everything else comes from the bytes. Codes are not in them, and
-   the kind of the elements becomes LBVH_BOXES: refit a loaded tree with boxes. They may be anything: damaged ones are refused
-   (LBVH_BAD_FILE) after a checksum and the checks of lbvh_validate. The tree is empty after a refusal. */
+/* Reads a saved tree. desc (NULL: defaults) gives the allocator; everything else comes from the
+   bytes. They hold no codes, and the kind of the elements becomes LBVH_BOXES: refit a loaded tree
+   with boxes. Any bytes are safe: damaged ones are refused (LBVH_BAD_FILE) after a checksum and the
+   checks of lbvh_validate. The tree is empty after a refusal. */
 LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size);
 
-/* boxes[2 dim i ..] = the box of element i, for elements of desc.kind: what the build will use. Refusals as lbvh_build; `*bad_id`
-   (may be NULL) is the first bad element. */
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
-                                int32_t *bad_id);
+/* boxes[2 dim i ..] = the AABB of element i, for elements of desc.kind, as the build uses it.
+   Refusals as lbvh_build; `*bad_id` (may be NULL) is the first bad element. */
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                int32_t n, lbvh_real *boxes, int32_t *bad_id);
 
-/* `*pairs`: how many pairs of elements there are whose boxes overlap, each once. With masks: of elements whose masks share a bit.
-   Cost, here and below: as a rule O(log n) for a search and O(1) for a hit. */
+/* `*pairs`: the number of pairs of elements whose boxes overlap, each once. With masks: pairs whose
+   masks share a bit. Cost, here and below: as a rule O(log n) for a search and O(1) for a hit. */
 LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 
-/* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`: how many there are, also when
-   they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of the first, then by that of the second. */
-LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed);
+/* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`:
+   the number of pairs, also when they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of
+   the first, then by that of the second. */
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity,
+                                int64_t *needed);
 
-/* fn(user, i, j) for every pair of ids, in the same order, until fn returns non-zero (LBVH_STOPPED). */
+/* fn(user, i, j) for every pair of ids, in the order of lbvh_pairs, until fn returns non-zero
+   (LBVH_STOPPED). */
 typedef int lbvh_pair_fn(void *user, int32_t i, int32_t j);
 LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user);
 
 /* Flags of lbvh_queries. */
 enum {
-    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the lower place, whose search decides (LBVH_POINTS: its
-                           centre against the other's box; in a tree of points that is the same both ways) */
-    LBVH_PLACES = 2,    /* own elements only: rows and entries are places, not ids: the tree's own order, and the fastest */
-    LBVH_SORTED = 4     /* CUDA: the queries come in an order where neighbours are near each other: do not sort them */
+    LBVH_HALF   = 1,    /* own elements only: each pair once, in the row of the lower place, whose
+                           search decides (LBVH_POINTS: its centre against the other's box;
+                           symmetric in a tree of points) */
+    LBVH_PLACES = 2,    /* own elements only: rows and entries are places, not ids; the fastest */
+    LBVH_SORTED = 4     /* CUDA: consecutive queries are near each other already: do not sort
+                           them */
 };
 
-/* Many searches at once. All zero: every element of the tree against the others. */
+/* Many searches at once. All zero: every element of the tree against all others. */
 typedef struct lbvh_queries {
-    lbvh_kind kind;         /* LBVH_BOXES, LBVH_POINTS (within `radius`) or, with data, LBVH_SPHERES (each within its own radius) */
-    const lbvh_real *data;  /* as for lbvh_build (CUDA: device memory). NULL: the tree's own elements, row i for element i, itself
-                               left out; BOXES: their boxes, POINTS: the centres of their boxes */
+    lbvh_kind kind;         /* LBVH_BOXES, LBVH_POINTS (within `radius`) or, with data, LBVH_SPHERES
+                               (each within its own radius) */
+    const lbvh_real *data;  /* as for lbvh_build (CUDA: device memory). NULL: the tree's own
+                               elements, row i for element i, without itself; BOXES: their boxes,
+                               POINTS: the centres of their boxes */
     size_t stride;          /* bytes between two queries (default: tightly packed) */
     int32_t n;              /* queries, with data */
-    lbvh_real radius;       /* POINTS: how far each reaches; the others do not look at it (default: 0) */
-    uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit); own elements: and with theirs */
-    const uint32_t *filters;/* [n] one for each query (own elements: by id), 0 finds none (default: `filter` for all) */
+    lbvh_real radius;       /* POINTS: search radius; not read for other kinds (default: 0) */
+    uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit);
+                               own elements: and with their mask */
+    const uint32_t *filters;/* [n] one filter per query (own elements: by id), 0 finds none
+                               (default: `filter` for all) */
     int flags;
 } lbvh_queries;
 
-/* counts[q] = leaves whose boxes overlap query q (BOXES) or come within its radius (POINTS, SPHERES). counts: [queries].
-   Queries with NaN, inverted boxes and negative radii find nothing. */
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts);
+/* counts[q] = number of leaves whose boxes overlap query q (BOXES) or come within its radius
+   (POINTS, SPHERES). counts: [queries]. Queries with NaN, inverted boxes and negative radii find
+   nothing. */
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts);
 
-/* The lists, row after row (CSR): row q is ids[offsets[q]] .. ids[offsets[q+1] - 1], by ascending place. offsets: [queries +
-   1], always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[queries]. LBVH_BUFFER_TOO_SMALL:
-   needed > capacity; the rows that fit whole are there. */
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
-                                   int64_t capacity, int64_t *needed);
+/* The lists in CSR form: row q is ids[offsets[q]] .. ids[offsets[q+1] - 1], by ascending place.
+   offsets: [queries + 1], always filled. ids: room for `capacity` (NULL with 0: only count).
+   `*needed`: offsets[queries]. LBVH_BUFFER_TOO_SMALL: needed > capacity; rows that fit whole are
+   filled. */
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed);
 
-/* Your distance from p to element id, squared; never less than that to its box. */
+/* Squared distance from p to element id, by your function; at least that to its box. */
 typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 
-/* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity too): ids and squared distances,
-   nearest first, equal ones by ascending id. `*found` <= k: how many. fn NULL: the distance to the element's box. ids, distances2: [k].
-   Kept by insertion: for small k. */
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
-                                  void *user, int32_t *ids, lbvh_real *distances2, int32_t *found);
+/* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity
+   too): ids and squared distances, nearest first, equal ones by ascending id. `*found` <= k: their
+   number. fn NULL: the distance to the element's box. ids, distances2: [k]. Insertion sort: for
+   small k. */
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found);
 
 /* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
-   LBVH_IMPLEMENTATION and LBVH_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as LBVH_CUDA_ERROR. An error of your own that
-   you have left unread before may be cleared.
-   ------------------------------------------------------------------------------------------------ */
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   LBVH_IMPLEMENTATION and LBVH_CUDA makes them. All pointers d_... are device memory. No call waits
+   for the GPU unless its comment says so; every launch error is returned as LBVH_CUDA_ERROR. A call
+   may clear a CUDA error that the caller left unread before.
+   ---------------------------------------------------------------------------------------------- */
 
 #ifdef LBVH_CUDA
 
-/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own, so that host code
-   cannot walk through device pointers by accident. */
+/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own: host
+   code that would read device pointers does not compile. */
 typedef struct lbvh_device { lbvh tree; } lbvh_device;
 
-/* Facts that only the device knows until lbvh_cuda_check fetches them. */
+/* Device-side status, until lbvh_cuda_check fetches it. */
 typedef struct lbvh_cuda_facts {
-    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least: the most of the negated ones */
-    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly indexed), 0 = none */
+    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least:
+                                   the maximum of the negated ones */
+    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
+                                   indexed), 0 = none */
 } lbvh_cuda_facts;
 
 enum { LBVH_CUDA_SCRATCH = 8 };
 
 typedef struct lbvh_cuda {
-    lbvh_device device;         /* give this to your kernels */
+    lbvh_device device;         /* argument for your kernels */
     lbvh_cuda_facts *d_facts;
     struct CUstream_st *stream; /* of the last call */
     lbvh_block block[LBVH_BLOCKS];           /* device memory: the arrays of the tree */
     lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
 } lbvh_cuda;
 
-/* Takes all memory that builds over up to n elements, and searches of up to `queries` queries, need: after it, they allocate nothing, so
-   that a step can be captured in a CUDA graph. (0 where no searches will be made. Own elements are n queries: from n on, lists of pairs
-   are provided for.) A graph keeps n, desc and addresses: a later call that needs more memory, or a build over another n, makes it
-   stale. */
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
-                                       struct CUstream_st *stream);
+/* Allocates all memory that builds over up to n elements, and searches of up to `queries` queries,
+   need. They then allocate nothing, so that a step can be captured in a CUDA graph. (queries 0: no
+   searches. Own elements are n queries: from n on, lists of pairs are included.) A graph keeps n,
+   desc and addresses: a later call that needs more memory, or a build over another n, invalidates
+   it. */
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
+                                       int32_t queries, struct CUstream_st *stream);
 
-/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing overlaps; lbvh_cuda_check tells. */
-LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
+/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
+   overlaps; lbvh_cuda_check reports them. */
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, struct CUstream_st *stream);
+
+/* As lbvh_refit. Elements that are invalid now are left out; elements left out before and valid now
+   are included again. After LBVH_CUDA_ERROR the tree is empty. */
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
                                      struct CUstream_st *stream);
-
-/* As lbvh_refit. Elements that are invalid now are left out, those that were before come back. After LBVH_CUDA_ERROR the tree is empty. */
-LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream);
 
 /* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
-   says what the last build or refit met: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX with
-   device.tree.bad_id, the first element of that sort; the tree is usable, without those elements. */
+   returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_INDEX with device.tree.bad_id, the first such element; the tree is usable, without those
+   elements. */
 LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
 
-/* Gives the device memory back, in the order of the stream that the tree was last used on: that stream must still exist. One
-   lbvh_cuda belongs to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+/* Frees the device memory, in the order of the stream that the tree was last used on: that stream
+   must still exist. One lbvh_cuda belongs to one stream at a time; to use it on another, or in your
+   own kernels there, order the two by an event. */
 LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
 
-/* Copies a host tree to the device: built here, searched there. May return before the copy is done: keep the tree until then. A tree
-   of indexed triangles is refitted with boxes afterwards, for the indices stay where they were; so is a downloaded one. */
+/* Copies a host tree to the device. May return before the copy is done: keep the tree until then. A
+   tree of indexed triangles must be refitted with boxes afterwards, because the indices are not
+   copied; so must a downloaded one. */
 LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
 
-/* Copies a device tree into a host tree (its memory reused): built there, searched here. Waits for the stream. */
-LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct CUstream_st *stream);
+/* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
+                                        struct CUstream_st *stream);
 
 /* As lbvh_boxes; an invalid element gets the box of an element left out. */
-LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     lbvh_real *d_boxes, struct CUstream_st *stream);
-
-/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list that does not fit is cut at
-   `capacity` and d_needed, or d_offsets[queries], tells the size needed. Queries are taken in the order of their Morton codes. */
-LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed,
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, lbvh_real *d_boxes,
                                      struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts,
-                                              struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
-                                        int64_t capacity, struct CUstream_st *stream);
 
-/* For each of m points: row q of d_ids and d_distances2 ([m * k]) and d_found ([m]), as lbvh_nearest with the distance to the
-   boxes; unused entries are -1 and infinity. flags: LBVH_SORTED or 0. Distances of your own: lbvh_near_point in a kernel of
-   yours. */
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k,
-                                       lbvh_real reach, int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list
+   that does not fit ends at `capacity`, and d_needed, or d_offsets[queries], is the size needed.
+   Queries are processed in the order of their Morton codes. */
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
+                                           struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
+                                     int64_t *d_needed, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                              int32_t *d_counts, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream);
+
+/* For each of m points: row q of d_ids and d_distances2 ([m * k]) and d_found ([m]), as
+   lbvh_nearest with the distance to the boxes; unused entries are -1 and infinity. flags:
+   LBVH_SORTED or 0. For your own distances, use lbvh_near_point in a kernel. */
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
                                        struct CUstream_st *stream);
 #endif /* LBVH_CUDA */
 
-/* Stop here if you only need the API; the walks are next, and are part of it. */
+/* Stop here if you only need the API; the inline walks that follow are part of it. */
 
 /* ------------------------------------------------------------------------------------------------
-   >>numbers: what both sides must round alike
-   ------------------------------------------------------------------------------------------------ */
+   >>numbers: arithmetic that both sides must round alike
+   ---------------------------------------------------------------------------------------------- */
 
-/* x, which no compiler moves an operation across. Of use where -ffast-math holds nevertheless: LBVH_FN_WALK, and products that clang
-   fuses with sums, whatever a pragma says, where the processor can. */
+/* x; no compiler moves an operation across it. Needed where -ffast-math is in force nevertheless
+   (LBVH_FN_WALK), and for products that clang fuses with sums despite the pragma, where the
+   processor has FMA. */
 LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
 {
 #if defined(LBVH_I_KEEP_BY_BARRIER)
@@ -662,7 +760,8 @@ LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
     return x;
 }
 
-/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+/* a * b, rounded. nvcc would fuse a plain product with a following sum, round once, and give other
+   bits. */
 LBVH_FN_WALK lbvh_real lbvh_i_times(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -684,13 +783,15 @@ LBVH_FN lbvh_real lbvh_i_over(lbvh_real a, lbvh_real b)
 #endif
 }
 
-/* The smaller and the larger of two numbers, neither NaN, not 0 and -0: then the GPU's one instruction and the comparison agree. */
+/* Minimum and maximum of two numbers, neither NaN, not 0 and -0: then the GPU's single instruction
+   and the comparison agree. */
 LBVH_FN_WALK lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__)
-    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b) : (lbvh_real)fmin((double)a, (double)b);
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fminf((float)a, (float)b)
+                                 : (lbvh_real)fmin((double)a, (double)b);
 #else
-    if (a < b) return a; /* not by ?:, which clang takes for finite under -ffast-math */
+    if (a < b) return a; /* not by ?:, which clang assumes finite under -ffast-math */
     return b;
 #endif
 }
@@ -698,14 +799,16 @@ LBVH_FN_WALK lbvh_real lbvh_i_min(lbvh_real a, lbvh_real b)
 LBVH_FN_WALK lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__)
-    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b) : (lbvh_real)fmax((double)a, (double)b);
+    return LBVH_I_REAL_KIND == 1 ? (lbvh_real)fmaxf((float)a, (float)b)
+                                 : (lbvh_real)fmax((double)a, (double)b);
 #else
     if (a > b) return a;
     return b;
 #endif
 }
 
-/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+/* Neither NaN nor infinite: not all exponent bits are set. Comparisons fail under
+   -ffinite-math-only. */
 LBVH_FN int lbvh_i_finite(lbvh_real x)
 {
 #if LBVH_I_REAL_KIND == 1
@@ -727,13 +830,15 @@ LBVH_FN lbvh_real lbvh_i_largest(void)
 LBVH_FN lbvh_real lbvh_i_infinity(void)
 {
 #if defined(__GNUC__) && !defined(__CUDACC__)
-    return (lbvh_real)__builtin_inf(); /* twice the largest number is a number where registers hold more (x87) */
+    return (lbvh_real)__builtin_inf(); /* with wide registers (x87) twice the largest number is
+                                          finite */
 #else
     return lbvh_i_largest() * 2;
 #endif
 }
 
-/* x*x + y*y + z*z, rounded after every operation, so that both sides find the same leaves at the rim. */
+/* x*x + y*y + z*z, rounded after every operation, so that both sides agree on leaves exactly at the
+   radius. */
 LBVH_FN_WALK lbvh_real lbvh_i_square(lbvh_real x, lbvh_real y, lbvh_real z)
 {
     return lbvh_i_kept(lbvh_i_kept(lbvh_i_times(x, x) + lbvh_i_times(y, y)) + lbvh_i_times(z, z));
@@ -756,7 +861,7 @@ LBVH_FN int lbvh_i_leading_zeros(uint64_t v)
 
 /* ------------------------------------------------------------------------------------------------
    >>elements: from the caller's numbers to a box
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* The caller's numbers of element (or vertex) i. */
 LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t i)
@@ -764,9 +869,9 @@ LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t
     return (const lbvh_real *)(const void *)((const char *)data + stride * (size_t)i);
 }
 
-/* The smallest box around a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
-LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c, lbvh_real min[3],
-                               lbvh_real max[3])
+/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
+LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                               lbvh_real min[3], lbvh_real max[3])
 {
     int x;
     for (x = 0; x < 3; x++) {
@@ -778,12 +883,14 @@ LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, 
         }
         min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
         max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
-        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx)) min[x] = max[x] = lbvh_i_infinity();
+        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx))
+            min[x] = max[x] = lbvh_i_infinity();
     }
 }
 
-/* The corners of triangle i, as pointers into data; 0 if an index is out of range. */
-LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, const lbvh_real *corner[3])
+/* The vertices of triangle i, as pointers into data; 0 if an index is out of range. */
+LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i,
+                          const lbvh_real *corner[3])
 {
     int v, named = 1;
     for (v = 0; v < 3; v++) {
@@ -797,11 +904,12 @@ LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t s
     return named;
 }
 
-/* The box of a point or sphere of `dim` numbers, reaching `radius` to each side. */
-LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3], lbvh_real max[3])
+/* The AABB of a point or sphere of `dim` numbers and the given radius. */
+LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3],
+                               lbvh_real max[3])
 {
-    /* Three loads under way together. (Not `centre[2]` behind a test: a compiler that sees an array of
-       two numbers would warn. Not by ?:, which clang takes for finite under -ffast-math.) */
+    /* Three independent loads. (`centre[2]` under a condition would make compilers warn for arrays
+       of two numbers. No ?:, which clang assumes finite under -ffast-math.) */
     lbvh_real const x = centre[0], y = centre[1], last = centre[dim - 1];
     min[0] = x - radius;
     max[0] = x + radius;
@@ -812,14 +920,16 @@ LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radiu
         min[2] = last - radius;
         max[2] = last + radius;
     }
-    if (radius < 0 && lbvh_i_finite(min[0]) && lbvh_i_finite(max[0])) { /* rounding must not hide it: inverted */
+    if (radius < 0 && lbvh_i_finite(min[0]) && lbvh_i_finite(max[0])) {
+        /* inverted, also where rounding would hide it */
         min[0] = 1;
         max[0] = 0;
     }
 }
 
-/* The box as it was given, whatever it holds. LBVH_BAD_INDEX: there is none. */
-LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3],
+/* The box as given, without any check. LBVH_BAD_INDEX: there is none. */
+LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data,
+                                         size_t stride, int32_t i, lbvh_real min[3],
                                          lbvh_real max[3])
 {
     const lbvh_real *corner[3];
@@ -833,7 +943,8 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
     if (desc->kind == LBVH_POINTS) lbvh_i_box_around(desc->dim, x, desc->radius, min, max);
     else if (desc->kind == LBVH_SPHERES) lbvh_i_box_around(desc->dim, x, x[desc->dim], min, max);
     else {
-        lbvh_real const last_min = x[desc->dim - 1], last_max = x[2 * desc->dim - 1]; /* (as in lbvh_i_box_around) */
+        /* (as in lbvh_i_box_around) */
+        lbvh_real const last_min = x[desc->dim - 1], last_max = x[2 * desc->dim - 1];
         min[0] = x[0];
         min[1] = x[1];
         min[2] = max[2] = 0;
@@ -845,11 +956,12 @@ LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real 
     return LBVH_OK;
 }
 
-/* The box of element i. When it has none (LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX): that of an element left out,
-   from infinity down to minus infinity, which overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a
-   minimum of both would depend on their order. */
-LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i, lbvh_real min[3],
-                                    lbvh_real max[3])
+/* The AABB of element i. Where the element is invalid (LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_INDEX): the box of an element left out, from infinity down to minus infinity, which
+   overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a minimum of
+   both would depend on their order. */
+LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                    int32_t i, lbvh_real min[3], lbvh_real max[3])
 {
     lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
     int a;
@@ -857,7 +969,8 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
         int finite = 1;
         for (a = 0; a < 3; a++) finite &= lbvh_i_finite(min[a]) & lbvh_i_finite(max[a]);
         if (!finite) result = LBVH_NOT_FINITE;
-        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2])) result = LBVH_INVERTED;
+        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2]))
+            result = LBVH_INVERTED;
     }
     for (a = 0; a < 3; a++) {
         if (result == LBVH_OK) {
@@ -871,26 +984,30 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
     return result;
 }
 
-/* Was the element, or everything below the node, left out? */
+/* 1 if the element, or all elements below the node, were left out. */
 LBVH_FN_WALK int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
-   >>codes: Morton codes and what they have in common (Kureck sections 3.1.1, where 63 bits are 3 times 21, and 3.1.2)
+   >>codes: Morton codes and their common prefixes (Kureck sections 3.1.1, where 63 bits are 3 times
+   21, and 3.1.2)
 
-   A lattice lies over the centres; a code is the bits of its cell's coordinates in turn, x first (Kureck equation 3.2; m is the code):
+   The centres are quantised to a grid; a code interleaves the bits of the cell's coordinates, x
+   first (Kureck equation 3.2; m is the code):
 
-       m = 4 spread(x) + 2 spread(y) + spread(z),   2D: 2 spread(x) + spread(y)          spread: 101 -> 1000001, 2D: 101 -> 10001
+       3D: m = 4 spread(x) + 2 spread(y) + spread(z)       spread: 101 -> 1000001
+       2D: m = 2 spread(x) + spread(y)                     spread: 101 -> 10001
 
         y
-       3 | 5   7  13  15        4 x 4 cells: the cell x = 2 = binary 10, y = 3 = binary 11 has the code 1101 = 13.
-       2 | 4   6  12  14        From 0 to 15 runs the Z curve (with x first, an N). Each half, quarter, eighth ... of the square
-       1 | 1   3   9  11        is a range of codes with a common prefix: x < 2 is 0---, x < 2 and y >= 2 is 01--.
-       0 | 0   2   8  10
+       3 | 5   7  13  15     4 x 4 cells: the cell x = 2 = binary 10, y = 3 = binary 11 has the
+       2 | 4   6  12  14     code 1101 = 13. From 0 to 15 runs the Z curve (with x first, an N).
+       1 | 1   3   9  11     Each half, quarter, eighth ... of the square is a range of codes with a
+       0 | 0   2   8  10     common prefix: x < 2 is 0---, x < 2 and y >= 2 is 01--.
            0   1   2   3  x
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. The upper half moves away, then the upper half
-   of each half. (Kureck's factors do the same: x * 0x00010001 is x | x << 16 where no bits meet.) */
+/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. The upper half
+   is shifted up, then the upper half of each half. (Kureck's factors do the same: x * 0x00010001 is
+   x | x << 16 where no bits overlap.) */
 LBVH_FN uint64_t lbvh_i_spread3(uint32_t v)
 {
     uint64_t x = v & 0x1FFFFFu;
@@ -925,17 +1042,22 @@ LBVH_FN uint64_t lbvh_i_spread2(uint32_t v)
 LBVH_FN int lbvh_i_axis_bits(int dim, int bits) { return dim == 3 ? bits / 3 : bits / 2; }
 
 /* Bits of a whole code. */
-LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc) { return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim; }
+LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc)
+{
+    return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim;
+}
 
-/* Half of the middle (min + max) / 2: no difference of two such numbers overflows. */
+/* Half of the centre (min + max) / 2: no difference of two such numbers overflows. */
 LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
 {
     return lbvh_i_times(min, (lbvh_real)0.25) + lbvh_i_times(max, (lbvh_real)0.25);
 }
 
-/* The lattice over half centres from least to most; no elements: least > most. (Kureck equation 3.1 divides each axis by its own length.
-   Here the longest one is divided, and cells are cubes: the boxes of nodes are rounder.) */
-LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3], const lbvh_real most[3])
+/* The lattice over half centres from least to most; no elements: least > most. (Kureck equation 3.1
+   divides each axis by its own length. Here all axes are divided by the longest one, and cells are
+   cubes: the boxes of nodes are closer to cubes.) */
+LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3],
+                                       const lbvh_real most[3])
 {
     lbvh_lattice lattice;
     lbvh_real longest = 0, cells = (lbvh_real)((uint32_t)1 << lbvh_i_axis_bits(dim, bits));
@@ -945,11 +1067,13 @@ LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[
         if (a < dim && least[a] <= most[a]) longest = lbvh_i_max(longest, most[a] - least[a]);
     }
     lattice.scale = longest > 0 ? lbvh_i_over(cells, longest) : 0;
-    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1; /* the float before 2^31 */
+    /* the float before 2^31 */
+    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1;
     return lattice;
 }
 
-/* Lattice coordinate of a half centre, min(floor((half_centre - origin) * scale), last) (Kureck equation 3.1). A NaN becomes 0. */
+/* Lattice coordinate of a half centre, min(floor((half_centre - origin) * scale), last) (Kureck
+   equation 3.1). A NaN becomes 0. */
 LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real half_centre)
 {
     lbvh_real t = (half_centre - lattice->origin[a]) * lattice->scale;
@@ -958,8 +1082,10 @@ LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real
     return (uint32_t)t;
 }
 
-/* The Morton code of a box (Kureck equation 3.2, see above). Elements left out go with the last cell. */
-LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3], const lbvh_real max[3])
+/* The Morton code of a box (Kureck equation 3.2, see above). Elements left out get the last
+   cell. */
+LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
+                             const lbvh_real max[3])
 {
     uint32_t x, y, z;
     if (!(min[0] <= max[0])) return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
@@ -967,16 +1093,19 @@ LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, con
     y = lbvh_i_coordinate(lattice, 1, lbvh_i_half_centre(min[1], max[1]));
     if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
     z = lbvh_i_coordinate(lattice, 2, lbvh_i_half_centre(min[2], max[2]));
-    if (bits == 30) return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 | lbvh_i_spread3_short(z);
+    if (bits == 30)
+        return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 |
+               lbvh_i_spread3_short(z);
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
 }
 
-/* delta(i, j): leading bits that the codes a and b of places i and j have in common, of `bits`; equal codes are told apart by their
-   places, of 30 bits (Karras; Kureck equation 3.3):
+/* delta(i, j): number of common leading bits of the codes a and b at places i and j, of `bits`.
+   Equal codes are told apart by their places, of 30 bits (Karras; Kureck equation 3.3):
 
-       delta(i, j) = clz(a ^ b) if a != b, else bits + clz(i ^ j)          clz: leading zeros in so many bits
+       delta(i, j) = clz(a ^ b) if a != b, else bits + clz(i ^ j)          clz: count leading zeros
 
-   prefix[k] is 1 + delta(k - 1, k). (Kureck counts in words of 32 bits; all that matters is which delta is larger.) */
+   prefix[k] is 1 + delta(k - 1, k). (Kureck counts in words of 32 bits; only the order of the
+   deltas matters.) */
 LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j)
 {
     if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
@@ -984,28 +1113,59 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>nodes: where nodes lie and how they hang together: all of it follows from the prefixes.
+   >>nodes: the numbers and links of nodes, which all follow from the prefixes
 
-   The two borders of a node cannot have the same prefix (but for the root, which has 0 at both): after as many bits in common, its next
-   bit would be 1, for it comes behind its neighbour on the left, and 0, for it comes before the one on the right. It has more in common
-   with one side: that side is its sibling's, and the other the one that their parent ends at.
+   The codes of Karras' example. Below them a line over the leaves of each inner node, | at its
+   split:
+
+       place     0     1     2     3     4     5     6     7
+       code    00001 00010 00100 00101 10011 11000 11001 11110
+       prefix 0     4     3     5     1     2     5     3     0     of border k, which lies before
+                                                                    place k: 1 + common leading bits
+       inner     0--------------------|---------------------        of the codes on its two sides,
+       nodes     ---------|--------3     4--|---------------        0 at both ends
+                 ---|--1     2--|---           5--------|---
+                                               ---|--6
+
+   The numbers are Karras': the children of a split after leaf s are inner nodes s and s + 1 (or
+   leaves s and s + 1, where a child is one leaf). So a left child has the number of its last leaf,
+   the root and a right child that of their first, and no two have the same. A node needs two links
+   only. `link`: the left child (leaf: the element's id). `skip` (rope, or escape index): the node
+   that follows when this one and its subtree are done, which begins right of its last leaf. So skip
+   also gives the last leaf ("rightmost index", Kureck), and a walk needs no stack:
+
+       at = root;
+       while (at is a node) at = (overlaps(at) and inner) ? link : skip    (reports leaves it meets)
+
+   If leaf 3 alone overlaps: 0, 3, 1 (misses: skip to 2), 2, leaf 2 (misses: skip to leaf 3), leaf
+   3, 4 (misses: its skip is the end).
+
+   Left or right child? The prefixes at the two borders of a node differ, except at the root, which
+   has 0 at both. (If they were equal, then after as many common bits the next bit would be 1, for
+   the node follows its left neighbour, and 0, for it precedes its right one.) The side with the
+   larger prefix is its sibling's, and at the other side their parent ends.
 
         prefix[first]            prefix[last+1]
-              |  first ... last  |                     prefix[last+1] > prefix[first]: a left child, and node number `last`
-                                                       else: a right child, or the root, and node number `first`       (Karras)
-   ------------------------------------------------------------------------------------------------ */
+              |  first ... last  |     prefix[last+1] > prefix[first]: a left child, number `last`
+                                       else: a right child, or the root, number `first`  (Karras)
+   ---------------------------------------------------------------------------------------------- */
 
-LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last) { return prefix[last + 1] > prefix[first]; }
+LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last)
+{
+    return prefix[last + 1] > prefix[first];
+}
 
 /* The node with leaves first .. last. */
-LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first, int32_t last)
+LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first,
+                              int32_t last)
 {
     if (first == last) return first_leaf + first;
     return lbvh_i_is_left(prefix, first, last) ? last : first;
 }
 
-/* The skip of all nodes that end with leaf `last`: the largest node that begins behind it. That is a right child (the parent of a left one
-   begins there, too), and so has the number of its first leaf; it is that leaf itself, if the leaf is a right child. */
+/* The skip of all nodes that end with leaf `last`: the largest node that begins after it. That is a
+   right child (the parent of a left one begins there, too), and so has the number of its first
+   leaf; it is that leaf itself, if the leaf is a right child. */
 LBVH_FN int32_t lbvh_i_skip(const uint8_t *prefix, int32_t n, int32_t last)
 {
     int32_t const next = last + 1;
@@ -1033,13 +1193,14 @@ LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
     return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
 }
 
-/* The split of first .. last: the last place whose code has a 0 where the first and the last code begin to differ, that is the largest s
-   with delta(first, s) > delta(first, last). By bisection (Kureck section 3.1.4, who prints the parallel form of this search with
-   `s += 1` where `s += l` is meant). */
+/* The split of first .. last: the last place whose code has a 0 in the highest bit that differs
+   between the first and the last code. That is the largest s with delta(first, s) > delta(first,
+   last). By bisection (Kureck section 3.1.4, who prints the parallel form of this search with `s +=
+   1` where `s += l` is meant). */
 LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
 {
     int const common = lbvh_i_common(bits, code[first], code[last], first, last);
-    int32_t low = first, high = last; /* low is on the left of the split, high on the right */
+    int32_t low = first, high = last; /* low is left of the split, high right of it */
     while (high - low > 1) {
         int32_t const middle = low + (high - low) / 2;
         if (lbvh_i_common(bits, code[first], code[middle], first, middle) > common) low = middle;
@@ -1062,7 +1223,8 @@ LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
 #endif
 }
 
-/* A node in one piece. The GPU's compiler would load it number by number, and walks are bound by the number of loads. */
+/* A node in two loads of 16 bytes. nvcc would load it number by number, and walks are bound by the
+   number of loads. */
 LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -1083,7 +1245,7 @@ LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
 #endif
 }
 
-/* Widens the box of a node to hold that of another. */
+/* Extends the box of a node to include that of another. */
 LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
 {
     int a;
@@ -1093,7 +1255,8 @@ LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
     }
 }
 
-/* An inner node from its children: box, mask, links. Its skip is that of its right child, for both end with the same leaf. */
+/* An inner node from its children: box, mask, links. Its skip is that of its right child: both end
+   with the same leaf. */
 LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t right)
 {
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
@@ -1109,7 +1272,8 @@ LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t rig
     if (tree->mask) tree->mask[at] = tree->mask[left] | tree->mask[right];
 }
 
-/* The point closest to p in a box is p itself moved into the box; how far along one axis? */
+/* Distance along one axis from p to the closest point of a box, which is p clamped to the box.
+   Signed. */
 LBVH_FN_WALK lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
 {
     return lbvh_i_kept(p - lbvh_i_min(lbvh_i_max(p, min), max));
@@ -1118,39 +1282,43 @@ LBVH_FN_WALK lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
 /* Square of the distance from p to the node's box, 0 inside. */
 LBVH_FN_WALK lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
 {
-    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]), lbvh_i_outside(node->min[1], node->max[1], p[1]),
+    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]),
+                         lbvh_i_outside(node->min[1], node->max[1], p[1]),
                          lbvh_i_outside(node->min[2], node->max[2], p[2]));
 }
 
-/* Do two closed boxes share a point? */
-LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3], const lbvh_real max[3])
+/* 1 if two closed boxes share a point. */
+LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3],
+                                  const lbvh_real max[3])
 {
     return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
            (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>overlap: the walk through the leaves that overlap a box or come near a point. Serial:
+   >>overlap: the walk over leaves that overlap a box or come near a point
 
        lbvh_overlap o = lbvh_overlap_box(&tree, box);
        while (lbvh_next(&o)) use(o.id);
 
-   and in a kernel the same on a lbvh_device. Ids come by ascending place. Skips (>>how it works) take the place of the stack in
-   Thinking Parallel II and Kureck section 3.1.6.
-   ------------------------------------------------------------------------------------------------ */
+   In a kernel the same, on a lbvh_device. Ids come by ascending place. Skip links (>>nodes) replace
+   the stack of Thinking Parallel II and Kureck section 3.1.6.
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_overlap {
     int32_t id;             /* the element found */
     int32_t place;          /* its place */
-    uint32_t filter;        /* yours to set: only leaves whose mask shares a bit with it (all, at first) */
+    uint32_t filter;        /* may be set by you: only leaves whose mask shares a bit with it
+                               (initially all) */
     /* private */
     const lbvh *tree;
     lbvh_real min[3], max[3];   /* the box; for a sphere, min is the centre */
     lbvh_real reach2;           /* sphere: square of the radius; a box: -1 */
-    int32_t at;                 /* the node to look at next, -1 = done */
+    int32_t at;                 /* the next node, -1 = done */
 } lbvh_overlap;
 
-LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3], const lbvh_real max[3], lbvh_real reach2, int32_t at)
+LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
+                                    const lbvh_real max[3], lbvh_real reach2, int32_t at)
 {
     lbvh_overlap o;
     int a;
@@ -1166,9 +1334,10 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3], co
     return o;
 }
 
-/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes find nothing, infinite ones
-   are fine. */
-LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min, const lbvh_real *max)
+/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes
+   find nothing, infinite ones are fine. */
+LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min,
+                                          const lbvh_real *max)
 {
     lbvh_real low[3], high[3];
     int32_t at = lbvh_root(tree);
@@ -1180,7 +1349,8 @@ LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min
             high[a] = max[a];
         }
         if (!(low[a] <= high[a])) at = -1;
-        if (low[a] < -lbvh_i_largest()) low[a] = -lbvh_i_largest(); /* an element left out is at infinity, and is not to be found */
+        /* excludes elements left out, which are at infinity */
+        if (low[a] < -lbvh_i_largest()) low[a] = -lbvh_i_largest();
         if (high[a] > lbvh_i_largest()) high[a] = lbvh_i_largest();
     }
     return lbvh_i_overlap(tree, low, high, -1, at);
@@ -1193,10 +1363,14 @@ LBVH_FN lbvh_overlap lbvh_overlap_box(const lbvh *tree, const lbvh_real *box)
 }
 
 /* Leaves that contain point p (dim numbers). */
-LBVH_FN lbvh_overlap lbvh_overlap_point(const lbvh *tree, const lbvh_real *p) { return lbvh_overlap_between(tree, p, p); }
+LBVH_FN lbvh_overlap lbvh_overlap_point(const lbvh *tree, const lbvh_real *p)
+{
+    return lbvh_overlap_between(tree, p, p);
+}
 
-/* Leaves that come within `radius` of point p, of dim numbers (distance to the box <= radius). In a tree of points: the points of the
-   sphere. NaN and negative radii find nothing; squares must be normal numbers for exact answers. */
+/* Leaves that come within `radius` of point p, of dim numbers (distance to the box <= radius). In a
+   tree of points: the points of the sphere. NaN and negative radii find nothing; squares must be
+   normal numbers for exact answers. */
 LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, lbvh_real radius)
 {
     lbvh_real centre[3], reach2 = lbvh_i_times(radius, radius);
@@ -1212,15 +1386,16 @@ LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, l
     return lbvh_i_overlap(tree, centre, centre, reach2, at);
 }
 
-/* The masks that a leaf is paired with: those that share a bit with its own. */
+/* The filter of a leaf's own search: its mask. */
 LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
 {
     return tree->mask ? tree->mask[tree->first_leaf + place] : 0xFFFFFFFFu;
 }
 
-/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit with its: taken for every place, each
-   such pair once. The walk begins at the leaf's skip, so it never sees what lies before, nor the nodes above (which Kureck section 3.1.7
-   walks down through, passing by those whose rightmost index is too low). */
+/* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit
+   with its mask. Over all places: each overlapping pair once. The walk begins at the leaf's skip,
+   so it visits neither earlier leaves nor their ancestors (Kureck section 3.1.7 begins at the root,
+   and skips nodes whose rightmost index is too low). */
 LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
 {
     lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
@@ -1229,7 +1404,8 @@ LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
     return o;
 }
 
-/* Does the search meet this node's box? (Boxes: Kureck figure 3.3, an overlap along each axis.) */
+/* 1 if the query overlaps this node's box. (Boxes: Kureck figure 3.3, an overlap along each
+   axis.) */
 LBVH_FN_WALK int lbvh_i_meets(const lbvh_overlap *o, const lbvh_node *node)
 {
     if (o->reach2 >= 0) return lbvh_box_distance2(node, o->min) <= o->reach2;
@@ -1257,29 +1433,30 @@ LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>near: the walk through leaves around a point, nearer subtrees first. You shrink its reach as you find things:
+   >>near: ordered traversal around a point, nearer subtrees first. The caller shrinks its reach:
 
        lbvh_near walk = lbvh_near_point(&tree, p, reach);
        while (lbvh_next_near(&walk)) {
-           float d2 = my_distance2(walk.id, p);             // exact, of what is in the box; walk.distance2 is that to the box
+           float d2 = my_distance2(walk.id, p);       // of the element; walk.distance2: of its box
            if (d2 < walk.reach2) walk.reach2 = d2, nearest = walk.id;
        }
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_near {
     int32_t id, place;      /* the element found, and its place */
     lbvh_real distance2;    /* from the point to the box found, squared */
-    lbvh_real reach2;       /* yours to shrink: boxes further away are passed over */
-    uint32_t filter;        /* yours to set, as for lbvh_overlap */
+    lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
+    uint32_t filter;        /* may be set by you, as for lbvh_overlap */
     /* private */
     const lbvh *tree;
     lbvh_real p[3];
     int32_t top;                    /* entries of the stack */
-    int32_t node[LBVH_STACK];       /* subtrees that wait, the nearest of each level last */
+    int32_t node[LBVH_STACK];       /* pending subtrees, the nearest of each level last */
     lbvh_real away2[LBVH_STACK];    /* and their squared distances */
 } lbvh_near;
 
-/* Leaves around p (dim numbers), up to `reach` away (infinity: all of them, within the square root of the largest number). */
+/* Leaves around p (dim numbers), up to `reach` away (infinity: all of them, within the square root
+   of the largest number). */
 LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_real reach)
 {
     lbvh_near walk;
@@ -1302,14 +1479,15 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
 
 LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
 {
-    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter))) return;
+    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter)))
+        return;
     walk->node[walk->top] = at;
     walk->away2[walk->top] = away2;
     walk->top++;
 }
 
-/* The next leaf within reach2; 0 when there are no more. Distances do not always ascend; whoever needs the nearest shrinks the
-   reach. */
+/* The next leaf within reach2; 0 when there are no more. Distances do not always ascend: to find
+   the nearest, shrink the reach. */
 LBVH_FN int lbvh_next_near(lbvh_near *walk)
 {
     const lbvh *tree = walk->tree;
@@ -1320,35 +1498,43 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         if (!(away2 <= walk->reach2)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
         if (lbvh_is_leaf(tree, at)) {
-            if (tree->mask && !(tree->mask[at] & walk->filter)) continue; /* only a root that is a leaf gets here unasked */
+            /* a root that is a leaf was not tested before */
+            if (tree->mask && !(tree->mask[at] & walk->filter)) continue;
             walk->id = node.link;
             walk->place = at - tree->first_leaf;
             walk->distance2 = away2;
             return 1;
         } else {
             int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
-            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p), to_right = lbvh_box_distance2(&r, walk->p);
+            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
+                            r = lbvh_i_fetch(&tree->node[right]);
+            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p),
+                            to_right = lbvh_box_distance2(&r, walk->p);
             int const left_first = to_left <= to_right;
-            lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left); /* the nearer one ends on top */
+            /* the nearer one ends on top */
+            lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left);
             lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
         }
     }
     return 0;
 }
 
-/* Keeps the k nearest of all that is offered, nearest first, equal distances by ascending id: ids and distances2 hold `*found`
-   of them so far. Returns the reach from now on: the k-th distance, or `reach2` while there are fewer. */
-LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found, lbvh_real reach2, int32_t id,
-                                    lbvh_real distance2)
+/* Inserts a candidate into the k nearest so far, nearest first, equal distances by ascending id:
+   ids and distances2 hold `*found` of them. Returns the new squared reach: the k-th distance, or
+   `reach2` while there are fewer. */
+LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found,
+                                    lbvh_real reach2, int32_t id, lbvh_real distance2)
 {
     int32_t slot = *found;
     if (k < 1 || !(distance2 <= reach2)) return reach2;
     if (slot == k) {
-        if (distance2 > distances2[k - 1] || (distance2 == distances2[k - 1] && id > ids[k - 1])) return reach2;
+        if (distance2 > distances2[k - 1] || (distance2 == distances2[k - 1] && id > ids[k - 1]))
+            return reach2;
         slot--;
     } else ++*found;
-    for (; slot > 0 && (distances2[slot - 1] > distance2 || (distances2[slot - 1] == distance2 && ids[slot - 1] > id)); slot--) {
+    for (; slot > 0 && (distances2[slot - 1] > distance2 ||
+                        (distances2[slot - 1] == distance2 && ids[slot - 1] > id));
+         slot--) {
         ids[slot] = ids[slot - 1];
         distances2[slot] = distances2[slot - 1];
     }
@@ -1358,37 +1544,41 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>ray: the walk along a ray, nearer subtrees first. What is in the box is yours to test:
+   >>ray: ordered traversal along a ray, nearer subtrees first. The caller tests what is in a box:
 
        lbvh_ray ray = lbvh_ray_cast(&tree, origin, direction, t_max);
-       while (lbvh_next_ray(&ray))
-           if (hits(ray.id, &t) && t < ray.t_max) ray.t_max = t, closest = ray.id;          // any hit at all: break
+       while (lbvh_next_ray(&ray))                              // any hit at all: break
+           if (hits(ray.id, &t) && t < ray.t_max) ray.t_max = t, closest = ray.id;
 
-   Of things at the very same t either may be met first, and the other not at all: who wants the lowest id keeps t_max a little longer.
-   ------------------------------------------------------------------------------------------------ */
+   Of elements at exactly the same t any may come first, and the others not at all. For the lowest
+   id, keep t_max a little longer.
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_ray {
     int32_t id, place;      /* the element found, and its place */
     lbvh_real t;            /* where the ray enters the box found, 0 if it begins inside */
-    lbvh_real t_max;        /* yours to shrink: boxes entered later are passed over */
-    uint32_t filter;        /* yours to set, as for lbvh_overlap */
+    lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
+    uint32_t filter;        /* may be set by you, as for lbvh_overlap */
     /* private */
     const lbvh *tree;
     lbvh_real origin[3], inverse[3];    /* of the direction; infinite where it is 0 */
-    int32_t negative[3];                /* does the ray run down this axis? */
+    int32_t negative[3];                /* 1 where the direction is negative */
     int32_t top;
-    int32_t node[LBVH_STACK];           /* subtrees that wait, the nearest of each level last */
+    int32_t node[LBVH_STACK];           /* pending subtrees, the nearest of each level last */
     lbvh_real enters[LBVH_STACK];       /* and where the ray enters them */
 } lbvh_ray;
 
-/* Does the ray meet the node's box up to t_max? `*t`: where it enters. Along each axis it is between the box's planes from in to out, at a
-   plane when t = (plane - origin) / direction, and so in the box from the largest in to the least out (Ericson section 5.3.3). Out is
-   widened by what rounding can take away, so that a ray along a face or an edge does not slip through: in and out have three roundings
-   each, half a unit in the last place or less, together 3 units (Ize adds 2). A NaN is 0 times infinity: the ray runs in that plane,
-   which bounds nothing, as comparisons with NaN are false. */
+/* Slab test: 1 if the ray meets the node's box up to t_max; `*t`: where it enters. Along each axis
+   the ray is between the box's planes from in to out, at a plane when t = (plane - origin) /
+   direction, and so in the box from the largest in to the smallest out (Ericson section 5.3.3). Out
+   is widened by the rounding error, so that a ray along a face or an edge does not slip through: in
+   and out have three roundings each, half a unit in the last place or less, together 3 units (Ize
+   adds 2). A NaN is 0 times infinity: the ray lies in that plane, which then bounds nothing, as
+   comparisons with NaN are false. */
 LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
 {
-    lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036 : (lbvh_real)1.0000000000000007;
+    lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036
+                                                  : (lbvh_real)1.0000000000000007;
     lbvh_real begin = 0, end = ray->t_max;
     int a;
     for (a = 0; a < 3; a++) {
@@ -1415,9 +1605,11 @@ LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
     ray->top++;
 }
 
-/* From origin along direction (dim numbers each; any length, t counts in it), for t in 0 .. t_max. NaN and infinite numbers
-   (except t_max) find nothing; a direction of 0 finds what contains the origin. */
-LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const lbvh_real *direction, lbvh_real t_max)
+/* A ray from origin along direction (dim numbers each; any length, t counts in it), for t in 0 ..
+   t_max. NaN and infinite numbers (except t_max) find nothing; a direction of 0 finds the boxes
+   that contain the origin. */
+LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin,
+                               const lbvh_real *direction, lbvh_real t_max)
 {
     lbvh_ray ray;
     int a, usable = lbvh_root(tree) >= 0 && t_max >= 0;
@@ -1425,7 +1617,8 @@ LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin, const 
     ray.filter = 0xFFFFFFFFu;
     ray.tree = tree;
     ray.t = 0;
-    ray.t_max = lbvh_i_min(t_max, lbvh_i_largest()); /* a plane that is never met lies at infinity */
+    /* a plane parallel to the ray is at infinity */
+    ray.t_max = lbvh_i_min(t_max, lbvh_i_largest());
     for (a = 0; a < 3; a++) {
         lbvh_real along = 0;
         ray.origin[a] = 0;
@@ -1455,18 +1648,22 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
         if (!(enters <= ray->t_max)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
         if (lbvh_is_leaf(tree, at)) {
-            if (tree->mask && !(tree->mask[at] & ray->filter)) continue; /* only a root that is a leaf gets here unasked */
+            /* a root that is a leaf was not tested before */
+            if (tree->mask && !(tree->mask[at] & ray->filter)) continue;
             ray->id = node.link;
             ray->place = at - tree->first_leaf;
             ray->t = enters;
             return 1;
         } else {
             int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
+                            r = lbvh_i_fetch(&tree->node[right]);
             lbvh_real t_left, t_right;
-            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left), in_right = lbvh_i_ray_enters(ray, &r, &t_right);
+            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left),
+                      in_right = lbvh_i_ray_enters(ray, &r, &t_right);
             int const left_first = t_left <= t_right;
-            if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right); /* the nearer one ends on top */
+            /* the nearer one ends on top */
+            if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
             if (in_left) lbvh_i_ray_push(ray, left, t_left);
             if (!left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
         }
@@ -1475,10 +1672,11 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>triangles: tests for what is in the boxes. Points have 3 numbers.
-   ------------------------------------------------------------------------------------------------ */
+   >>triangles: exact tests for the triangles in the boxes. Points have 3 numbers.
+   ---------------------------------------------------------------------------------------------- */
 
-/* What of a triangle a point belongs to: so that a corner or edge that triangles share can be counted once. */
+/* The part of a triangle that a point belongs to: a vertex or edge that triangles share can so be
+   counted once. */
 typedef enum lbvh_feature {
     LBVH_FACE = 0,
     LBVH_EDGE_AB, LBVH_EDGE_BC, LBVH_EDGE_CA,
@@ -1497,7 +1695,8 @@ LBVH_FN void lbvh_i_minus(const lbvh_real *a, const lbvh_real *b, lbvh_real d[3]
     d[2] = a[2] - b[2];
 }
 
-/* a * b - c * d. Swapping the products negates it exactly, which a fused multiply-add would spoil. */
+/* a * b - c * d. Swapping the products negates it exactly, which a fused multiply-add would
+   break. */
 LBVH_FN lbvh_real lbvh_i_cross2(lbvh_real a, lbvh_real b, lbvh_real c, lbvh_real d)
 {
     return lbvh_i_times(a, b) - lbvh_i_times(c, d);
@@ -1525,9 +1724,10 @@ LBVH_FN lbvh_feature lbvh_i_vertex(lbvh_feature feature, const lbvh_real *v, lbv
     return feature;
 }
 
-/* The point q of the segment from a to b closest to p, and which of the three it belongs to. A segment of length 0 is its first
-   end. */
-LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, lbvh_feature at_a,
+/* The point q of the segment from a to b closest to p, and its feature. A segment of length 0 is
+   its first end. */
+LBVH_FN lbvh_feature lbvh_i_closest_on_edge(const lbvh_real *p, const lbvh_real *a,
+                                            const lbvh_real *b, lbvh_feature at_a,
                                             lbvh_feature between, lbvh_feature at_b, lbvh_real q[3])
 {
     lbvh_real d[3], to_p[3], along, length2;
@@ -1546,12 +1746,14 @@ LBVH_FN lbvh_real lbvh_i_distance2(const lbvh_real *a, const lbvh_real *b)
     return lbvh_i_square(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
-/* The nearest of the three edges: where the point does not project into the face, or there is none (all corners on a line). */
-LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
-                                             lbvh_real q[3])
+/* The closest point on the three edges: where p does not project into the face, or there is no face
+   (all vertices on a line). */
+LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real *a,
+                                             const lbvh_real *b, const lbvh_real *c, lbvh_real q[3])
 {
     lbvh_real r[3];
-    lbvh_feature best = lbvh_i_closest_on_edge(p, a, b, LBVH_VERTEX_A, LBVH_EDGE_AB, LBVH_VERTEX_B, q), other;
+    lbvh_feature best, other;
+    best = lbvh_i_closest_on_edge(p, a, b, LBVH_VERTEX_A, LBVH_EDGE_AB, LBVH_VERTEX_B, q);
     other = lbvh_i_closest_on_edge(p, b, c, LBVH_VERTEX_B, LBVH_EDGE_BC, LBVH_VERTEX_C, r);
     if (lbvh_i_distance2(r, p) < lbvh_i_distance2(q, p)) best = lbvh_i_vertex(other, r, q);
     other = lbvh_i_closest_on_edge(p, c, a, LBVH_VERTEX_C, LBVH_EDGE_CA, LBVH_VERTEX_A, r);
@@ -1559,12 +1761,15 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
     return best;
 }
 
-/* The point q of triangle a b c closest to p, and whether it lies in the face, on an edge or in a corner. A sphere touches the triangle
-   where q is no further than its radius from p. from_a : from_b : from_c are the areas of the triangles p b c, p c a and p a b seen along
-   the normal, the weights of the corners in p's foot q = a + (from_b ab + from_c ac) / total (Ericson section 3.4). If one is not above 0,
-   the foot lies outside, and q is the nearest point of the edges, found by clamping (section 5.1.2). Triangles without area are segments
-   or points. Products of four lengths must be numbers: in float, edges and distances of 1e-9 to 1e9. */
-LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+/* The point q of triangle a b c closest to p, and its feature: face, edge or vertex. A sphere
+   touches the triangle where q is no further than its radius from p. from_a : from_b : from_c are
+   the areas of the triangles p b c, p c a and p a b projected along the normal: the barycentric
+   weights of p's projection q = a + (from_b ab + from_c ac) / total (Ericson section 3.4). If one
+   is not above 0, the projection lies outside, and q is the nearest point of the edges, found by
+   clamping (section 5.1.2). Triangles without area are segments or points. Products of four lengths
+   must be representable: in float, edges and distances of 1e-9 to 1e9. */
+LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
+                                              const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
 {
     lbvh_real ab[3], ac[3], ap[3], bp[3], cp[3], normal[3], part[3], from_a, from_b, from_c, total;
@@ -1590,11 +1795,16 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
 
 LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
 
-LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k) { return k == 0 ? v[0] : k == 1 ? v[1] : v[2]; }
+LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k)
+{
+    return k == 0 ? v[0] : k == 1 ? v[1] : v[2];
+}
 
-/* Where the line passes a corner, seen along axis k: its other two coordinates after the shear that lays the line onto that axis, times
-   direction[k], to do without a division: (corner[i] - corner[k] direction[i] / direction[k]) direction[k] (Woop). */
-LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k, lbvh_real seen[2])
+/* A vertex, sheared so that the line becomes axis k: its other two coordinates times direction[k],
+   which avoids a division: (corner[i] - corner[k] direction[i] / direction[k]) direction[k]
+   (Woop). */
+LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3], int k,
+                          lbvh_real seen[2])
 {
     int const i = k == 2 ? 0 : k + 1, j = k == 0 ? 2 : k - 1;
     lbvh_real const depth = lbvh_i_pick(corner, k), along = lbvh_i_pick(direction, k);
@@ -1602,16 +1812,20 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
     seen[1] = lbvh_i_cross2(lbvh_i_pick(corner, j), along, depth, lbvh_i_pick(direction, j));
 }
 
-/* Does the line from origin along direction meet the triangle, from either side? `*t`: where, in lengths of direction
-   (negative: behind); u, v: weights of b and c in the point met (of a: 1 - u - v). A line in the triangle's plane, and a triangle
-   without area, are missed. of_a, of_b and of_c are in proportion to the areas, seen along the line, of the triangles that the edges
-   make with it: of one sign if it passes inside, and then the weights of the corners. Watertight (after Woop): a corner is sheared
-   alike for all triangles that share it, and on which side of an edge the line passes is the sign of a difference of two rounded
-   products, never wrong, and the exact opposite for the neighbour. On the edge both hit. */
-LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction, const lbvh_real *a, const lbvh_real *b,
-                              const lbvh_real *c, lbvh_real *t, lbvh_real *u, lbvh_real *v)
+/* 1 if the line from origin along direction meets the triangle, from either side. `*t`: where, in
+   lengths of direction (negative: behind); u, v: barycentric weights of b and c (of a: 1 - u - v).
+   A line in the triangle's plane, and a triangle without area, are missed. of_a, of_b and of_c are
+   in proportion to the areas, projected along the line, of the triangles that the edges make with
+   it. They have one sign if the line passes inside, and then are the weights of the vertices.
+   Watertight (after Woop): a vertex is sheared alike for all triangles that share it. The side of
+   an edge on which the line passes is the sign of a difference of two rounded products: never
+   wrong, and exactly opposite for the neighbouring triangle. On the edge both hit. */
+LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction,
+                              const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                              lbvh_real *t, lbvh_real *u, lbvh_real *v)
 {
-    lbvh_real const x = lbvh_i_absolute(direction[0]), y = lbvh_i_absolute(direction[1]), z = lbvh_i_absolute(direction[2]);
+    lbvh_real const x = lbvh_i_absolute(direction[0]), y = lbvh_i_absolute(direction[1]),
+                    z = lbvh_i_absolute(direction[2]);
     int const k = x >= y && x >= z ? 0 : y >= z ? 1 : 2; /* the longest axis */
     lbvh_real oa[3], ob[3], oc[3], seen_a[2], seen_b[2], seen_c[2], of_a, of_b, of_c, total, depth;
     lbvh_i_minus(a, origin, oa);
@@ -1626,8 +1840,8 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
     if (!(of_a >= 0 && of_b >= 0 && of_c >= 0) && !(of_a <= 0 && of_b <= 0 && of_c <= 0)) return 0;
     total = of_a + of_b + of_c;
     if (total == 0) return 0;
-    depth =
-        lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) + lbvh_i_times(of_c, lbvh_i_pick(oc, k));
+    depth = lbvh_i_times(of_a, lbvh_i_pick(oa, k)) + lbvh_i_times(of_b, lbvh_i_pick(ob, k)) +
+            lbvh_i_times(of_c, lbvh_i_pick(oc, k));
     *t = lbvh_i_over(lbvh_i_over(depth, total), lbvh_i_pick(direction, k));
     if (!lbvh_i_finite(*t)) return 0;
     *u = lbvh_i_over(of_b, total);
@@ -1636,10 +1850,11 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>queries: one search of a lbvh_queries. `q` counts the searches: places for own elements, else rows of the caller's array.
-   ------------------------------------------------------------------------------------------------ */
+   >>queries: one search of a lbvh_queries. `q` numbers the searches: by place for own elements,
+   else by row of the caller's array.
+   ---------------------------------------------------------------------------------------------- */
 
-/* The desc under which the queries' numbers are read. */
+/* The desc for reading the queries' numbers. */
 LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *queries)
 {
     lbvh_desc desc = tree->desc;
@@ -1649,7 +1864,7 @@ LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *querie
     return desc;
 }
 
-/* An own element's search: HALF begins behind its leaf. */
+/* The search of an own element. HALF begins after its leaf. */
 LBVH_FN lbvh_overlap lbvh_i_search_own(const lbvh *tree, const lbvh_queries *queries, int32_t place)
 {
     lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
@@ -1670,7 +1885,8 @@ LBVH_FN lbvh_overlap lbvh_i_search_at(const lbvh *tree, const lbvh_queries *quer
 {
     const lbvh_real *const x = lbvh_i_at(queries->data, queries->stride, q);
     if (queries->kind == LBVH_BOXES) return lbvh_overlap_box(tree, x);
-    return lbvh_overlap_sphere(tree, x, queries->kind == LBVH_POINTS ? queries->radius : x[tree->desc.dim]);
+    return lbvh_overlap_sphere(tree, x,
+                               queries->kind == LBVH_POINTS ? queries->radius : x[tree->desc.dim]);
 }
 
 /* The caller's number of search q: an own element's id. */
@@ -1679,7 +1895,7 @@ LBVH_FN int32_t lbvh_i_query_id(const lbvh *tree, const lbvh_queries *queries, i
     return queries->data == NULL ? tree->node[tree->first_leaf + q].link : q;
 }
 
-/* The row that its results belong to. */
+/* The row of its results. */
 LBVH_FN int32_t lbvh_i_row(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
     return queries->flags & LBVH_PLACES ? q : lbvh_i_query_id(tree, queries, q);
@@ -1688,27 +1904,31 @@ LBVH_FN int32_t lbvh_i_row(const lbvh *tree, const lbvh_queries *queries, int32_
 /* Search q. */
 LBVH_FN lbvh_overlap lbvh_i_search(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
-    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q) : lbvh_i_search_at(tree, queries, q);
-    o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)] : queries->filter;
+    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q)
+                                           : lbvh_i_search_at(tree, queries, q);
+    o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)]
+                                : queries->filter;
     if (queries->data == NULL) o.filter &= lbvh_i_own_filter(tree, q);
     return o;
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>stb_ds: the walks as arrays, where stb_ds.h was included before. `*hits` is an stb_ds array of ids (NULL is an empty one):
-   ids are appended.
-   ------------------------------------------------------------------------------------------------ */
+   >>stb_ds: the walks as arrays, where stb_ds.h was included before. Ids are appended to `*hits`,
+   an stb_ds array (NULL is an empty one).
+   ---------------------------------------------------------------------------------------------- */
 
 #ifdef INCLUDE_STB_DS_H
 
-/* Leaves that overlap a box, within a radius of a point, and pairs of overlapping boxes (two ids each). */
+/* Leaves that overlap a box, within a radius of a point, and pairs of overlapping boxes (two ids
+   each). */
 static inline void lbvh_arr_overlaps(const lbvh *tree, const lbvh_real *box, int32_t **hits)
 {
     lbvh_overlap o = lbvh_overlap_box(tree, box);
     while (lbvh_next(&o)) stbds_arrput(*hits, o.id);
 }
 
-static inline void lbvh_arr_within(const lbvh *tree, const lbvh_real *p, lbvh_real radius, int32_t **hits)
+static inline void lbvh_arr_within(const lbvh *tree, const lbvh_real *p, lbvh_real radius,
+                                   int32_t **hits)
 {
     lbvh_overlap o = lbvh_overlap_sphere(tree, p, radius);
     while (lbvh_next(&o)) stbds_arrput(*hits, o.id);
@@ -1733,47 +1953,57 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files. In a kernel, the walks of a lbvh_device.
-   ------------------------------------------------------------------------------------------------ */
+   >>cuda-templates: for .cu files: the walks on a lbvh_device, and a kernel over all pairs
+   ---------------------------------------------------------------------------------------------- */
 
 #if defined(LBVH_CUDA) && defined(__CUDACC__)
 
-/* The walks for what kernels are given. They exist on the device only. */
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device, const lbvh_real *box)
+/* The walks, in kernels. They exist on the device only. */
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device,
+                                                                const lbvh_real *box)
 {
     return lbvh_overlap_box(&device->tree, box);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device, const lbvh_real *min,
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device,
+                                                                    const lbvh_real *min,
                                                                     const lbvh_real *max)
 {
     return lbvh_overlap_between(&device->tree, min, max);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device, const lbvh_real *p)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device,
+                                                                  const lbvh_real *p)
 {
     return lbvh_overlap_point(&device->tree, p);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device, const lbvh_real *p, lbvh_real radius)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device,
+                                                                   const lbvh_real *p,
+                                                                   lbvh_real radius)
 {
     return lbvh_overlap_sphere(&device->tree, p, radius);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device, int32_t place)
+static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device,
+                                                                  int32_t place)
 {
     return lbvh_overlap_later(&device->tree, place);
 }
-static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device, const lbvh_real *p, lbvh_real reach)
+static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device,
+                                                            const lbvh_real *p, lbvh_real reach)
 {
     return lbvh_near_point(&device->tree, p, reach);
 }
-static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin,
-                                                         const lbvh_real *direction, lbvh_real t_max)
+static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device,
+                                                         const lbvh_real *origin,
+                                                         const lbvh_real *direction,
+                                                         lbvh_real t_max)
 {
     return lbvh_ray_cast(&device->tree, origin, direction, t_max);
 }
 
-/* The one place where kernels are launched: types checked by the compiler, the error kept and returned. */
+/* All kernels are launched here: types are checked by the compiler, the error is kept and
+   returned. */
 template <class... Parameters, class... Arguments>
-static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads, int block,
-                                 void (*kernel)(Parameters...), Arguments... arguments)
+static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads,
+                                 int block, void (*kernel)(Parameters...), Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     gpu->stream = stream;
@@ -1784,12 +2014,13 @@ static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int
     cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     if (error == cudaSuccess) return LBVH_OK;
     gpu->device.tree.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told; the next call begins without it */
+    (void)cudaGetLastError(); /* reported; cleared for the next call */
     return LBVH_CUDA_ERROR;
 }
 
 template <class F>
-__global__ void __launch_bounds__(128) lbvh_i_each_pair_kernel(__grid_constant__ const lbvh_device device, F f)
+__global__ void __launch_bounds__(128)
+    lbvh_i_each_pair_kernel(__grid_constant__ const lbvh_device device, F f)
 {
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (place >= device.tree.n) return;
@@ -1798,13 +2029,15 @@ __global__ void __launch_bounds__(128) lbvh_i_each_pair_kernel(__grid_constant__
     while (lbvh_next(&o)) f(id, o.id);
 }
 
-/* f(i, j), on the device, for every pair of elements whose boxes overlap, each once, in no fixed order. Does not wait. */
+/* f(i, j), on the device, for every pair of elements whose boxes overlap, each once, in no fixed
+   order. Does not wait. */
 template <class F>
 static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *stream)
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
     if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
-    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, 128, lbvh_i_each_pair_kernel<F>, gpu->device, f);
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, 128, lbvh_i_each_pair_kernel<F>,
+                         gpu->device, f);
 }
 #endif /* LBVH_CUDA && __CUDACC__ */
 
@@ -1812,7 +2045,7 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 
 /* ================================================================================================
    The implementation: serial, and the reference for cuda/lbvh.cu
-   ================================================================================================ */
+   ============================================================================================== */
 
 #if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_IMPLEMENTATION_DONE)
 #define LBVH_IMPLEMENTATION_DONE
@@ -1825,7 +2058,10 @@ extern "C" {
 
 #define LBVH_I_N_MAX ((1 << 30) - 512)
 
-LBVH_API int lbvh_version(void) { return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH; }
+LBVH_API int lbvh_version(void)
+{
+    return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH;
+}
 
 #define LBVH_I_TEXT(code, text) #code ": " text,
 LBVH_API const char *lbvh_result_text(lbvh_result result)
@@ -1837,7 +2073,7 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
 
 /* ------------------------------------------------------------------------------------------------
    >>memory: blocks that grow and are kept
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
 
@@ -1848,20 +2084,23 @@ static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 
 static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, allocator->user);
     else free(block->memory);
     block->memory = NULL;
     block->bytes = 0;
 }
 
-/* What the arrays of a tree with n leaves need. The nodes have one more than they use: the sort works there (>>sort). */
+/* Sizes of the arrays of a tree with n leaves. There is one node more than used: the sort works
+   there (>>sort). */
 static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[LBVH_BLOCKS])
 {
     int const codes = desc->keep_codes || desc->builder == LBVH_SPLIT;
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     if (n == 0) return LBVH_OK;
-    if ((uint64_t)n > (uint64_t)(SIZE_MAX / 2) / (2 * sizeof(lbvh_node))) return LBVH_OUT_OF_MEMORY; /* 32-bit size_t */
+    /* 32-bit size_t */
+    if ((uint64_t)n > SIZE_MAX / 4 / sizeof(lbvh_node)) return LBVH_OUT_OF_MEMORY;
     bytes[LBVH_I_NODE] = 2 * (size_t)n * sizeof(lbvh_node);
     bytes[LBVH_I_PREFIX] = (size_t)n + 1;
     if (desc->masks) bytes[LBVH_I_MASK] = 2 * (size_t)n * sizeof(uint32_t);
@@ -1869,9 +2108,9 @@ static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[L
     return LBVH_OK;
 }
 
-/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD:
-   half as much again as it had, so that trees that grow a little with every build allocate only now
-   and then; a first allocation is exact. */
+/* The new size of a block that had `had` bytes and needs `bytes`, which are more. EXACT: `bytes`.
+   AHEAD: half as much again as it had, so that trees that grow a little with every build seldom
+   allocate; a first allocation is exact. */
 typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
 static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
 {
@@ -1879,8 +2118,8 @@ static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
     return growth == LBVH_I_AHEAD && more > bytes ? more : bytes;
 }
 
-/* Replaces a block by a larger one: nothing in it is worth a copy. Where there is no memory to grow
-   ahead, what is needed will do. */
+/* Replaces a block by a larger one; the content is not copied. Where the larger size cannot be
+   allocated, the needed size is tried. */
 static int lbvh_i_grow(const lbvh_allocator *allocator, lbvh_block *block, size_t bytes,
                        lbvh_i_growth growth)
 {
@@ -1940,13 +2179,14 @@ LBVH_API int64_t lbvh_bytes(const lbvh *tree)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>resolve: defaults, and what can be refused before an element is read
-   ------------------------------------------------------------------------------------------------ */
+   >>resolve: defaults, and checks that need no element
+   ---------------------------------------------------------------------------------------------- */
 
 static int lbvh_i_bounds_given(const lbvh_desc *desc)
 {
     int a;
-    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1; /* a NaN counts as given */
+    /* a NaN counts as given */
+    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
     return 0;
 }
 
@@ -1954,7 +2194,9 @@ static int lbvh_i_bounds_valid(const lbvh_desc *desc)
 {
     int a;
     for (a = 0; a < desc->dim; a++)
-        if (!(desc->min[a] <= desc->max[a]) || !lbvh_i_finite(desc->min[a]) || !lbvh_i_finite(desc->max[a])) return 0;
+        if (!(desc->min[a] <= desc->max[a]) || !lbvh_i_finite(desc->min[a]) ||
+            !lbvh_i_finite(desc->max[a]))
+            return 0;
     return 1;
 }
 
@@ -1987,7 +2229,7 @@ static int lbvh_i_width(const lbvh_desc *desc)
     return desc->kind == LBVH_TRIANGLES && !desc->indices ? 3 * desc->dim : desc->dim;
 }
 
-/* stride in bytes, 0 replaced; 0 if it is not one. */
+/* stride in bytes, with its default; 0 if it is invalid. */
 static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
 {
     size_t const tight = (size_t)lbvh_i_width(desc) * sizeof(lbvh_real);
@@ -1995,7 +2237,7 @@ static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
     return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
 }
 
-/* There is no tree any more; memory and desc stay. */
+/* Marks the tree as not built; memory and desc stay. */
 static void lbvh_i_make_empty(lbvh *tree)
 {
     tree->built = 0;
@@ -2005,7 +2247,7 @@ static void lbvh_i_make_empty(lbvh *tree)
     memset(&tree->lattice, 0, sizeof tree->lattice);
 }
 
-/* Empties the tree and takes over a checked desc. */
+/* Empties the tree and stores a checked desc. */
 static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
 {
     lbvh_desc given;
@@ -2014,7 +2256,8 @@ static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
     lbvh_i_make_empty(tree);
     if (result != LBVH_OK) return result;
     if (lbvh_bytes(tree) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
         return LBVH_BAD_ALLOCATOR;
     tree->desc = given;
     return LBVH_OK;
@@ -2031,18 +2274,19 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sort: ids by code, ascending within equal codes
+   >>sort: radix sort of ids by code, ascending within equal codes
 
-   A key is one word: the upper 32 bits of the code, then the id. The bits of the code below those, `low` by id, are looked at only
-   where the upper ones are equal, which is rare: moving 8 bytes instead of 16 is what this sort saves.
+   A key is one word: the upper 32 bits of the code, then the id. The lower bits of the code, `low`
+   by id, are compared only where the upper ones are equal, which is rare: the sort moves 8 bytes
+   instead of 16.
 
    Keys and low bits lie where the nodes will be, 64 bytes for each leaf:
 
-       | keys 8 n | spare 8 n | low 4 n | ........ |                the sort
-       | inner nodes 32 (n - 1)         | leaves 32 n       | 32 |    what comes there: first the leaves, by the ids of the
-                                                                   keys, then, when keys are no longer needed, inner nodes
-   (n = 1: the leaf comes where its key is, which is read before.)
-   ------------------------------------------------------------------------------------------------ */
+       | keys 8 n | spare 8 n | low 4 n | ........ |          the sort
+       | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
+                                                              then, over the keys, inner nodes
+   (n = 1: the leaf is written over its key, which is read before.)
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_keys {
     uint64_t *key, *spare;  /* [n] */
@@ -2069,10 +2313,10 @@ static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
     return (key >> 32) << keys->shift | (keys->shift ? keys->low[lbvh_i_key_id(key)] : 0);
 }
 
-/* How many keys have each value of each of the four digits of 8 bits. */
+/* Digit counts of the keys: four digits of 8 bits. */
 typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
 
-static void lbvh_i_note(lbvh_i_histogram *histogram, uint32_t upper)
+static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
 {
     histogram->count[0][upper & 255]++;
     histogram->count[1][upper >> 8 & 255]++;
@@ -2080,8 +2324,9 @@ static void lbvh_i_note(lbvh_i_histogram *histogram, uint32_t upper)
     histogram->count[3][upper >> 24]++;
 }
 
-/* n keys by their upper 32 bits: four passes of 8 bits, the lowest first, each stable, so that it keeps what those before did. (Three of
-   11 write 2048 streams at once: faster only while these stay in the cache.) An even number of moves: the result is in key. */
+/* LSD radix sort of n keys by their upper 32 bits: four stable passes of 8 bits, the lowest first.
+   (Three of 11 write 2048 streams at once: faster only while these stay in the cache.) The number
+   of passes is even: the result is in key. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
 {
     int32_t k;
@@ -2104,7 +2349,7 @@ static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histo
     }
 }
 
-/* A few keys with the same upper bits, by their lower ones. */
+/* Insertion sort of a few keys with the same upper bits, by their lower ones. */
 static void lbvh_i_insertion(const lbvh_i_keys *keys, uint64_t *key, int32_t n)
 {
     int32_t k;
@@ -2112,12 +2357,13 @@ static void lbvh_i_insertion(const lbvh_i_keys *keys, uint64_t *key, int32_t n)
         uint64_t const moving = key[k];
         uint32_t const low = keys->low[lbvh_i_key_id(moving)];
         int32_t slot = k;
-        for (; slot > 0 && keys->low[lbvh_i_key_id(key[slot - 1])] > low; slot--) key[slot] = key[slot - 1];
+        for (; slot > 0 && keys->low[lbvh_i_key_id(key[slot - 1])] > low; slot--)
+            key[slot] = key[slot - 1];
         key[slot] = moving;
     }
 }
 
-/* Many such keys: the lower bits take the place of the upper ones for a while. */
+/* Many such keys: radix sort with the lower bits in place of the upper ones. */
 static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *spare, int32_t n)
 {
     uint64_t const upper = key[0] >> 32 << 32;
@@ -2127,7 +2373,7 @@ static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *s
     for (k = 0; k < n; k++) {
         uint32_t const low = keys->low[lbvh_i_key_id(key[k])];
         key[k] = (uint64_t)low << 32 | (uint32_t)key[k];
-        lbvh_i_note(&histogram, low);
+        lbvh_i_count_digits(&histogram, low);
     }
     lbvh_i_radix(key, spare, n, &histogram);
     for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
@@ -2140,24 +2386,26 @@ static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *hi
     for (begin = 0; begin < n && keys->shift; begin = end) {
         uint64_t const upper = keys->key[begin] >> 32;
         for (end = begin + 1; end < n && keys->key[end] >> 32 == upper; end++) {}
-        if (end - begin > 64) lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
+        if (end - begin > 64)
+            lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
         else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
     }
 }
 
 /* ------------------------------------------------------------------------------------------------
    >>build
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* A refusal for the caller, or an element to leave out? The first one is told either way. */
-static lbvh_result lbvh_i_judge(lbvh *tree, lbvh_result result, int32_t i)
+/* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
+   out. */
+static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i)
 {
     if (result == LBVH_OK) return LBVH_OK;
     if (tree->bad_id < 0) tree->bad_id = i;
     return tree->desc.skip_invalid ? LBVH_OK : result;
 }
 
-/* The lattice of the bounds that the caller gave. */
+/* The lattice of the caller's bounds. */
 LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
 {
     lbvh_real least[3], most[3];
@@ -2169,8 +2417,9 @@ LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
     return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
-/* The lattice around the centres of all elements; also finds those to refuse. */
-static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
+/* The lattice around the centres of all elements, which are checked on the way. */
+static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n)
 {
     const lbvh_desc *desc = &tree->desc;
     lbvh_real least[3], most[3], min[3], max[3];
@@ -2181,7 +2430,8 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
         most[a] = -lbvh_i_infinity();
     }
     for (i = 0; i < n; i++) {
-        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max), result = lbvh_i_judge(tree, box, i);
+        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
+                          result = lbvh_i_note_invalid(tree, box, i);
         if (result != LBVH_OK) return result;
         for (a = 0; a < 3 && box == LBVH_OK; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
@@ -2189,11 +2439,14 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
             most[a] = lbvh_i_max(most[a], half_centre);
         }
     }
-    tree->lattice = lbvh_i_bounds_given(desc) ? lbvh_i_given_lattice(desc) : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+    tree->lattice = lbvh_i_bounds_given(desc)
+                        ? lbvh_i_given_lattice(desc)
+                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
     return LBVH_OK;
 }
 
-static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride, const lbvh_i_keys *keys, lbvh_i_histogram *histogram)
+static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_histogram *histogram)
 {
     lbvh_real min[3], max[3];
     int32_t i;
@@ -2204,11 +2457,11 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
         code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
         keys->key[i] = code >> keys->shift << 32 | (uint32_t)i;
         keys->low[i] = (uint32_t)(code & (((uint64_t)1 << keys->shift) - 1));
-        lbvh_i_note(histogram, (uint32_t)(code >> keys->shift));
+        lbvh_i_count_digits(histogram, (uint32_t)(code >> keys->shift));
     }
 }
 
-/* What each place has in common with the one before it; and the codes, where they are kept. */
+/* The prefixes of all borders; and the codes, where they are kept. */
 static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
 {
     int const bits = lbvh_i_code_bits(&tree->desc);
@@ -2218,20 +2471,22 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
         int const upper_bits = bits - keys->shift;
         int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
-                                  : lbvh_i_common(bits, lbvh_i_key_code(keys, left), lbvh_i_key_code(keys, right), k - 1, k);
+                                  : lbvh_i_common(bits, lbvh_i_key_code(keys, left),
+                                                  lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
     for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
-/* Boxes in the order of the keys come from everywhere: asked for some turns before they are needed. */
+/* Reading elements in the order of the keys is random access: they are prefetched. */
 #if defined(__GNUC__) || defined(__clang__)
 #define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define LBVH_I_PREFETCH(address) ((void)(address))
 #endif
 
-static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride, const lbvh_i_keys *keys)
+static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
+                               const lbvh_i_keys *keys)
 {
     lbvh_node *leaves = tree->node + tree->first_leaf;
     int32_t const ahead = 24;
@@ -2247,16 +2502,18 @@ static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
     }
 }
 
-/* LBVH_MERGE: inner nodes from leaves and prefixes, one pass over the leaves (the serial form of Apetrei's). A finished node that is a
-   left child waits on a stack for its sibling; one that is a right child is joined with the last that waits, again and again:
+/* LBVH_MERGE: inner nodes from leaves and prefixes, in one pass over the leaves (the serial form of
+   Apetrei's algorithm). A finished left child waits on a stack for its sibling; a finished right
+   child is joined with the top of the stack, repeatedly:
 
-       leaf      0     1     2       3     4       5         6           7        (the codes of >>how it works)
-       made            0-1           2-3                     5-6         5-7      its ranges of leaves, the root the last
-                                     0-3                                 4-7
+       leaf      0     1     2       3     4       5         6           7      (codes of >>nodes)
+       made            0-1           2-3                     5-6         5-7    ranges of leaves,
+                                     0-3                                 4-7    the root last
                                                                          0-7
-       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6            after it
+       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6          the stack afterwards
 
-   Those that wait have ever more in common with what follows, so there are never more than a code and a place have bits. */
+   Prefixes increase along the stack, so it holds at most as many entries as a code and a place have
+   bits. */
 static void lbvh_i_merge(lbvh *tree)
 {
     const uint8_t *prefix = tree->prefix;
@@ -2264,7 +2521,7 @@ static void lbvh_i_merge(lbvh *tree)
     int32_t k, top = 0;
     for (k = 0; k < tree->n; k++) {
         int32_t first = k, at = tree->first_leaf + k;
-        lbvh_node node = tree->node[at]; /* the one that climbs: its box need not be read again */
+        lbvh_node node = tree->node[at]; /* the ancestor so far, in registers */
         node.skip = lbvh_i_skip(prefix, tree->n, k);
         tree->node[at].skip = node.skip;
         while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
@@ -2280,8 +2537,8 @@ static void lbvh_i_merge(lbvh *tree)
     }
 }
 
-/* LBVH_SPLIT: the node of leaves first .. last, from the top (Kureck section 3.1.4, the sequential algorithm). Calls itself at
-   most LBVH_STACK deep. */
+/* LBVH_SPLIT: the node of leaves first .. last, top-down (Kureck section 3.1.4, the sequential
+   algorithm). Recursion depth: at most LBVH_STACK. */
 static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
 {
     int32_t split, left, right;
@@ -2295,7 +2552,8 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
-LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n)
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
+                                size_t stride, int32_t n)
 {
     lbvh_result result;
     lbvh_i_keys keys;
@@ -2325,7 +2583,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
 
 /* ------------------------------------------------------------------------------------------------
    >>refit
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
 {
@@ -2337,19 +2595,21 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
-    for (k = 0; k < tree->n; k++) { /* all are looked at before the first is changed */
-        lbvh_result const result = lbvh_i_judge(tree, lbvh_box_of(&tree->desc, data, stride, k, min, max), k);
+    for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
+        lbvh_result const box = lbvh_box_of(&tree->desc, data, stride, k, min, max),
+                          result = lbvh_i_note_invalid(tree, box, k);
         if (result != LBVH_OK) return result;
     }
-    if (tree->n == 0) return LBVH_OK; /* there may be no array to point into */
+    if (tree->n == 0) return LBVH_OK; /* no array may exist */
     leaves = tree->node + tree->first_leaf;
-    for (k = 0; k < tree->n; k++) (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    for (k = 0; k < tree->n; k++)
+        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
     lbvh_i_merge(tree);
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t n, lbvh_real *boxes,
-                                int32_t *bad_id)
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                int32_t n, lbvh_real *boxes, int32_t *bad_id)
 {
     lbvh_desc given;
     lbvh_real min[3], max[3];
@@ -2374,13 +2634,14 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>measure: how good a tree is
-   ------------------------------------------------------------------------------------------------ */
+   >>measure: quality of a tree
+   ---------------------------------------------------------------------------------------------- */
 
-/* Surface of a box, in 2D its circumference; 0 for what was left out. */
+/* Surface of a box, in 2D its circumference; 0 for an element left out. */
 static double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
 {
-    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1], z = (double)max[2] - (double)min[2];
+    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1],
+                 z = (double)max[2] - (double)min[2];
     if (!(x >= 0 && y >= 0 && z >= 0)) return 0;
     return dim == 2 ? 2 * (x + y) : 2 * (x * y + y * z + z * x);
 }
@@ -2406,7 +2667,7 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
     if (!tree->built) return LBVH_NOT_BUILT;
     memset(quality, 0, sizeof *quality);
     if (tree->n == 0) return LBVH_OK;
-    for (at = 0; at >= 0;) { /* the walk that meets every node */
+    for (at = 0; at >= 0;) { /* a walk over all nodes */
         const lbvh_node *node = &tree->node[at];
         while (depth > 0 && inner[depth - 1] < place) depth--;
         areas += lbvh_i_area(tree->desc.dim, node->min, node->max);
@@ -2416,7 +2677,8 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
             place++;
             at = node->skip;
         } else {
-            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link], &tree->node[lbvh_right_child(tree, node)]);
+            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link],
+                                         &tree->node[lbvh_right_child(tree, node)]);
             inner[depth++] = lbvh_last_place(tree, node);
             at = node->link;
         }
@@ -2432,9 +2694,9 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
 
 /* ------------------------------------------------------------------------------------------------
    >>save
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* What a saved tree begins with. The arrays follow without gaps: nodes, prefixes, masks. */
+/* The header of a saved tree. The arrays follow without gaps: nodes, prefixes, masks. */
 typedef struct lbvh_i_header {
     char magic[8];
     uint32_t byte_order;    /* 0x01020304 as the writer stores it */
@@ -2444,14 +2706,15 @@ typedef struct lbvh_i_header {
     int32_t has_masks;
     int32_t unused[3];
     uint64_t bytes;         /* of header and arrays */
-    uint64_t checksum;      /* of the arrays, and of the header without this */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } lbvh_i_header;
 
 static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
     size_t i;
-    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull; /* FNV-1a, Fowler, Noll and Vo */
+    /* FNV-1a, Fowler, Noll and Vo */
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
     return sum;
 }
 
@@ -2513,12 +2776,13 @@ LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, 
     return LBVH_OK;
 }
 
-/* Is this header one that lbvh_i_header_of could have made, for these many bytes and this real type? */
+/* 1 if lbvh_i_header_of could have made this header, for this many bytes and this real type. */
 static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
 {
     lbvh shape;
     lbvh_i_header expected;
-    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63)) return 0;
+    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63))
+        return 0;
     if (header->n < 0 || header->n > LBVH_I_N_MAX || (header->has_masks & ~1)) return 0;
     memset(&shape, 0, sizeof shape);
     shape.desc.dim = header->dim;
@@ -2567,13 +2831,15 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
     tree->desc.dim = header.dim;
     tree->desc.bits = header.bits;
-    tree->desc.masks = header.has_masks ? &some_masks : NULL; /* there are masks, but no longer an array of the caller's */
+    /* masks exist, without the caller's array */
+    tree->desc.masks = header.has_masks ? &some_masks : NULL;
     result = lbvh_i_prepare(tree, header.n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
     tree->built = 1;
     tree->n = header.n;
     tree->first_leaf = header.n > 0 ? header.n - 1 : 0;
-    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header)) result = LBVH_BAD_FILE;
+    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header))
+        result = LBVH_BAD_FILE;
     else result = lbvh_validate(tree);
     if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
@@ -2581,23 +2847,28 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>walk: searches of neighbours together
+   >>packets: packet traversal, for the searches of all own elements
 
-   Elements that are neighbours in the tree visit nearly the same nodes. So the leaves of a small subtree walk as one crowd: what lies
-   near any of them goes into a batch, once, in columns; then each goes through the batch, which is a plain loop without branches.
-   Places ascend in the batch, so every row is that of lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
-   ------------------------------------------------------------------------------------------------ */
+   Neighbouring leaves visit nearly the same nodes. So the leaves of a small subtree traverse the
+   tree once, as a packet. The leaves near any of its searches are copied into a batch, as a
+   structure of arrays. Then each search tests the batch, in a plain loop without branches. Places
+   ascend in the batch, so every row equals that of lbvh_next, in its order. (On the GPU: the 32
+   searches of a warp.)
+   ---------------------------------------------------------------------------------------------- */
 
 enum {
-    LBVH_I_CROWD = 32,      /* searches that walk together: at most so many leaves (16: radius counts take 1.2 times as long) */
-    LBVH_I_FEW = 16,        /* a subtree of no more leaves is looked through whole */
-    LBVH_I_BATCH = 1024     /* leaves of a batch; a crowd near more walks one by one */
+    LBVH_I_PACKET = 32,      /* largest number of searches in a packet (16: radius counts take 1.2
+                               times as long) */
+    LBVH_I_FEW = 16,        /* subtrees of at most this many leaves are tested whole */
+    LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
+                               by one */
 };
 
-/* The searches of a crowd as one: the box around their boxes or centres, and their reach (boxes: -1). */
-typedef struct lbvh_i_crowd {
+/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
+   (boxes: -1). */
+typedef struct lbvh_i_packet {
     lbvh_real min[3], max[3], reach2;
-} lbvh_i_crowd;
+} lbvh_i_packet;
 
 typedef struct lbvh_i_batch {
     lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
@@ -2605,32 +2876,40 @@ typedef struct lbvh_i_batch {
     int32_t count;
 } lbvh_i_batch;
 
-/* Searches of the own elements, place after place. */
+/* The searches of all own elements, by ascending place. */
 typedef struct lbvh_i_finder {
     const lbvh *tree;
     const lbvh_queries *queries;
-    int32_t begin, last, next;          /* places of this crowd, and the node where the next one begins */
-    lbvh_overlap search[LBVH_I_CROWD];
-    int32_t place;                      /* whose search is on */
-    int fits;                           /* does the batch hold all that is near the crowd? else the searches walk by themselves */
-    int lists;                          /* are places wanted? else only their number */
-    int32_t hits, turn;                 /* of the search that is on: entries of hit, and those given out */
+    int32_t begin, last, next;          /* places of this packet, and the node where the next one
+                                           begins */
+    lbvh_overlap search[LBVH_I_PACKET];
+    int32_t place;                      /* of the current search */
+    int fits;                           /* 1: the batch holds all candidates of the packet; 0: the
+                                           searches run one by one */
+    int lists;                          /* 1: places are wanted; 0: only their number */
+    int32_t hits, given;                /* of the current search: entries of hit, and those
+                                           returned */
     int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places */
     lbvh_i_batch batch;
 } lbvh_i_finder;
 
-/* Could any search of the crowd meet this node? Rounded as each search rounds, so that no gap comes out larger than theirs. */
-static int lbvh_i_near_crowd(const lbvh_i_crowd *crowd, const lbvh_node *node)
+/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
+   gap comes out larger than theirs. */
+static int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
 {
     lbvh_real gap[3];
     int a;
-    if (crowd->reach2 < 0) return lbvh_boxes_touch(node, crowd->min, crowd->max);
-    for (a = 0; a < 3; a++) gap[a] = lbvh_i_max(lbvh_i_max(node->min[a] - crowd->max[a], crowd->min[a] - node->max[a]), 0);
-    return lbvh_i_square(gap[0], gap[1], gap[2]) <= crowd->reach2;
+    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
+    for (a = 0; a < 3; a++)
+        gap[a] = lbvh_i_max(
+            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
+    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
 }
 
-/* Appends the leaves first .. last that are near the crowd: all are written, those that are not are written over. */
-static void lbvh_i_take_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_crowd *crowd, int32_t first, int32_t last)
+/* Appends those of the leaves first .. last that the packet could overlap. All are written, without
+   a branch; the next one overwrites a leaf that is not counted. */
+static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
+                                 int32_t first, int32_t last)
 {
     int32_t place, slot = batch->count;
     int a;
@@ -2641,25 +2920,27 @@ static void lbvh_i_take_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh
             batch->max[a][slot] = leaf->max[a];
         }
         batch->place[slot] = place;
-        slot += lbvh_i_near_crowd(crowd, leaf);
+        slot += lbvh_i_packet_near(packet, leaf);
     }
     batch->count = slot;
 }
 
-/* The walk of a crowd from node `at`, whose first leaf is at place `first`; 0 if the batch does not hold all. */
-static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_crowd *crowd, int32_t at, int32_t first)
+/* Collects the batch of a packet from node `at`, whose first leaf is at place `first`; 0 if it does
+   not fit. */
+static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
+                             int32_t at, int32_t first)
 {
     batch->count = 0;
     while (at >= 0) {
         const lbvh_node *node = &tree->node[at];
         int32_t const last = lbvh_last_place(tree, node);
-        if (lbvh_i_near_crowd(crowd, node)) {
+        if (lbvh_i_packet_near(packet, node)) {
             if (last - first >= LBVH_I_FEW) {
                 at = node->link;
                 continue;
             }
             if (batch->count > LBVH_I_BATCH) return 0;
-            lbvh_i_take_leaves(batch, tree, crowd, first, last);
+            lbvh_i_append_leaves(batch, tree, packet, first, last);
         }
         first = last + 1;
         at = node->skip;
@@ -2667,44 +2948,51 @@ static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i
     return batch->count <= LBVH_I_BATCH;
 }
 
-/* The next crowd: the largest subtree from here on that is small enough; its searches, and what is near them. */
-static void lbvh_i_next_crowd(lbvh_i_finder *finder)
+/* The next packet: the largest subtree from here on that is small enough; its searches, and their
+   batch. */
+static void lbvh_i_next_packet(lbvh_i_finder *finder)
 {
     const lbvh *tree = finder->tree;
-    lbvh_i_crowd crowd;
+    lbvh_i_packet packet;
     int32_t at = finder->next, k;
     int a;
     finder->begin = finder->last + 1;
-    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_CROWD) at = tree->node[at].link;
+    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
+        at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
     finder->next = tree->node[at].skip;
     for (a = 0; a < 3; a++) {
-        crowd.min[a] = lbvh_i_infinity();
-        crowd.max[a] = -lbvh_i_infinity();
+        packet.min[a] = lbvh_i_infinity();
+        packet.max[a] = -lbvh_i_infinity();
     }
-    crowd.reach2 = -1;
+    packet.reach2 = -1;
     for (k = finder->begin; k <= finder->last; k++) {
         lbvh_overlap *o = &finder->search[k - finder->begin];
         *o = lbvh_i_search(tree, finder->queries, k);
         if (lbvh_left_out(&tree->node[tree->first_leaf + k])) continue;
-        crowd.reach2 = o->reach2;
+        packet.reach2 = o->reach2;
         for (a = 0; a < 3; a++) {
-            crowd.min[a] = lbvh_i_min(crowd.min[a], o->min[a]);
-            crowd.max[a] = lbvh_i_max(crowd.max[a], o->max[a]);
+            packet.min[a] = lbvh_i_min(packet.min[a], o->min[a]);
+            packet.max[a] = lbvh_i_max(packet.max[a], o->max[a]);
         }
     }
-    if (!(finder->queries->flags & LBVH_HALF)) finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &crowd, lbvh_root(tree), 0);
-    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &crowd, at, finder->begin);
+    if (!(finder->queries->flags & LBVH_HALF))
+        finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, lbvh_root(tree), 0);
+    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, at, finder->begin);
 }
 
-/* meets[c] for the entries of the batch from `from` on: does a search for boxes meet it? Returns how many. */
-static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o, uint8_t *meets)
+/* meets[c] = 1 where entry c of the batch, from `from` on, overlaps the search's box. Returns their
+   number. */
+static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                 uint8_t *meets)
 {
-    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1], z1 = o->max[2];
+    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1],
+                    z1 = o->max[2];
     int32_t c, hits = 0;
     for (c = from; c < batch->count; c++) {
-        int const touch = (batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) & (batch->min[2][c] <= z1) &
-                          (batch->max[0][c] >= x0) & (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0);
+        int const touch = (batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) &
+                          (batch->min[2][c] <= z1) & (batch->max[0][c] >= x0) &
+                          (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0);
         meets[c] = (uint8_t)touch;
         hits += touch;
     }
@@ -2712,22 +3000,26 @@ static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const 
 }
 
 /* The same for a search within a radius. */
-static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o, uint8_t *meets)
+static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                   uint8_t *meets)
 {
     lbvh_real const x = o->min[0], y = o->min[1], z = o->min[2], reach2 = o->reach2;
     int32_t c, hits = 0;
     for (c = from; c < batch->count; c++) {
-        int const within = lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
-                                         lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
-                                         lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <= reach2;
+        lbvh_real const away2 = lbvh_i_square(
+            lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
+            lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
+            lbvh_i_outside(batch->min[2][c], batch->max[2][c], z));
+        int const within = away2 <= reach2;
         meets[c] = (uint8_t)within;
         hits += within;
     }
     return hits;
 }
 
-/* The places of those that it meets. */
-static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint8_t *meets, int32_t *hit)
+/* The places of the entries with meets[c] = 1. */
+static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint8_t *meets,
+                             int32_t *hit)
 {
     int32_t c, hits = 0;
     for (c = from; c < batch->count; c++) {
@@ -2736,24 +3028,25 @@ static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint
     }
 }
 
-static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree, const lbvh_queries *queries, int lists)
+static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
+                                const lbvh_queries *queries, int lists)
 {
     finder->tree = tree;
     finder->queries = queries;
     finder->begin = finder->last = finder->place = -1;
     finder->next = lbvh_root(tree);
-    finder->hits = finder->turn = finder->fits = 0;
-    finder->lists = lists || tree->mask; /* masks are looked at place by place */
+    finder->hits = finder->given = finder->fits = 0;
+    finder->lists = lists || tree->mask; /* masks are tested place by place */
 }
 
-/* Begins the search of the next place; -1 when all had theirs. */
+/* Begins the search of the next place; -1 after the last place. */
 static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
 {
     uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
     const lbvh_overlap *o;
     int32_t from = 0;
     if (finder->place + 1 >= finder->tree->n) return -1;
-    if (++finder->place > finder->last) lbvh_i_next_crowd(finder);
+    if (++finder->place > finder->last) lbvh_i_next_packet(finder);
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
         while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
@@ -2761,42 +3054,50 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     finder->hits = o->reach2 >= 0 ? lbvh_i_test_spheres(&finder->batch, from, o, meets)
                                   : lbvh_i_test_boxes(&finder->batch, from, o, meets);
     if (finder->lists) lbvh_i_list_hits(&finder->batch, from, meets, finder->hit);
-    finder->turn = 0;
+    finder->given = 0;
     return finder->place;
 }
 
-/* The next place that the search has found, its own left out; -1 when there are no more. */
-static int32_t lbvh_i_found(lbvh_i_finder *finder)
+/* The next place that the search has found, except its own; -1 when there are no more. */
+static int32_t lbvh_i_next_found(lbvh_i_finder *finder)
 {
     const lbvh *tree = finder->tree;
     lbvh_overlap *o = &finder->search[finder->place - finder->begin];
     while (!finder->fits && lbvh_next(o))
         if (o->place != finder->place) return o->place;
-    while (finder->fits && finder->turn < finder->hits) {
-        int32_t const place = finder->hit[finder->turn++];
-        if (place != finder->place && (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter))) return place;
+    while (finder->fits && finder->given < finder->hits) {
+        int32_t const place = finder->hit[finder->given++];
+        if (place != finder->place &&
+            (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter)))
+            return place;
     }
     return -1;
 }
 
-/* How many places the search finds, its own left out. */
+/* The number of places that the search finds, except its own. */
 static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
 {
     const lbvh_overlap *o = &finder->search[finder->place - finder->begin];
     int32_t found = 0;
     if (finder->fits && !finder->lists) {
-        int const halved = (finder->queries->flags & LBVH_HALF) != 0; /* else the hits hold its own leaf, if it meets that */
-        return finder->hits - (!halved && lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
+        /* else its own leaf is among the hits, if it overlaps */
+        int const halved = (finder->queries->flags & LBVH_HALF) != 0;
+        return finder->hits -
+               (!halved &&
+                lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
     }
-    while (lbvh_i_found(finder) >= 0) found++;
+    while (lbvh_i_next_found(finder) >= 0) found++;
     return found;
 }
 
-static int32_t lbvh_i_id(const lbvh *tree, int32_t place) { return tree->node[tree->first_leaf + place].link; }
+static int32_t lbvh_i_id(const lbvh *tree, int32_t place)
+{
+    return tree->node[tree->first_leaf + place].link;
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>pairs: overlapping boxes, each pair once
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static lbvh_queries lbvh_i_pair_queries(void)
 {
@@ -2816,7 +3117,7 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
     if (!tree->built) return LBVH_NOT_BUILT;
     lbvh_i_begin_finder(&finder, tree, &queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0)
-        while ((other = lbvh_i_found(&finder)) >= 0)
+        while ((other = lbvh_i_next_found(&finder)) >= 0)
             if (fn(user, lbvh_i_id(tree, place), lbvh_i_id(tree, other))) return LBVH_STOPPED;
     return LBVH_OK;
 }
@@ -2832,7 +3133,7 @@ LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capaci
     lbvh_i_begin_finder(&finder, tree, &queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const id = lbvh_i_id(tree, place);
-        for (; (other = lbvh_i_found(&finder)) >= 0; found++) {
+        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++) {
             if (found >= capacity) continue;
             pairs[2 * found] = id;
             pairs[2 * found + 1] = lbvh_i_id(tree, other);
@@ -2855,19 +3156,22 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>query: many searches at once
-   ------------------------------------------------------------------------------------------------ */
+   >>queries-serial: many searches at once
+   ---------------------------------------------------------------------------------------------- */
 
 static int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
 
-/* Checks, and `*resolved` with its defaults filled in. */
-static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries, lbvh_queries *resolved)
+/* Checks queries; `*resolved` has the defaults filled in. */
+static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
+                                        lbvh_queries *resolved)
 {
     int const flags = queries->flags, own = lbvh_i_own(queries);
     lbvh_desc desc;
     if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
     if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES || (own && queries->kind == LBVH_SPHERES)) return LBVH_BAD_OPTION;
+    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
+        (own && queries->kind == LBVH_SPHERES))
+        return LBVH_BAD_OPTION;
     if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
     if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
     if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
@@ -2880,8 +3184,9 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
-/* counts[row], as int32 or as int64: one of the two is NULL. */
-static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts, int64_t *offsets)
+/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. */
+static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
+                              int64_t *offsets)
 {
     lbvh_i_finder finder;
     int32_t q, found;
@@ -2901,7 +3206,8 @@ static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int
     }
 }
 
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries, int32_t *counts)
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts)
 {
     lbvh_queries resolved;
     lbvh_result result;
@@ -2913,8 +3219,10 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
     return LBVH_OK;
 }
 
-/* The caller's queries: rows in their order, one pass, that goes on counting where the room ends. */
-static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+/* The caller's queries: rows in their order, in one pass. Counting goes on when the capacity is
+   reached. */
+static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                              int32_t *ids, int64_t capacity)
 {
     int64_t found = 0;
     int32_t q;
@@ -2929,7 +3237,8 @@ static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int
 }
 
 /* Own elements, rows by place: the same. */
-static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                    int32_t *ids, int64_t capacity)
 {
     lbvh_i_finder finder;
     int64_t found = 0;
@@ -2937,7 +3246,7 @@ static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *querie
     lbvh_i_begin_finder(&finder, tree, queries, 1);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         offsets[place] = found;
-        for (; (other = lbvh_i_found(&finder)) >= 0; found++)
+        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
             if (found < capacity) ids[found] = other;
     }
     offsets[tree->n] = found;
@@ -2945,7 +3254,8 @@ static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *querie
 }
 
 /* Own elements, rows by id: count, prefix sum, fill. */
-static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids, int64_t capacity)
+static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                 int32_t *ids, int64_t capacity)
 {
     lbvh_i_finder finder;
     int64_t sum = 0;
@@ -2961,31 +3271,35 @@ static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, 
     while (capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const row = lbvh_i_id(tree, q);
         int64_t slot = offsets[row];
-        if (offsets[row + 1] > capacity) continue; /* a row that does not fit whole */
-        while ((other = lbvh_i_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
+        if (offsets[row + 1] > capacity) continue; /* the row does not fit whole */
+        while ((other = lbvh_i_next_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
     }
     return sum;
 }
 
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets, int32_t *ids,
-                                   int64_t capacity, int64_t *needed)
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed)
 {
     lbvh_queries resolved;
     lbvh_result result;
-    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return LBVH_BAD_ARGUMENT;
+    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
+        return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
     if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity);
-    else if (resolved.flags & LBVH_PLACES) *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
+    else if (resolved.flags & LBVH_PLACES)
+        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
     else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach, lbvh_distance2_fn *fn,
-                                  void *user, int32_t *ids, lbvh_real *distances2, int32_t *found)
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found)
 {
     lbvh_near walk;
-    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found) return LBVH_BAD_ARGUMENT;
+    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
+        return LBVH_BAD_ARGUMENT;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     if (!tree->built) return LBVH_NOT_BUILT;
     *found = 0;
@@ -2999,26 +3313,30 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>validate: the arrays against what the prefixes say the tree must be
-   ------------------------------------------------------------------------------------------------ */
+   >>validate: the arrays against the tree that the prefixes define
+   ---------------------------------------------------------------------------------------------- */
 
-/* Could sorted codes have these prefixes? Then a pass like lbvh_i_merge's stays within its stack. */
+/* 1 if sorted codes can have these prefixes. Then a pass such as lbvh_i_merge's stays within its
+   stack. */
 static int lbvh_i_prefixes_valid(const lbvh *tree)
 {
     int const most = lbvh_i_code_bits(&tree->desc) + 30;
     int32_t k;
     if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
     for (k = 1; k < tree->n; k++) {
-        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1]) return 0;
+        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1])
+            return 0;
         if (tree->code &&
             (tree->code[k - 1] > tree->code[k] ||
-             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1], tree->code[k], k - 1, k)))
+             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1],
+                                                  tree->code[k], k - 1, k)))
             return 0;
     }
     return 1;
 }
 
-/* A finite box, or that of an element left out; an id that no other leaf has. */
+/* 1 if the leaf has a finite box, or that of an element left out, and an id that no other leaf
+   has. */
 static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *seen)
 {
     const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
@@ -3027,21 +3345,25 @@ static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *see
     seen[leaf->link] = 1;
     if (leaf->skip != lbvh_i_skip(tree->prefix, tree->n, place)) return 0;
     for (a = 0; a < 3; a++) {
-        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) && lbvh_i_finite(leaf->max[a]);
+        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) &&
+                           lbvh_i_finite(leaf->max[a]);
         int const out = leaf->min[a] == lbvh_i_infinity() && leaf->max[a] == -lbvh_i_infinity();
         if (lbvh_left_out(leaf) ? !out : !finite) return 0;
     }
-    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0)) return 0; /* searches look at 0 there */
+    /* searches in 2D use 0 there */
+    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0))
+        return 0;
     return 1;
 }
 
-/* Is the node at `at` what joining its children makes? */
+/* 1 if the node at `at` equals the join of its children. */
 static int lbvh_i_join_valid(const lbvh *tree, int32_t at, int32_t left, int32_t right)
 {
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right], *node = &tree->node[at];
     int a, valid = node->link == left && node->skip == r->skip;
     for (a = 0; a < 3; a++)
-        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) && node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
+        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) &&
+                 node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
     if (tree->mask) valid &= tree->mask[at] == (tree->mask[left] | tree->mask[right]);
     return valid;
 }
@@ -3057,10 +3379,14 @@ static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
         while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
             int32_t const split = first - 1, right = at;
             first = waiting[--top];
-            /* prefixes rise on the way down, which is what bounds the depth */
-            if (tree->prefix[split + 1] <= tree->prefix[first] || tree->prefix[split + 1] <= tree->prefix[k + 1]) return 0;
+            /* prefixes increase from parent to child, which bounds the depth */
+            if (tree->prefix[split + 1] <= tree->prefix[first] ||
+                tree->prefix[split + 1] <= tree->prefix[k + 1])
+                return 0;
             at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
-            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split, right)) return 0;
+            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split,
+                                   right))
+                return 0;
         }
         if (k < tree->n - 1) waiting[top++] = first;
     }
@@ -3074,7 +3400,8 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     if (!tree) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n == 0) return LBVH_OK;
-    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix) return LBVH_INVALID;
+    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix)
+        return LBVH_INVALID;
     seen.bytes = (size_t)tree->n;
     seen.memory = lbvh_i_alloc(&tree->desc.allocator, seen.bytes);
     if (!seen.memory) return LBVH_OUT_OF_MEMORY;
@@ -3084,15 +3411,17 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     return valid ? LBVH_OK : LBVH_INVALID;
 }
 
-/* Sample k: evenly through 0 .. n - 1, from a start that the seed moves (Knuth's multiplicative hash). */
+/* Sample k: evenly spaced in 0 .. n - 1, from a start that depends on the seed (Knuth's
+   multiplicative hash). */
 static int32_t lbvh_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
-/* Does a search around the leaf at `place` find those that it should, each once, by ascending place? met: [n] zeros, before and after. */
-static int lbvh_i_finds(const lbvh *tree, int32_t place, unsigned char *met)
+/* 1 if the search around the leaf at `place` finds what brute force finds, each once, by ascending
+   place. met: [n] zeros, before and after. */
+static int lbvh_i_search_valid(const lbvh *tree, int32_t place, unsigned char *met)
 {
     const lbvh_node *leaves = tree->node + tree->first_leaf, *own = &leaves[place];
     lbvh_overlap o = lbvh_overlap_between(tree, own->min, own->max);
@@ -3128,7 +3457,7 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == LBVH_OK; k++) {
         int32_t const place = lbvh_i_sample(tree->n, samples, seed, k);
-        if (lbvh_i_finds(tree, place, (unsigned char *)met.memory)) continue;
+        if (lbvh_i_search_valid(tree, place, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = tree->node[tree->first_leaf + place].link;
         result = LBVH_INVALID;
     }
@@ -3161,32 +3490,33 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 /* ------------------------------------------------------------------------------------------------
    >>licence
    ------------------------------------------------------------------------------------------------
-   nearfield is available under two licenses: choose whichever you prefer.
-   SPDX-License-Identifier: MIT OR Unlicense
+   nearfield is available under two licenses: choose whichever you prefer. SPDX-License-Identifier:
+   MIT OR Unlicense
 
-   ALTERNATIVE A - MIT License
-   Copyright (c) 2026 nearfield authors
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-   Software is furnished to do so, subject to the following conditions:
-   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-   Software.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
-   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   ALTERNATIVE A - MIT License Copyright (c) 2026 nearfield authors Permission is hereby granted,
+   free of charge, to any person obtaining a copy of this software and associated documentation
+   files (the "Software"), to deal in the Software without restriction, including without limitation
+   the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of
+   the Software, and to permit persons to whom the Software is furnished to do so, subject to the
+   following conditions: The above copyright notice and this permission notice shall be included in
+   all copies or substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT
+   WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
+   MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+   AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN
+   ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR
+   THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 
-   ALTERNATIVE B - Public Domain (www.unlicense.org)
-   This is free and unencumbered software released into the public domain.
-   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
-   compiled binary, for any purpose, commercial or non-commercial, and by any means.
-   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
-   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
-   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
-   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   ALTERNATIVE B - Public Domain (www.unlicense.org) This is free and unencumbered software released
+   into the public domain. Anyone is free to copy, modify, publish, use, compile, sell, or
+   distribute this software, either in source code form or as a compiled binary, for any purpose,
+   commercial or non-commercial, and by any means. In jurisdictions that recognize copyright laws,
+   the author or authors of this software dedicate any and all copyright interest in the software to
+   the public domain. We make this dedication for the benefit of the public at large and to the
+   detriment of our heirs and successors. We intend this dedication to be an overt act of
+   relinquishment in perpetuity of all present and future rights to this software under copyright
+   law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED,
+   INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE
+   AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+   LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
    CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-*/
+   ---------------------------------------------------------------------------------------------- */

@@ -1,8 +1,11 @@
-/* cuda/lbvh.cu - the CUDA half of lbvh.h, which includes this file; sections and names follow the serial code there.
-   SPDX-License-Identifier: MIT OR Unlicense
+/* cuda/lbvh.cu - the CUDA part of lbvh.h, which includes this file; sections and names follow the
+   serial code there. SPDX-License-Identifier: MIT OR Unlicense
 
-   What happens to one element, node or query is the same LBVH_FN function on both sides. Whole arrays are sorted and scanned by
-   CUB. */
+   Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
+   whole arrays.
+
+    >>memory >>codes >>leaves >>merge >>split >>build >>packets >>pairs >>queries >>copies
+    >>cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -12,30 +15,36 @@
 
 namespace {
 
-/* Leaves of a block in the builds, and threads of every block that shares nothing. */
+/* Leaves of a block in builds, and threads of every block that uses no shared memory. */
 constexpr int lbvh_i_block_threads = 256;
 
-__device__ __forceinline__ int32_t lbvh_i_thread() { return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x); }
+__device__ __forceinline__ int32_t lbvh_i_thread()
+{
+    return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>memory
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Work space. */
 enum {
-    LBVH_I_KEYS_A,  /* codes to sort, of elements or queries, and the other half of the sort's double buffer */
+    LBVH_I_KEYS_A,  /* codes to sort, of elements or queries; the two halves of the sort's double
+                       buffer */
     LBVH_I_KEYS_B,
     LBVH_I_IDS_A,   /* their ids */
     LBVH_I_IDS_B,
     LBVH_I_LINKS,   /* LBVH_SPLIT: counters and parents */
-    LBVH_I_ROWS,    /* where the rows of a list of pairs begin */
-    LBVH_I_KEPT,    /* the first pairs of each place */
-    LBVH_I_TEMP     /* what CUB asks for */
+    LBVH_I_ROWS,    /* offsets of the rows of a list of pairs */
+    LBVH_I_KEPT,    /* the first pairs of each place, for the second pass */
+    LBVH_I_TEMP     /* temporary storage of CUB */
 };
 
-/* CUB takes an error that the caller has left unread for its own: it is forgotten first, here and before sorts. */
+/* CUB reports an error that the caller left unread as its own: it is cleared first, here and before
+   sorts. */
 template <class In, class Out>
-cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m, cudaStream_t stream = nullptr)
+cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out, int64_t m,
+                                 cudaStream_t stream = nullptr)
 {
     (void)cudaGetLastError();
     return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
@@ -45,7 +54,7 @@ bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.tree.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* reported, so cleared */
     return true;
 }
 
@@ -54,19 +63,21 @@ void *lbvh_i_cuda_alloc(const lbvh_cuda_allocator *allocator, size_t bytes, cuda
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* cleared: a later call must not report the failed allocation */
     return nullptr;
 }
 
-void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block, cudaStream_t stream)
+void lbvh_i_cuda_release(const lbvh_cuda_allocator *allocator, lbvh_block *block,
+                         cudaStream_t stream)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, stream, allocator->user);
     else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
     block->memory = nullptr;
     block->bytes = 0;
 }
 
-/* As lbvh_i_grow. New memory is filled with ones: no byte stays unset. */
+/* As lbvh_i_grow. New memory is filled with ones: no byte stays uninitialised. */
 lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, lbvh_i_growth growth,
                              cudaStream_t stream)
 {
@@ -86,30 +97,37 @@ lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, lb
     return LBVH_CUDA_ERROR;
 }
 
-template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
+template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which)
+{
+    return static_cast<T *>(gpu->scratch[which].memory);
+}
 
 template <class Key>
-cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys, cub::DoubleBuffer<int32_t> &ids,
-                              int32_t n, int bits, cudaStream_t stream)
+cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys,
+                              cub::DoubleBuffer<int32_t> &ids, int32_t n, int bits,
+                              cudaStream_t stream)
 {
     (void)cudaGetLastError();
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
 /* Temporary storage of the largest CUB call over m keys or rows. */
-template <class Key> lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
+template <class Key>
+lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
 {
     size_t scan = 0, sort = 0;
     cub::DoubleBuffer<Key> keys;
     cub::DoubleBuffer<int32_t> ids;
-    if (lbvh_i_failed(gpu, lbvh_i_exclusive_sum(nullptr, scan, (int64_t *)nullptr, (int64_t *)nullptr, (int64_t)m + 1)))
+    if (lbvh_i_failed(gpu, lbvh_i_exclusive_sum(nullptr, scan, (int64_t *)nullptr,
+                                                (int64_t *)nullptr, (int64_t)m + 1)))
         return LBVH_CUDA_ERROR;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr))) return LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr)))
+        return LBVH_CUDA_ERROR;
     *bytes = scan > sort ? scan : sort;
     return LBVH_OK;
 }
 
-/* Grows what searches need: temporary storage for m of them, and keys and ids where they are sorted. */
+/* Grows the memory of m searches: temporary storage, and keys and ids where they are sorted. */
 lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_growth growth,
                                   cudaStream_t stream)
 {
@@ -122,7 +140,7 @@ lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_
     return result;
 }
 
-/* Grows what a build over n elements needs, and points the arrays at it. */
+/* Grows the memory of a build over n elements, and sets the pointers of the arrays. */
 lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
                                 cudaStream_t stream)
 {
@@ -131,8 +149,10 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
     bool const wide = tree->desc.bits > 32;
     lbvh_result result = lbvh_i_sizes(&tree->desc, n, bytes);
     if (result != LBVH_OK) return result;
-    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts); /* n + 1 bytes, then the facts */
-    scratch[LBVH_I_KEYS_A] = scratch[LBVH_I_KEYS_B] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    /* n + 1 bytes, then the facts */
+    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
+    scratch[LBVH_I_KEYS_A] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    scratch[LBVH_I_KEYS_B] = scratch[LBVH_I_KEYS_A];
     scratch[LBVH_I_IDS_A] = scratch[LBVH_I_IDS_B] = (size_t)n * sizeof(int32_t);
     if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
     result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
@@ -147,7 +167,7 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
     return LBVH_OK;
 }
 
-/* Empties the tree and takes over a checked desc, as lbvh_i_begin does for the host. */
+/* Empties the tree and stores a checked desc, as lbvh_i_begin does on the host. */
 lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_t stream)
 {
     lbvh *tree = &gpu->device.tree;
@@ -167,17 +187,18 @@ lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: lattice and codes
-   ------------------------------------------------------------------------------------------------ */
+   >>codes: bounds of the centres, and Morton codes
+   ---------------------------------------------------------------------------------------------- */
 
-/* Where the elements are read from. */
+/* The caller's elements. */
 struct lbvh_i_input {
     const lbvh_real *data;
     size_t stride;
 };
 
-/* Reals as integers of the same order, above 0, for atomicMax. The bits of positive reals rise with them, those of negative ones fall:
-   these have all bits flipped, the others the sign. */
+/* Reals as integers of the same order, above 0, for atomicMax. The bit patterns of positive reals
+   ascend with them, those of negative ones descend: negative ones have all bits flipped, the others
+   the sign. */
 __device__ unsigned long long lbvh_i_order_of(lbvh_real x)
 {
     unsigned long long const bits = (unsigned long long)__double_as_longlong((double)x);
@@ -193,22 +214,24 @@ __device__ lbvh_real lbvh_i_real_of(unsigned long long order)
 /* Reports an element that is left out. */
 __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_t i)
 {
-    int const sort = result == LBVH_NOT_FINITE ? 0 : result == LBVH_INVERTED ? 1 : 2;
-    atomicMax(&facts->first_bad[sort], INT_MAX - i);
+    int const kind = result == LBVH_NOT_FINITE ? 0 : result == LBVH_INVERTED ? 1 : 2;
+    atomicMax(&facts->first_bad[kind], INT_MAX - i);
 }
 
-/* The bounds of all half centres. A minimum is kept as the maximum of the negated numbers: one clearing to 0 starts all. A thread takes
-   many elements, then a warp the largest of its 32 (with the lanes 16, 8, 4, 2, 1 away in turn: then every lane has it), then a block
-   that of its warps. */
+/* The bounds of all half centres: a reduction by threads (grid-stride loop), then warps (butterfly
+   shuffles over 16, 8, 4, 2 and 1 lanes), then blocks. A minimum is kept as the maximum of the
+   negated numbers, so that one memset to 0 initialises all. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n, lbvh_cuda_facts *facts)
+    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n,
+                         lbvh_cuda_facts *facts)
 {
     __shared__ lbvh_real shared[6][lbvh_i_block_threads / 32];
     lbvh_real min[3], max[3], most[6];
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
     for (int64_t i = lbvh_i_thread(); i < n; i += gridDim.x * blockDim.x) {
-        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i, min, max);
+        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i,
+                                            min, max);
         for (int a = 0; a < 3 && box == LBVH_OK; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
             most[a] = lbvh_i_max(most[a], half_centre);
@@ -216,19 +239,22 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
         }
     }
     for (int a = 0; a < 6; a++) {
-        for (int step = 16; step > 0; step /= 2) most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
+        for (int step = 16; step > 0; step /= 2)
+            most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
         if (lane == 0) shared[a][warp] = most[a];
     }
     __syncthreads();
     if (threadIdx.x >= 6) return;
     lbvh_real all = shared[threadIdx.x][0];
-    for (int w = 1; w < lbvh_i_block_threads / 32; w++) all = lbvh_i_max(all, shared[threadIdx.x][w]);
-    unsigned long long *const to =
-        reinterpret_cast<unsigned long long *>(threadIdx.x < 3 ? facts->most : facts->least) + threadIdx.x % 3;
+    for (int w = 1; w < lbvh_i_block_threads / 32; w++)
+        all = lbvh_i_max(all, shared[threadIdx.x][w]);
+    unsigned long long *const to = reinterpret_cast<unsigned long long *>(
+                                       threadIdx.x < 3 ? facts->most : facts->least) +
+                                   threadIdx.x % 3;
     if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
 }
 
-/* The lattice of these bounds; facts keep the least as the largest negative. */
+/* The lattice of these bounds; facts hold the minimum negated. */
 __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_facts *facts)
 {
     lbvh_real least[3], most[3];
@@ -240,19 +266,22 @@ __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_fa
     return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
 }
 
-/* What is sorted: codes and ids. And a report of what is left out. */
+/* Codes and ids, for the sort. Reports invalid elements. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, bool bounds_given, Key *keys, int32_t *ids,
-                       lbvh_cuda_facts *facts)
+    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                       bool bounds_given, Key *keys, int32_t *ids, lbvh_cuda_facts *facts)
 {
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
     lbvh_real min[3], max[3];
-    if (threadIdx.x == 0) lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
+    if (threadIdx.x == 0)
+        lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc)
+                               : lbvh_i_lattice_from(tree, facts);
     __syncthreads();
     for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
-        lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, (int32_t)i, min, max);
+        lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, (int32_t)i, min,
+                                            max);
         if (box != LBVH_OK) lbvh_i_report(facts, box, (int32_t)i);
         keys[i] = (Key)lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
         ids[i] = (int32_t)i;
@@ -260,10 +289,10 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: leaves
-   ------------------------------------------------------------------------------------------------ */
+   >>leaves: prefixes and leaves
+   ---------------------------------------------------------------------------------------------- */
 
-/* A node in one piece, as lbvh_i_fetch. */
+/* Stores a node in two words of 16 bytes, as lbvh_i_fetch loads it. */
 __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &node)
 {
 #if LBVH_I_REAL_KIND == 1
@@ -276,13 +305,16 @@ __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &nod
 }
 
 /* prefix[k] from the sorted codes. */
-template <class Key> __device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key *codes, int32_t k)
+template <class Key>
+__device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key *codes, int32_t k)
 {
     bool const inside = k > 0 && k < tree.n;
-    return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1], codes[k], k - 1, k)) : (uint8_t)0;
+    return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1],
+                                                codes[k], k - 1, k))
+                  : (uint8_t)0;
 }
 
-/* All of them, and the codes themselves, where they are kept. */
+/* All prefixes, and the codes, where they are kept. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
@@ -294,85 +326,112 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (tree.code && k < tree.n) tree.code[k] = codes[k];
 }
 
-/* Gives a leaf the box of its element, `link`. */
-__device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input, lbvh_node *leaf)
+/* Sets the box of a leaf from its element, `link`. */
+__device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_input &input,
+                                                 lbvh_node *leaf)
 {
     (void)lbvh_box_of(&tree.desc, input.data, input.stride, leaf->link, leaf->min, leaf->max);
     lbvh_i_fill_gaps(leaf);
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_MERGE
+   >>merge: LBVH_MERGE, bottom-up agglomeration over the sorted codes (Apetrei 2014)
 
-   Every border between two neighbouring leaves splits one inner node, whose two children meet there (Apetrei 2014, who gives the node
-   the border's number; here it has Karras'). The first to come leaves its far end there and stops; the second makes the parent and
-   climbs on. To which border, a subtree sees from the prefixes at its own two ends: to the larger one. On a GPU each meeting would wait
-   for global memory, twice. So blocks join what lies within them, in shared memory, and the rest is joined in rounds. The example of
-   lbvh.h, >>how it works, in blocks of 5 leaves:
+   Every border between two neighbouring leaves splits one inner node, whose two children meet
+   there. (Apetrei gives the node the border's number; here it has Karras'.) The first child to
+   arrive at the border stores its far end there and stops; the second one makes the parent and
+   ascends. A subtree finds the border of its parent from the prefixes at its own two ends: it is
+   the one with the larger prefix. On a GPU each meeting would cost two accesses to global memory.
+   So blocks join the subtrees within them, in shared memory, and the rest is joined in rounds. The
+   example of lbvh.h, >>nodes, in blocks of 5 leaves:
 
-       border    0     1     2     3     4     5     6     7     8   > or <: to the border where a subtree goes. Its node is drawn,
-       prefix    0     4     3     5     1     2     5     3     0   and lies in shared memory, at that end: at its Karras number
+       border    0     1     2     3     4     5     6     7     8
+       prefix    0     4     3     5     1     2     5     3     0
 
-       round 1      0 > < 1     2 > < 3     4 >|  5 > < 6   < 7      leaves: 0 and 1 meet at border 1, and make node 1 of 0..1
-                    ----- 1 > < 2 -----        |  ----- 6 > < 7      nodes 1 and 2 meet at border 2, node 6 and leaf 7 at border 7
-                    ----------------- 3 >      |< 5 -----------      3 waits at border 4; leaf 4 and node 5 stop at the blocks' ends
+       round 1      0 > < 1     2 > < 3     4 >|  5 > < 6   < 7
+                    ----- 1 > < 2 -----        |  ----- 6 > < 7
+                    ----------------- 3 >      |< 5 -----------
 
-       round 2      ----------------- 3 >   4 > < 5 -----------      the orphans node 3, leaf 4 and node 5, now in one block
-                    ----------------- 3 > < 4 -----------------      nodes 3 and 4 meet at border 4, and make the root
+       round 2      ----------------- 3 >   4 > < 5 -----------
+                    ----------------- 3 > < 4 -----------------
 
-   In round 1 a block takes 256 leaves, in the others what is left of 64 blocks: orphans, whose parents reach beyond the block. A block
-   lists them by their first leaves, in order: here 0, 4 and 5. There are some 8 for 256 leaves (1M uniform points), and at most 2 for
-   each of the 93 levels that a tree can have: less than a block has room for, so that it always joins some when it is full.
-   ------------------------------------------------------------------------------------------------ */
+   > or < points to the border of the parent. A node lies in shared memory at that end: at its
+   Karras number. Round 1: leaves 0 and 1 meet at border 1, and make node 1 of 0..1; nodes 1 and 2
+   meet at border 2, node 6 and leaf 7 at border 7. Node 3 waits at border 4; leaf 4 and node 5 stop
+   at the ends of the blocks. Round 2: these three are active, now in one block; leaf 4 and node 5
+   meet at border 5, nodes 3 and 4 at border 4, and make the root.
 
-/* Half a node: apart, so that neighbouring threads use neighbouring banks of shared memory. */
+   Active subtrees are those whose parents reach beyond the block (the active clusters of
+   agglomerative builders). In round 1 a block takes 256 leaves, in later rounds the active subtrees
+   of 64 blocks. A block lists them by their first leaves, in order: here 0, 4 and 5. There are
+   about 8 for 256 leaves (1M uniform points), and at most 2 for each of the 93 levels of a tree:
+   less than the capacity of a block, so a full block always joins some.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Half a node. The halves are separate arrays, so that neighbouring threads use neighbouring banks
+   of shared memory. */
 struct LBVH_ALIGN_NODE lbvh_i_half {
     lbvh_real x[3];
     int32_t word; /* link of the half with the minimum, skip of the other */
 };
 
-constexpr int lbvh_i_round_lists = 64;                                    /* lists of orphans that a block takes up */
-constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512; /* orphans it takes up at a time */
+/* lists of active subtrees per block */
+constexpr int lbvh_i_round_lists = 64;
+/* active subtrees that it holds at a time */
+constexpr int lbvh_i_round_threads = sizeof(lbvh_real) == 4 ? 1024 : 512;
 
-/* Blocks of round 1 that an SM should hold at once. Where it can hold 2048 threads, this keeps the compiler to 32 registers for each. */
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
+/* Blocks of round 1 per SM, for __launch_bounds__. Where an SM holds 2048 threads, this limits the
+   kernel to 32 registers per thread. */
+#if defined(__CUDA_ARCH__) &&                                                                      \
+    (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
 constexpr int lbvh_i_merge_blocks = 2048 / lbvh_i_block_threads;
 #else
 constexpr int lbvh_i_merge_blocks = 1024 / lbvh_i_block_threads;
 #endif
 
-/* A subtree on its way: the borders at its two ends. */
-struct lbvh_i_climber {
+/* A subtree: the borders at its two ends. */
+struct lbvh_i_range {
     int begin, end;
 };
 
-/* What a block knows of its subtrees, at most Room of them, in order: in round 1 leaves, then orphans. Border b lies before subtree b.
-   Where several have been joined, their node lies at the end where it meets its sibling: just across the border from that. */
+/* The subtrees of a block, at most Room, in order: in round 1 leaves, then active subtrees. Border
+   b lies before subtree b. The node of joined subtrees is stored at the end where it meets its
+   sibling. */
 template <int Room> struct lbvh_i_subtrees {
     lbvh_i_half low[(size_t)Room], high[(size_t)Room];
-    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the subtree that has come there, or -1 */
+    int32_t waits[(size_t)Room + 1]; /* [border] the far end of the subtree that arrived there
+                                        first, or -1 */
     uint8_t prefix[(size_t)Room + 2];
-    bool parted[(size_t)Room];       /* [border] nobody has met there: an orphan begins behind it, when all is done */
-    lbvh_i_climber climber[(size_t)Room / 3]; /* those that go on after two meetings, and so hold three subtrees or more */
-    int32_t climbers;
+    bool unjoined[(size_t)Room];       /* [border] no meeting there: at the end an active subtree
+                                        begins after it */
+    lbvh_i_range range[(size_t)Room / 3]; /* subtrees that ascend after two joins, and so hold
+                                                 three subtrees or more */
+    int32_t ranges;
 };
 
-/* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. Leaves, which are stored already, have link -1 there. */
+/* Round 1: subtrees are leaves, so nodes lie in shared memory as in the tree. A leaf, which is
+   already stored in the tree, has link -1 here. */
 struct lbvh_i_leaves : lbvh_i_subtrees<lbvh_i_block_threads> {
-    __device__ static int32_t first(int b) { return (int32_t)blockIdx.x * lbvh_i_block_threads + b; }
+    __device__ static int32_t first(int b)
+    {
+        return (int32_t)blockIdx.x * lbvh_i_block_threads + b;
+    }
 };
 
-/* The other rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
-struct lbvh_i_orphan_trees : lbvh_i_subtrees<lbvh_i_round_threads> {
+/* Later rounds. first(b): the first leaf of subtree b, or the end of the block's last. */
+struct lbvh_i_active_subtrees : lbvh_i_subtrees<lbvh_i_round_threads> {
     int32_t first_leaf[lbvh_i_round_threads + 1], kept;
     __device__ int32_t first(int b) const { return first_leaf[b]; }
 };
 
-template <class Subtrees> __device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
+template <class Subtrees>
+__device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
 {
 #if LBVH_I_REAL_KIND == 1
-    reinterpret_cast<float4 *>(s.low)[at] = make_float4(node.min[0], node.min[1], node.min[2], __int_as_float(node.link));
-    reinterpret_cast<float4 *>(s.high)[at] = make_float4(node.max[0], node.max[1], node.max[2], __int_as_float(node.skip));
+    reinterpret_cast<float4 *>(s.low)[at] = make_float4(node.min[0], node.min[1], node.min[2],
+                                                        __int_as_float(node.link));
+    reinterpret_cast<float4 *>(s.high)[at] = make_float4(node.max[0], node.max[1], node.max[2],
+                                                         __int_as_float(node.skip));
 #else
     s.low[at] = {{node.min[0], node.min[1], node.min[2]}, node.link};
     s.high[at] = {{node.max[0], node.max[1], node.max[2]}, node.skip};
@@ -383,8 +442,12 @@ template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const 
 {
     lbvh_node node;
 #if LBVH_I_REAL_KIND == 1
-    float4 const low = reinterpret_cast<const float4 *>(s.low)[at], high = reinterpret_cast<const float4 *>(s.high)[at];
-    node = {{low.x, low.y, low.z}, __float_as_int(low.w), {high.x, high.y, high.z}, __float_as_int(high.w)};
+    float4 const low = reinterpret_cast<const float4 *>(s.low)[at],
+                 high = reinterpret_cast<const float4 *>(s.high)[at];
+    node = {{low.x, low.y, low.z},
+            __float_as_int(low.w),
+            {high.x, high.y, high.z},
+            __float_as_int(high.w)};
 #else
     for (int a = 0; a < 3; a++) {
         node.min[a] = s.low[at].x[a];
@@ -397,8 +460,9 @@ template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const 
     return node;
 }
 
-/* Puts a value into shared memory and returns what was there. What a thread wrote before (its node), the next one that exchanges this word
-   sees after: acq_rel does in one instruction what __threadfence_block does before and after. */
+/* Exchanges a value in shared memory. What a thread wrote before (its node) is visible to the next
+   thread that exchanges this word: acq_rel does in one instruction what a __threadfence_block
+   before and one after do. */
 __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
 {
 #ifdef CUDA_EMU
@@ -415,69 +479,79 @@ __device__ __forceinline__ int32_t lbvh_i_exchange(int32_t *word, int32_t value)
     return had;
 }
 
-/* The subtree c, with its node `own` in shared memory, climbs: until it has to wait, or its parent reaches beyond the block of m subtrees,
-   or it has met so many siblings (`turns`). Only then its borders are returned, else none. */
+/* Subtree c, with its node `own` in shared memory, ascends until it has to wait, or its parent
+   reaches beyond the block of m subtrees, or it has joined so many siblings (`joins`). Returns its
+   borders in the last case, else none. */
 template <bool Stores, class Subtrees>
-__device__ __forceinline__ lbvh_i_climber lbvh_i_climb(const lbvh &tree, Subtrees &s, int m, lbvh_i_climber c, lbvh_node own, int turns)
+__device__ __forceinline__ lbvh_i_range lbvh_i_ascend(const lbvh &tree, Subtrees &s, int m,
+                                                      lbvh_i_range c, lbvh_node own, int joins)
 {
     uint8_t at_begin = s.prefix[c.begin], at_end = s.prefix[c.end];
     bool is_right = at_begin >= at_end;
 #pragma unroll 1
-    for (; turns > 0; turns--) {
+    for (; joins > 0; joins--) {
         int const border = is_right ? c.begin : c.end;
-        if (border == 0 || border == m) return {0, 0}; /* an orphan */
+        if (border == 0 || border == m) return {0, 0}; /* it stays active */
         int const far_end = lbvh_i_exchange(&s.waits[border], is_right ? c.end : c.begin);
-        if (far_end < 0) return {0, 0}; /* the first: the sibling will find it */
+        if (far_end < 0) return {0, 0}; /* arrived first: the sibling makes the parent */
         lbvh_node const sibling = lbvh_i_get(s, is_right ? border - 1 : border);
         for (int a = 0; a < 3; a++) {
             own.min[a] = lbvh_i_min(own.min[a], sibling.min[a]);
             own.max[a] = lbvh_i_max(own.max[a], sibling.max[a]);
         }
         if (is_right) c.begin = far_end, at_begin = s.prefix[far_end];
-        else c.end = far_end, at_end = s.prefix[far_end], own.skip = sibling.skip; /* the right child's */
+        /* the right child's */
+        else c.end = far_end, at_end = s.prefix[far_end], own.skip = sibling.skip;
         int32_t const first = s.first(c.begin), split = s.first(border), last = s.first(c.end) - 1;
-        own.link = first == split - 1 ? tree.first_leaf + first : split - 1; /* the left child's number */
+        /* the left child's number */
+        own.link = first == split - 1 ? tree.first_leaf + first : split - 1;
         is_right = at_begin >= at_end;
         lbvh_i_put(s, is_right ? c.begin : c.end - 1, own);
         if (Stores) lbvh_i_store(&tree.node[is_right ? first : last], own);
         if (tree.mask)
-            tree.mask[is_right ? first : last] = tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
-        s.parted[border] = false;
+            tree.mask[is_right ? first : last] =
+                tree.mask[own.link] | tree.mask[split == last ? tree.first_leaf + split : split];
+        s.unjoined[border] = false;
     }
     return c;
 }
 
-/* All m subtrees climb, thread t's with node `own`. After two meetings most wait; a few threads side by side carry on with the others,
-   rather than a few in every warp. */
+/* All m subtrees ascend, thread t's with node `own`. After two joins most have stopped; the rest
+   are compacted into a few warps, which saves divergence. */
 template <bool Stores, class Subtrees>
-__device__ __forceinline__ void lbvh_i_climb_all(const lbvh &tree, Subtrees &s, int m, const lbvh_node &own)
+__device__ __forceinline__ void lbvh_i_ascend_all(const lbvh &tree, Subtrees &s, int m,
+                                                  const lbvh_node &own)
 {
     int const thread = (int)threadIdx.x;
-    lbvh_i_climber c = {0, 0};
+    lbvh_i_range c = {0, 0};
     if (thread < m) {
         lbvh_i_put(s, thread, own);
-        c = lbvh_i_climb<Stores>(tree, s, m, {thread, thread + 1}, own, 2);
+        c = lbvh_i_ascend<Stores>(tree, s, m, {thread, thread + 1}, own, 2);
     }
-    if (c.end > 0) s.climber[atomicAdd(&s.climbers, 1)] = c;
+    if (c.end > 0) s.range[atomicAdd(&s.ranges, 1)] = c;
     __syncthreads();
-    if (thread < s.climbers) {
-        c = s.climber[thread];
+    if (thread < s.ranges) {
+        c = s.range[thread];
         bool const is_right = s.prefix[c.begin] >= s.prefix[c.end];
-        (void)lbvh_i_climb<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1), INT_MAX);
+        (void)lbvh_i_ascend<Stores>(tree, s, m, c, lbvh_i_get(s, is_right ? c.begin : c.end - 1),
+                                    INT_MAX);
     }
     __syncthreads();
-    if (thread == 0) s.climbers = 0;
+    if (thread == 0) s.ranges = 0;
 }
 
-/* Puts down the first leaves of the orphans, in order, and how many there are: work for one warp. A lane's slot is the number of ones that
-   lanes before it have voted (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA developer blog; with one warp no atomic is left). */
-template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(const Subtrees &s, int m, int32_t *list, int32_t *count)
+/* Lists the first leaves of the active subtrees, in order, and counts them: by one warp. A lane's
+   slot is the number of votes of lanes before it (after A. Adinetz, Warp-Aggregated Atomics, NVIDIA
+   developer blog; with one warp no atomic is needed). */
+template <class Subtrees>
+__device__ __forceinline__ void lbvh_i_list_active(const Subtrees &s, int m, int32_t *list,
+                                                   int32_t *count)
 {
     int const lane = (int)threadIdx.x;
     int32_t listed = 0;
     for (int begin = 0; begin < m; begin += 32) {
         int const b = begin + lane;
-        bool const one = b < m && s.parted[b];
+        bool const one = b < m && s.unjoined[b];
         int32_t const first = one ? s.first(b) : 0;
         unsigned const ones = __ballot_sync(0xFFFFFFFFu, one);
         if (one) list[listed + __popc(ones & ((1u << lane) - 1))] = first;
@@ -486,70 +560,79 @@ template <class Subtrees> __device__ __forceinline__ void lbvh_i_list_orphans(co
     if (lane == 0) *count = listed;
 }
 
-/* The prefix of border b of m leaves: from the tree or, in a build, from the codes; then the block of the leaf behind it stores it. One
-   more border than leaves have is needed, for the skip of the last leaf. */
+/* The prefix of border b of m leaves: in a refit from the tree. In a build from the codes, and the
+   block of the leaf after the border stores it. One border more than there are leaves is needed,
+   for the skip of the last leaf. */
 template <class Key>
-__device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s, const Key *codes, int m, int b)
+__device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s,
+                                                   const Key *codes, int m, int b)
 {
     int32_t const k = s.first(b);
     if (b > m + 1) return;
-    s.prefix[b] = k > tree.n ? (uint8_t)0 : codes ? lbvh_i_prefix_at(tree, codes, k) : tree.prefix[k];
+    s.prefix[b] = k > tree.n ? (uint8_t)0
+                  : codes    ? lbvh_i_prefix_at(tree, codes, k)
+                             : tree.prefix[k];
     if (codes && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
-/* Round 1: leaves, and what can be joined within blocks of them. codes and ids NULL: a refit, prefixes and ids are there already. */
+/* Round 1: leaves, and joins within blocks of them. codes and ids NULL: a refit, which keeps
+   prefixes and ids. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
-    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const Key *codes, const int32_t *ids,
-                        int32_t *orphans, int32_t *count)
+    lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                        const Key *codes, const int32_t *ids, int32_t *active, int32_t *count)
 {
     constexpr int room = lbvh_i_block_threads;
     __shared__ lbvh_i_leaves s;
     const lbvh &tree = device.tree;
     int const thread = (int)threadIdx.x;
-    int32_t const begin = s.first(0), k = s.first(thread), left = tree.n - begin, m = left < room ? left : room;
+    int32_t const begin = s.first(0), k = s.first(thread), left = tree.n - begin,
+                  m = left < room ? left : room;
     lbvh_node leaf = {};
     if (thread < m) leaf.link = ids ? ids[k] : tree.node[tree.first_leaf + k].link;
-    lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is on its way */
+    lbvh_i_note_prefix(tree, s, codes, m, thread); /* while the id is being loaded */
     if (thread < 2) lbvh_i_note_prefix(tree, s, codes, m, room + thread);
     s.waits[thread] = -1;
-    s.parted[thread] = true;
-    if (thread == 0) s.climbers = 0;
+    s.unjoined[thread] = true;
+    if (thread == 0) s.ranges = 0;
     if (codes && tree.code && thread < m) tree.code[k] = codes[k];
     if (thread < m) lbvh_i_make_leaf(tree, input, &leaf);
     __syncthreads();
     if (thread < m) {
         int32_t const id = leaf.link;
         /* lbvh_i_skip, of prefixes in shared memory */
-        leaf.skip = k + 1 == tree.n ? -1 : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1 : k + 1;
+        leaf.skip = k + 1 == tree.n                               ? -1
+                    : s.prefix[thread + 2] < s.prefix[thread + 1] ? tree.first_leaf + k + 1
+                                                                  : k + 1;
         lbvh_i_store(&tree.node[tree.first_leaf + k], leaf);
         if (tree.mask && ids) tree.mask[tree.first_leaf + k] = tree.desc.masks[id];
-        leaf.link = -1; /* it is stored */
+        leaf.link = -1; /* stored in the tree */
     }
-    lbvh_i_climb_all<false>(tree, s, m, leaf);
+    lbvh_i_ascend_all<false>(tree, s, m, leaf);
     lbvh_node const node = lbvh_i_get(s, thread);
     if (thread < m && node.link >= 0) lbvh_i_store(&tree.node[k], node);
-    if (thread < 32) lbvh_i_list_orphans(s, m, orphans + begin, &count[blockIdx.x]);
+    if (thread < 32) lbvh_i_list_active(s, m, active + begin, &count[blockIdx.x]);
 }
 
-/* What blocks have left: lists of orphans, by their first leaves. Block b had the leaves from b * leaves on; its list begins in first[]
-   there. */
-struct lbvh_i_orphans {
+/* Lists of active subtrees, by their first leaves, one per block. Block b had the leaves from b *
+   leaves on; its list begins at that index of first[]. */
+struct lbvh_i_active_lists {
     int32_t *first;       /* [n] */
     const int32_t *count; /* [lists] */
     int32_t lists;
     int64_t leaves;
 };
 
-/* before[l] = orphans in the lists before the block's l-th; one more: in all. A warp's prefix sum of 32 counts at a time: after steps of 1,
-   2, 4, 8, 16 a lane has the sum of all lanes up to itself. */
-__device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orphans, int32_t begin, int32_t *before)
+/* before[l] = number of active subtrees in the lists before the block's l-th; the last entry: the
+   total. A warp's inclusive prefix sum of 32 counts at a time, in steps of 1, 2, 4, 8, 16 lanes. */
+__device__ __forceinline__ void lbvh_i_count_active(const lbvh_i_active_lists &active,
+                                                    int32_t begin, int32_t *before)
 {
     int const lane = (int)threadIdx.x;
     if (lane >= 32) return;
     if (lane == 0) before[0] = 0;
     for (int32_t list = lane, base = 0; list < lbvh_i_round_lists; list += 32) {
-        int32_t sum = begin + list < orphans.lists ? orphans.count[begin + list] : 0;
+        int32_t sum = begin + list < active.lists ? active.count[begin + list] : 0;
         for (int step = 1; step < 32; step *= 2) {
             int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
             if (lane >= step) sum += other;
@@ -559,79 +642,89 @@ __device__ __forceinline__ void lbvh_i_count_orphans(const lbvh_i_orphans &orpha
     }
 }
 
-/* The first leaf of the block's x-th orphan: it is in the last list that has no more than x before it. */
-__device__ __forceinline__ int32_t lbvh_i_orphan_at(const lbvh_i_orphans &orphans, int32_t begin, const int32_t *before, int32_t x)
+/* The first leaf of the block's x-th active subtree, by bisection for the last list with at most x
+   before it. */
+__device__ __forceinline__ int32_t lbvh_i_active_at(const lbvh_i_active_lists &active,
+                                                    int32_t begin, const int32_t *before, int32_t x)
 {
     int list = 0;
     for (int step = lbvh_i_round_lists / 2; step > 0; step /= 2)
         if (before[list + step] <= x) list += step;
-    return orphans.first[(begin + list) * orphans.leaves + (x - before[list])];
+    return active.first[(begin + list) * active.leaves + (x - before[list])];
 }
 
-/* The other rounds: a block takes up the orphans of 64 lists, as many as there is room for beside those kept from the turn before, until it
-   has had all, and leaves a list of its own. */
+/* Later rounds: a block processes the active subtrees of 64 lists, as many at a time as its
+   capacity allows beside those still active, and writes a list of its own. */
 __global__ void __launch_bounds__(lbvh_i_round_threads)
-    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_orphans orphans, int32_t *count)
+    lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_active_lists active,
+                        int32_t *count)
 {
     constexpr int room = lbvh_i_round_threads;
-    __shared__ lbvh_i_orphan_trees s;
+    __shared__ lbvh_i_active_subtrees s;
     __shared__ int32_t before[lbvh_i_round_lists + 1];
     const lbvh &tree = device.tree;
     int const thread = (int)threadIdx.x;
     int32_t const begin = (int32_t)blockIdx.x * lbvh_i_round_lists;
-    int64_t const begin_leaf = begin * orphans.leaves, end = begin_leaf + lbvh_i_round_lists * orphans.leaves;
+    int64_t const begin_leaf = begin * active.leaves,
+                  end = begin_leaf + lbvh_i_round_lists * active.leaves;
     int32_t const end_leaf = end < tree.n ? (int32_t)end : tree.n;
-    if (thread == 0) s.climbers = 0;
-    lbvh_i_count_orphans(orphans, begin, before);
+    if (thread == 0) s.ranges = 0;
+    lbvh_i_count_active(active, begin, before);
     __syncthreads();
     int32_t const all = before[lbvh_i_round_lists];
     int32_t taken = 0;
-    int kept = 0; /* orphans of the turn before: the first ones of this */
+    int kept = 0; /* still active: the first ones of the next batch */
     do {
         int const m = all - taken < room - kept ? kept + (int)(all - taken) : room;
-        if (thread >= kept && thread < m) s.first_leaf[thread] = lbvh_i_orphan_at(orphans, begin, before, taken + thread - kept);
+        if (thread >= kept && thread < m)
+            s.first_leaf[thread] = lbvh_i_active_at(active, begin, before, taken + thread - kept);
         taken += m - kept;
-        if (thread == 0) s.first_leaf[m] = taken < all ? lbvh_i_orphan_at(orphans, begin, before, taken) : end_leaf;
+        if (thread == 0)
+            s.first_leaf[m] = taken < all ? lbvh_i_active_at(active, begin, before, taken)
+                                          : end_leaf;
         s.waits[thread] = -1;
-        s.parted[thread] = true;
+        s.unjoined[thread] = true;
         __syncthreads();
         lbvh_node own = {};
         if (thread < m)
-            own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf, s.first(thread), s.first(thread + 1) - 1)]);
+            own = lbvh_i_fetch(&tree.node[lbvh_i_number(tree.prefix, tree.first_leaf,
+                                                        s.first(thread), s.first(thread + 1) - 1)]);
         for (int b = thread; b <= m; b += room) s.prefix[b] = tree.prefix[s.first(b)];
         __syncthreads();
-        lbvh_i_climb_all<true>(tree, s, m, own);
-        if (thread < 32) lbvh_i_list_orphans(s, m, s.first_leaf, &s.kept);
+        lbvh_i_ascend_all<true>(tree, s, m, own);
+        if (thread < 32) lbvh_i_list_active(s, m, s.first_leaf, &s.kept);
         __syncthreads();
         kept = s.kept;
     } while (taken < all);
-    for (int x = thread; x < kept; x += room) orphans.first[begin_leaf + x] = s.first(x);
+    for (int x = thread; x < kept; x += room) active.first[begin_leaf + x] = s.first(x);
     if (thread == 0) count[blockIdx.x] = kept;
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first
+   >>split: LBVH_SPLIT (Karras 2012; Kureck sections 3.1.4 and 3.1.5), the one to read first
 
-   Inner node i needs no other: leaf i is the first or the last of its leaves. It finds the other end, then its split (lbvh.h, >>how it
-   works: node 3 ends with leaf 3, has more in common with leaf 2 than with leaf 4, reaches as far as leaf 0, and splits after leaf 1).
-   Then boxes are made from the leaves up, with one counter per node.
-   ------------------------------------------------------------------------------------------------ */
+   Inner nodes are independent of each other: leaf i is the first or the last leaf of inner node i.
+   A thread finds the other end, then the split (lbvh.h, >>nodes: node 3 ends with leaf 3, has more
+   in common with leaf 2 than with leaf 4, reaches as far as leaf 0, and splits after leaf 1). Then
+   boxes are made bottom-up, with one counter per node.
+   ---------------------------------------------------------------------------------------------- */
 
-/* Common bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
+/* Number of common leading bits of places i and j, -1 when j is outside (Kureck equation 3.3). */
 __device__ __forceinline__ int lbvh_i_delta(const lbvh &tree, int bits, int32_t i, int32_t j)
 {
     return j < 0 || j >= tree.n ? -1 : lbvh_i_common(bits, tree.code[i], tree.code[j], i, j);
 }
 
-/* The far end of inner node i's leaves. Direction d: to the side where leaf i has more in common with its neighbour. There on as long as
-   there is more in common than with the neighbour on the other side, the sibling's: the largest length with
+/* The far end of inner node i's leaves. Direction d: to the neighbour with which leaf i has more
+   bits in common. The other neighbour belongs to the sibling. The length is the largest one with
 
        delta(i, i + d length) > delta(i, i - d)
 
-   Doubled steps find a bound, halved steps add up to the length. */
+   Doubling steps find a bound, halving steps add up to the length. */
 __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
 {
-    int32_t const d = lbvh_i_delta(tree, bits, i, i + 1) > lbvh_i_delta(tree, bits, i, i - 1) ? 1 : -1;
+    int const right = lbvh_i_delta(tree, bits, i, i + 1), left = lbvh_i_delta(tree, bits, i, i - 1);
+    int32_t const d = right > left ? 1 : -1;
     int const least = lbvh_i_delta(tree, bits, i, i - d);
     int32_t bound = 2, length = 0;
     while (bound < tree.n && lbvh_i_delta(tree, bits, i, i + d * bound) > least) bound *= 2;
@@ -641,12 +734,14 @@ __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
 }
 
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent, int32_t *arrived)
+    lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent,
+                        int32_t *arrived)
 {
     const lbvh &tree = device.tree;
     int32_t const i = lbvh_i_thread(), bits = lbvh_i_code_bits(&tree.desc);
     if (i >= tree.first_leaf) return;
-    int32_t const other = lbvh_i_other_end(tree, bits, i), first = other < i ? other : i, last = other < i ? i : other;
+    int32_t const other = lbvh_i_other_end(tree, bits, i), first = other < i ? other : i,
+                  last = other < i ? i : other;
     int32_t const split = lbvh_i_find_split(tree.code, bits, first, last);
     int32_t const left = split == first ? tree.first_leaf + split : split,
                   right = split + 1 == last ? tree.first_leaf + last : split + 1;
@@ -657,11 +752,11 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     arrived[i] = 0;
 }
 
-/* A thread per leaf; the second child to arrive makes the box of the parent, and goes on. The fences: a child's box is written before it
-   is counted, and its sibling's is read after. */
+/* A thread per leaf. The second child to arrive makes the box of the parent, and ascends. The
+   fences: a child's box is written before it is counted, and its sibling's is read after. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, const int32_t *ids,
-                           const int32_t *parent, int32_t *arrived)
+    lbvh_i_boxes_up_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                           const int32_t *ids, const int32_t *parent, int32_t *arrived)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
@@ -681,83 +776,101 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build: in order
-   ------------------------------------------------------------------------------------------------ */
+   >>build: the launches of a build, in order
+   ---------------------------------------------------------------------------------------------- */
 
-/* Threads of 8 blocks for each SM of a large GPU (an H200 has 132), whatever n: each takes many turns. */
-constexpr int64_t lbvh_i_many_turns = 8 * 132 * lbvh_i_block_threads;
+/* Threads of a grid-stride loop: 8 blocks for each SM of a large GPU (an H200 has 132), whatever
+   n. */
+constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
 
-/* Blocks for so many, that many each. */
+/* Number of blocks for `many` items, `each` per block. */
 int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging, in rounds until one block has had all. codes and ids NULL: a refit. list, count: [n] work space for
-   the lists of orphans and how long they are, those of the next round behind those of this. */
+/* Leaves and inner nodes by merging, in rounds until one block has processed all. codes and ids
+   NULL: a refit. list, count: [n] work space for the lists of active subtrees and their lengths,
+   those of the next round after those of this one. */
 template <class Key>
-lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, const int32_t *ids, int32_t *list, int32_t *count,
+lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes,
+                              const int32_t *ids, int32_t *list, int32_t *count,
                               cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
-    lbvh_i_orphans orphans = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads), lbvh_i_block_threads};
-    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
+    lbvh_i_active_lists active = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads),
+                                  lbvh_i_block_threads};
+    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
+                                       lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
                                        list, count);
-    while (result == LBVH_OK && orphans.lists > 1) {
-        int32_t const lists = lbvh_i_blocks(orphans.lists, lbvh_i_round_lists);
-        count += orphans.lists;
-        result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads, lbvh_i_round_threads, lbvh_i_round_kernel,
-                               gpu->device, orphans, count);
-        orphans = {list, count, lists, orphans.leaves * lbvh_i_round_lists};
+    while (result == LBVH_OK && active.lists > 1) {
+        int32_t const lists = lbvh_i_blocks(active.lists, lbvh_i_round_lists);
+        count += active.lists;
+        result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads,
+                               lbvh_i_round_threads, lbvh_i_round_kernel, gpu->device, active,
+                               count);
+        active = {list, count, lists, active.leaves * lbvh_i_round_lists};
     }
     return result;
 }
 
-lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids, cudaStream_t stream)
+lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids,
+                              cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
-    int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived + n;
-    lbvh_result const result =
-        lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads, lbvh_i_split_kernel, gpu->device, parent, arrived);
+    int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived +
+                                                                                         n;
+    lbvh_result const result = lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads,
+                                             lbvh_i_split_kernel, gpu->device, parent, arrived);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel, gpu->device, input, ids, parent, arrived);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel, gpu->device,
+                         input, ids, parent, arrived);
 }
 
 lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
 {
-    return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
 }
 
 /* Codes, sort, prefixes, nodes. */
-template <class Key> lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
+template <class Key>
+lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
 {
     const lbvh *tree = &gpu->device.tree;
     int32_t const n = tree->n;
     bool const given = lbvh_i_bounds_given(&tree->desc);
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    cub::DoubleBuffer<Key> keys(lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    cub::DoubleBuffer<Key> keys(lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_A),
+                                lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_bounds_kernel,
-                               gpu->device, input, n, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                               lbvh_i_block_threads, lbvh_i_bounds_kernel, gpu->device, input, n,
+                               gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_many_turns), lbvh_i_block_threads, lbvh_i_keys_kernel<Key>,
-                               gpu->device, input, given, keys.Current(), ids.Current(), gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                               lbvh_i_block_threads, lbvh_i_keys_kernel<Key>, gpu->device, input,
+                               given, keys.Current(), ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, n,
-                                                  lbvh_i_code_bits(&tree->desc), stream)))
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids,
+                                                  n, lbvh_i_code_bits(&tree->desc), stream)))
         return LBVH_CUDA_ERROR;
     if (tree->desc.builder == LBVH_MERGE)
-        return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(), ids.Alternate(),
-                                 reinterpret_cast<int32_t *>(keys.Alternate()), stream);
-    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads, lbvh_i_prefix_kernel<Key>, gpu->device,
-                           (const Key *)keys.Current());
+        return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(),
+                                 ids.Alternate(), reinterpret_cast<int32_t *>(keys.Alternate()),
+                                 stream);
+    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads,
+                           lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current());
     return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids.Current(), stream) : result;
 }
 
-/* Reports what a refit leaves out. (A build does it beside the codes.) */
+/* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_judge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, lbvh_cuda_facts *facts)
+    lbvh_i_note_invalid_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                               lbvh_cuda_facts *facts)
 {
     lbvh_real min[3], max[3];
     int32_t const i = lbvh_i_thread();
@@ -767,7 +880,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input, int32_t n, lbvh_real *boxes)
+    lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input,
+                                int32_t n, lbvh_real *boxes)
 {
     lbvh_real min[3], max[3];
     int32_t const i = lbvh_i_thread();
@@ -780,24 +894,27 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>walk: the 32 searches of a warp together
+   >>packets: warp-cooperative packet traversal, for the 32 searches of a warp
 
-   Searches that are near each other visit nearly the same nodes, but a thread for each would fetch them one by one, 32 addresses at a
-   time: the caches' port is what such a search waits for. So a warp walks as one, without divergence (which Thinking Parallel II is
-   about): at each node, which all lanes fetch at once, they vote whether anyone needs it. A small subtree is not walked: each lane fetches
-   one of its leaves, and those near any of the searches are put into a batch in shared memory, which every lane then goes through for its
-   own search.
+   Searches near each other visit nearly the same nodes. A thread for each would load 32 addresses
+   at a time, and the throughput of the caches would limit the search. So a warp traverses the tree
+   as one packet, without divergence (the subject of Thinking Parallel II): at each node, which all
+   lanes load at once, they vote whether any search overlaps it. A small subtree is not traversed:
+   each lane loads one of its leaves. Those near any of the searches go to a batch in shared memory,
+   and every lane tests the batch for its own search.
 
-       walk      o            vote per node: does anyone meet it?             leaves stay in the order of their places, so the
-                / \                                                           results are those of lbvh_next, in its order
+       walk      o            vote per node: does any search overlap it?
+                / \
        fetch   a b c d e f .. 32 leaves at a time, one per lane
        batch   b d e          those near the warp's searches as a whole
        test    every lane its own search against b, d, e
-   ------------------------------------------------------------------------------------------------ */
 
-/* Threads of a block in searches: fewer than in builds, for a long search holds the place of its whole block. 12 blocks fit an SM when a
-   thread takes no more than 40 registers: 0.56 ms instead of 0.61 with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room
-   for 8.) */
+   Leaves stay in the order of their places, so the results are those of lbvh_next, in its order.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Threads of a block in searches: fewer than in builds, for one long search keeps its whole block
+   resident. 12 blocks fit an SM when a thread has at most 40 registers: 0.56 ms instead of 0.61
+   with 8, for the radius counts of uniform-1M on an H200. (sm_75 has room for 8.) */
 constexpr int lbvh_i_search_block = 128;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int lbvh_i_search_blocks = 8;
@@ -805,16 +922,16 @@ constexpr int lbvh_i_search_blocks = 8;
 constexpr int lbvh_i_search_blocks = 12;
 #endif
 
-/* What is tested, chosen on the host so that each kernel holds one test only. */
+/* The kind of test, a template argument: each kernel contains one test only. */
 enum lbvh_i_test {
     LBVH_I_BOX,         /* boxes that overlap a box */
     LBVH_I_SPHERE,      /* boxes within a radius */
-    LBVH_I_POINT_LEAVES /* the same where all leaves are points: half the work */
+    LBVH_I_POINT_LEAVES /* within a radius, where all leaves are points: half the work */
 };
 
-/* Leaves on their way from the walk to the test, which takes 32 at a time. */
+/* Candidate leaves, tested 32 at a time. */
 struct lbvh_i_warp_batch {
-    lbvh_node leaf[64]; /* their places in `skip` */
+    lbvh_node leaf[64]; /* `skip` holds the place */
     uint32_t mask[64];
 };
 
@@ -825,60 +942,72 @@ __device__ __forceinline__ lbvh_i_warp_batch &lbvh_i_my_batch()
     return batches[threadIdx.x / 32];
 }
 
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
+template <lbvh_i_test Test>
+__device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
 {
     if (Test == LBVH_I_BOX) return lbvh_boxes_touch(&leaf, o.min, o.max);
     if (Test == LBVH_I_SPHERE) return lbvh_box_distance2(&leaf, o.min) <= o.reach2;
-    return lbvh_i_square(leaf.min[0] - o.min[0], leaf.min[1] - o.min[1], leaf.min[2] - o.min[2]) <= o.reach2;
+    return lbvh_i_square(leaf.min[0] - o.min[0], leaf.min[1] - o.min[1], leaf.min[2] - o.min[2]) <=
+           o.reach2;
 }
 
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
+template <lbvh_i_test Test>
+__device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
 {
-    constexpr lbvh_i_test as_a_box = Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE; /* an inner node is never a point */
+    /* an inner node is never a point */
+    constexpr lbvh_i_test as_a_box = Test == LBVH_I_BOX ? LBVH_I_BOX : LBVH_I_SPHERE;
     return lbvh_i_meets_leaf<as_a_box>(o, node);
 }
 
-/* The searches of a warp as one. */
-__device__ __forceinline__ lbvh_i_crowd lbvh_i_gather_crowd(const lbvh_overlap &o)
+/* The union of the searches of a warp, by butterfly shuffles. */
+__device__ __forceinline__ lbvh_i_packet lbvh_i_gather_packet(const lbvh_overlap &o)
 {
-    lbvh_i_crowd crowd;
-    crowd.reach2 = o.reach2;
+    lbvh_i_packet packet;
+    packet.reach2 = o.reach2;
     for (int a = 0; a < 3; a++) {
-        crowd.min[a] = o.min[a];
-        crowd.max[a] = o.max[a];
+        packet.min[a] = o.min[a];
+        packet.max[a] = o.max[a];
     }
     for (int step = 16; step > 0; step /= 2) {
-        crowd.reach2 = lbvh_i_max(crowd.reach2, __shfl_xor_sync(0xFFFFFFFFu, crowd.reach2, step));
+        packet.reach2 = lbvh_i_max(packet.reach2,
+                                   __shfl_xor_sync(0xFFFFFFFFu, packet.reach2, step));
         for (int a = 0; a < 3; a++) {
-            crowd.min[a] = lbvh_i_min(crowd.min[a], __shfl_xor_sync(0xFFFFFFFFu, crowd.min[a], step));
-            crowd.max[a] = lbvh_i_max(crowd.max[a], __shfl_xor_sync(0xFFFFFFFFu, crowd.max[a], step));
+            packet.min[a] = lbvh_i_min(packet.min[a],
+                                       __shfl_xor_sync(0xFFFFFFFFu, packet.min[a], step));
+            packet.max[a] = lbvh_i_max(packet.max[a],
+                                       __shfl_xor_sync(0xFFFFFFFFu, packet.max[a], step));
         }
     }
-    return crowd;
+    return packet;
 }
 
-/* Could any search of the crowd meet this leaf? Its distance to a box of centres, rounded as each search rounds, is not above
-   that to any of them. */
-template <lbvh_i_test Test> __device__ __forceinline__ bool lbvh_i_leaf_near(const lbvh_i_crowd &crowd, const lbvh_node &leaf)
+/* 1 if any search of the packet could overlap this leaf. The distance from the leaf to the box of
+   centres, rounded as each search rounds, is not above that to any of them. */
+template <lbvh_i_test Test>
+__device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &packet,
+                                                        const lbvh_node &leaf)
 {
     lbvh_real away[3] = {0, 0, 0};
     for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
-        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - crowd.max[a], crowd.min[a] - leaf.max[a]), 0);
-    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, crowd.min, crowd.max)
-                              : lbvh_i_square(away[0], away[1], away[2]) <= crowd.reach2;
+        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a], packet.min[a] - leaf.max[a]),
+                             0);
+    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, packet.min, packet.max)
+                              : lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
 }
 
-/* A search that nothing meets, for lanes that have none: from infinity down to minus infinity. */
+/* An empty search, for lanes without one: from infinity down to minus infinity. */
 __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 {
-    lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()}, low[3] = {-high[0], -high[0], -high[0]};
+    lbvh_real const high[3] = {lbvh_i_infinity(), lbvh_i_infinity(), lbvh_i_infinity()},
+                    low[3] = {-high[0], -high[0], -high[0]};
     return lbvh_i_overlap(tree, high, low, -1, -1);
 }
 
-/* Every lane's own search against the first 32 leaves of the batch, or what there is: a bit for each that it meets. */
+/* Every lane tests its own search against the first 32 leaves of the batch, or as many as wait.
+   Returns a bit for each hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
-__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after, const lbvh_i_warp_batch &batch,
-                                                      int waiting)
+__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
+                                                      const lbvh_i_warp_batch &batch, int waiting)
 {
     unsigned hits = 0;
 #pragma unroll 8
@@ -892,8 +1021,9 @@ __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int
     return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
 }
 
-/* What lies behind the first 32 moves to the front. */
-__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting, bool masked)
+/* Moves the entries after the first 32 to the front. */
+__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting,
+                                                  bool masked)
 {
     int const lane = (int)(threadIdx.x % 32), left = waiting > 32 ? waiting - 32 : 0;
     __syncwarp();
@@ -905,17 +1035,20 @@ __device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int 
     return left;
 }
 
-/* Leaves begin .. last, a leaf per lane: those near the crowd go to the end of the batch. */
+/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. */
 template <lbvh_i_test Test, bool Masked>
-__device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const lbvh_i_crowd &crowd, int32_t begin, int32_t last,
-                                                       lbvh_i_warp_batch &batch, int waiting)
+__device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
+                                                         const lbvh_i_packet &packet, int32_t begin,
+                                                         int32_t last, lbvh_i_warp_batch &batch,
+                                                         int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
     bool const has_leaf = lane <= last - begin;
     int32_t const place = has_leaf ? begin + lane : last;
     lbvh_node leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + place]);
     leaf.skip = place;
-    unsigned const nears = __ballot_sync(0xFFFFFFFFu, has_leaf && lbvh_i_leaf_near<Test>(crowd, leaf));
+    unsigned const nears = __ballot_sync(0xFFFFFFFFu,
+                                         has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
     if (nears >> lane & 1) {
         int const slot = waiting + __popc(nears & ((1u << lane) - 1));
         batch.leaf[slot] = leaf;
@@ -924,15 +1057,18 @@ __device__ __forceinline__ int lbvh_i_take_warp_leaves(const lbvh &tree, const l
     return waiting + __popc(nears);
 }
 
-/* The walk of a warp from node `at`. Every lane calls hits(bits) for every batch: its own search meets the batch's leaf c where bit c is
-   set. Batches come by ascending place. Later: only places above `after`, the lane's own. Where a walk goes after a skip is a right
-   child or a leaf: its number tells its first leaf. */
+/* The walk of a packet from node `at`. Every lane calls hits(bits) for every batch: bit c is set
+   where its own search overlaps leaf c. Batches come by ascending place. Later: only places above
+   `after`, the lane's own. The target of a skip is a right child or a leaf, so its number gives its
+   first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
-                                                   lbvh_i_warp_batch &batch, Hits hits)
+__device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
+                                                          int32_t after, int32_t at,
+                                                          lbvh_i_warp_batch &batch, Hits hits)
 {
-    constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64; /* leaves of a subtree that is taken whole */
-    lbvh_i_crowd const crowd = lbvh_i_gather_crowd(o);
+    /* subtrees of at most this many leaves are tested whole */
+    constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
+    lbvh_i_packet const packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
     int waiting = 0;
     while (at >= 0) {
@@ -946,7 +1082,8 @@ __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_
                 continue;
             }
             for (; first <= last; first += 32) {
-                waiting = lbvh_i_take_warp_leaves<Test, Masked>(tree, crowd, first, last, batch, waiting);
+                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch,
+                                                                  waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
@@ -962,15 +1099,18 @@ __device__ __forceinline__ void lbvh_i_walk_as_one(const lbvh &tree, const lbvh_
 }
 
 template <lbvh_i_test Test, bool Later, class Hits>
-__device__ __forceinline__ void lbvh_i_walk_together(const lbvh &tree, const lbvh_overlap &o, int32_t after, int32_t at,
-                                                     lbvh_i_warp_batch &batch, Hits hits)
+__device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o,
+                                                   int32_t after, int32_t at,
+                                                   lbvh_i_warp_batch &batch, Hits hits)
 {
-    if (tree.mask) lbvh_i_walk_as_one<Test, Later, true>(tree, o, after, at, batch, hits);
-    else lbvh_i_walk_as_one<Test, Later, false>(tree, o, after, at, batch, hits);
+    if (tree.mask) lbvh_i_walk_packet_masked<Test, Later, true>(tree, o, after, at, batch, hits);
+    else lbvh_i_walk_packet_masked<Test, Later, false>(tree, o, after, at, batch, hits);
 }
 
 /* met(id, place) for each bit of hits, the lowest first. */
-template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits, Met met)
+template <class Met>
+__device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits,
+                                                Met met)
 {
     for (; hits; hits &= hits - 1) {
         const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
@@ -980,23 +1120,30 @@ template <class Met> __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_
 
 /* ------------------------------------------------------------------------------------------------
    >>pairs
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_as_one. */
-template <class Hits> __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch, Hits hits)
+/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
+template <class Hits>
+__device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch,
+                                                  Hits hits)
 {
     int32_t const place = lbvh_i_thread(), begin = place - (int32_t)(threadIdx.x % 32);
-    lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place) : lbvh_i_no_search(&tree);
-    lbvh_i_walk_together<LBVH_I_BOX, true>(tree, o, place, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+    lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place)
+                                          : lbvh_i_no_search(&tree);
+    lbvh_i_walk_packet<LBVH_I_BOX, true>(tree, o, place,
+                                         begin < tree.n ? tree.first_leaf + begin : -1, batch,
+                                         hits);
 }
 
-/* So many pairs of a place are kept while they are counted, so that the second pass need not find them again. Enough for bodies that
-   touch. */
+/* Pairs of each place that are kept by the count, so that the second pass need not search again.
+   Enough for bodies in contact. */
 constexpr int lbvh_i_kept = 8;
 
-/* Pairs of each place with later ones: their total; or counts by place for the scan, and the first of them in kept[slot * n + place]. */
+/* Pairs of each place with later ones: the total; or counts by place for the scan, and the first
+   pairs in kept[slot * n + place]. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total, int64_t *rows, int32_t *kept)
+    lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total,
+                              int64_t *rows, int32_t *kept)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
@@ -1017,10 +1164,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(total, (unsigned long long)sum);
 }
 
-/* The pairs themselves, in rows by place. Only warps in which some place has more pairs than were kept walk again. */
+/* The pairs, in rows by place. Only warps in which a place has more pairs than were kept search
+   again. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows, const int32_t *kept, int32_t *pairs,
-                             int64_t capacity)
+    lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows,
+                             const int32_t *kept, int32_t *pairs, int64_t capacity)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
@@ -1036,13 +1184,14 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
         slot++;
     };
     if (__any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
-        lbvh_i_each_later(device.tree, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
+        lbvh_i_each_later(device.tree, batch,
+                          [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
     } else {
         for (int32_t k = 0; k < (int32_t)count; k++) put(kept[(int64_t)k * n + place], -1);
     }
 }
 
-/* Grows what lists of pairs need. */
+/* Grows the memory of lists of pairs. */
 lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
                                  cudaStream_t stream)
 {
@@ -1055,24 +1204,26 @@ lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth
     return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], kept, growth, stream);
 }
 
-/* rows[q] = counts become begins; rows[m] the total. */
+/* Exclusive prefix sum: counts rows[q] become offsets; rows[m] is the total. */
 lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    return lbvh_i_failed(gpu,
-                         lbvh_i_exclusive_sum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows, rows, (int64_t)m + 1, stream))
+    return lbvh_i_failed(gpu, lbvh_i_exclusive_sum(gpu->scratch[LBVH_I_TEMP].memory, temp, rows,
+                                                   rows, (int64_t)m + 1, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>query: a thread per search, neighbouring threads near each other in space, so that they take similar paths (Kureck section 3.1.6)
-   ------------------------------------------------------------------------------------------------ */
+   >>queries: a thread per search. Queries are sorted, so that neighbouring threads take similar
+   paths (Kureck section 3.1.6).
+   ---------------------------------------------------------------------------------------------- */
 
-/* Morton codes of 30 bits of the queries, over the box of the tree. */
+/* Morton codes of 30 bits of the queries, in the box of the tree. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
-                             uint32_t *keys, int32_t *order)
+    lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device,
+                             __grid_constant__ const lbvh_queries queries, uint32_t *keys,
+                             int32_t *order)
 {
     const lbvh &tree = device.tree;
     lbvh_real least[3], most[3], min[3], max[3];
@@ -1090,35 +1241,45 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     order[q] = q;
 }
 
-/* The order to take the queries in; NULL: as they are. */
-lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t **order, cudaStream_t stream)
+/* The order of the queries by Morton code; NULL: as they are. */
+lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t **order,
+                                 cudaStream_t stream)
 {
     *order = nullptr;
-    if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0) return LBVH_OK;
+    if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0)
+        return LBVH_OK;
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A), lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A), lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
-    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads, lbvh_i_query_keys_kernel, gpu->device,
-                                             queries, keys.Current(), ids.Current());
+    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
+                                     lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads,
+                                             lbvh_i_query_keys_kernel, gpu->device, queries,
+                                             keys.Current(), ids.Current());
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids, queries.n, 30, stream)))
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys,
+                                                       ids, queries.n, 30, stream)))
         return LBVH_CUDA_ERROR;
     *order = ids.Current();
     return LBVH_OK;
 }
 
-bool lbvh_i_sorts_queries(const lbvh_queries &queries) { return queries.data && !(queries.flags & LBVH_SORTED); }
+bool lbvh_i_sorts_queries(const lbvh_queries &queries)
+{
+    return queries.data && !(queries.flags & LBVH_SORTED);
+}
 
-/* Do the searches of a warp lie so close together that walking as one pays? Own elements always do. Of others, the centres must
-   lie within a few times what the searches reach. */
-__device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
+/* 1 if the searches of a warp are coherent enough for packet traversal. Own elements always are. Of
+   others, the centres must lie within a few times the size of the searches. */
+__device__ __forceinline__ bool lbvh_i_coherent(const lbvh_overlap &o)
 {
     constexpr lbvh_real times_their_reach = 4;
     bool const searching = o.at >= 0;
     lbvh_real width = o.reach2 > 0 ? 2 * sqrt(o.reach2) : 0, spread = 0;
     for (int a = 0; a < 3; a++) {
         lbvh_real const middle = o.min[a] / 2 + o.max[a] / 2;
-        lbvh_real low = searching ? middle : lbvh_i_infinity(), high = searching ? middle : -lbvh_i_infinity();
+        lbvh_real low = searching ? middle : lbvh_i_infinity(),
+                  high = searching ? middle : -lbvh_i_infinity();
         for (int step = 16; step > 0; step /= 2) {
             low = lbvh_i_min(low, __shfl_xor_sync(0xFFFFFFFFu, low, step));
             high = lbvh_i_max(high, __shfl_xor_sync(0xFFFFFFFFu, high, step));
@@ -1126,125 +1287,147 @@ __device__ __forceinline__ bool lbvh_i_close_together(const lbvh_overlap &o)
         spread = lbvh_i_max(spread, high - low);
         width = lbvh_i_max(width, o.max[a] - o.min[a]);
     }
-    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) > 16; /* as most see it */
+    /* by majority vote */
+    return __popc(__ballot_sync(0xFFFFFFFFu, !searching || spread <= times_their_reach * width)) >
+           16;
 }
 
 /* The search of one thread. */
-struct lbvh_i_turn {
+struct lbvh_i_thread_query {
     lbvh_overlap o;
-    int32_t q, row;    /* -1: there is no such search */
-    bool finds_itself; /* among the rest; to be left out */
+    int32_t q, row;    /* -1: no search */
+    bool finds_itself; /* its own place is among the hits, and is left out */
 };
 
 template <lbvh_i_test Test>
-__device__ __forceinline__ lbvh_i_turn lbvh_i_take_turn(const lbvh &tree, const lbvh_queries &queries, const int32_t *order,
-                                                        int32_t number)
+__device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tree,
+                                                                  const lbvh_queries &queries,
+                                                                  const int32_t *order,
+                                                                  int32_t number)
 {
-    lbvh_i_turn turn = {lbvh_i_no_search(&tree), -1, -1, false};
-    if (number >= queries.n) return turn;
+    lbvh_i_thread_query query = {lbvh_i_no_search(&tree), -1, -1, false};
+    if (number >= queries.n) return query;
     bool const own = queries.data == nullptr, half = (queries.flags & LBVH_HALF) != 0;
-    turn.q = order ? order[number] : number;
-    turn.row = lbvh_i_row(&tree, &queries, turn.q);
-    lbvh_overlap const o = lbvh_i_search(&tree, &queries, turn.q);
-    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return turn; /* a half walk may end where it begins */
-    turn.o = o;
-    if (!own || half) return turn;
-    lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + turn.q]);
-    turn.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) && (!tree.mask || (tree.mask[tree.first_leaf + turn.q] & o.filter));
-    return turn;
+    query.q = order ? order[number] : number;
+    query.row = lbvh_i_row(&tree, &queries, query.q);
+    lbvh_overlap const o = lbvh_i_search(&tree, &queries, query.q);
+    if ((o.at < 0 && !half) || !(o.min[0] <= o.max[0])) return query; /* a half walk may be empty */
+    query.o = o;
+    if (!own || half) return query;
+    lbvh_node const leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + query.q]);
+    query.finds_itself = lbvh_i_meets_leaf<Test>(o, leaf) &&
+                         (!tree.mask || (tree.mask[tree.first_leaf + query.q] & o.filter));
+    return query;
 }
 
-/* The walk of a turn: hits(bits) as lbvh_i_walk_as_one, or found(id, place) where the warp's searches are too far apart for one
-   walk. */
+/* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
+   warp's searches are not coherent. */
 template <lbvh_i_test Test, class Hits, class Found>
-__device__ __forceinline__ void lbvh_i_search_turn(const lbvh &tree, const lbvh_queries &queries, lbvh_i_turn &turn,
-                                                   lbvh_i_warp_batch &batch, Hits hits, Found found)
+__device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
+                                                 lbvh_i_thread_query &query,
+                                                 lbvh_i_warp_batch &batch, Hits hits, Found found)
 {
     int32_t const begin = lbvh_i_thread() - (int32_t)(threadIdx.x % 32);
     if (queries.flags & LBVH_HALF) {
-        lbvh_i_walk_together<Test, true>(tree, turn.o, turn.q, begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
-    } else if (!queries.data || lbvh_i_close_together(turn.o)) {
-        lbvh_i_walk_together<Test, false>(tree, turn.o, -1, lbvh_root(&tree), batch, hits);
+        lbvh_i_walk_packet<Test, true>(tree, query.o, query.q,
+                                       begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+    } else if (!queries.data || lbvh_i_coherent(query.o)) {
+        lbvh_i_walk_packet<Test, false>(tree, query.o, -1, lbvh_root(&tree), batch, hits);
     } else {
-        while (lbvh_next(&turn.o)) found(turn.o.id, turn.o.place);
+        while (lbvh_next(&query.o)) found(query.o.id, query.o.place);
     }
 }
 
 /* Counts per row, as int32 or as int64. */
 template <lbvh_i_test Test, class Count>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
-                        const int32_t *order, Count *rows)
+    lbvh_i_count_kernel(__grid_constant__ const lbvh_device device,
+                        __grid_constant__ const lbvh_queries queries, const int32_t *order,
+                        Count *rows)
 {
-    lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
+                                                         lbvh_i_thread());
     int32_t count = 0;
-    lbvh_i_search_turn<Test>(
-        device.tree, queries, turn, lbvh_i_my_batch(), [&](unsigned hits) { count += __popc(hits); },
-        [&](int32_t, int32_t) { count++; });
-    if (turn.row >= 0) rows[turn.row] = count - (turn.finds_itself ? 1 : 0);
+    lbvh_i_run_query<Test>(
+        device.tree, queries, query, lbvh_i_my_batch(),
+        [&](unsigned hits) { count += __popc(hits); }, [&](int32_t, int32_t) { count++; });
+    if (query.row >= 0) rows[query.row] = count - (query.finds_itself ? 1 : 0);
 }
 
 /* The rows themselves. */
 template <lbvh_i_test Test>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries queries,
-                       const int32_t *order, const int64_t *offsets, int32_t *ids, int64_t capacity)
+    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device,
+                       __grid_constant__ const lbvh_queries queries, const int32_t *order,
+                       const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
-    lbvh_i_turn turn = lbvh_i_take_turn<Test>(device.tree, queries, order, lbvh_i_thread());
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
+                                                         lbvh_i_thread());
     bool const places = (queries.flags & LBVH_PLACES) != 0;
-    int32_t const self = turn.finds_itself ? turn.q : -1;
-    int64_t slot = turn.row >= 0 ? offsets[turn.row] : 0;
+    int32_t const self = query.finds_itself ? query.q : -1;
+    int64_t slot = query.row >= 0 ? offsets[query.row] : 0;
     auto put = [&](int32_t id, int32_t place) {
         if (place == self) return;
         if (slot < capacity) ids[slot] = places ? place : id;
         slot++;
     };
-    lbvh_i_search_turn<Test>(
-        device.tree, queries, turn, batch, [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+    lbvh_i_run_query<Test>(
+        device.tree, queries, query, batch,
+        [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
 }
 
-/* Which test these searches need. */
+/* The test that these searches need. */
 lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
 {
     if (queries.kind == LBVH_BOXES) return LBVH_I_BOX;
-    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINT_LEAVES : LBVH_I_SPHERE;
+    return tree.desc.kind == LBVH_POINTS && tree.desc.radius == 0 ? LBVH_I_POINT_LEAVES
+                                                                  : LBVH_I_SPHERE;
 }
 
 template <class Count>
-lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, Count *rows,
-                                 cudaStream_t stream)
+lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
+                                 Count *rows, cudaStream_t stream)
 {
     void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
-                             Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>, lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
+                             Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>,
+                                         lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
                                          lbvh_i_count_kernel<LBVH_I_POINT_LEAVES, Count>};
-    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
-                         gpu->device, queries, order, rows);
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
+                         kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
+                         order, rows);
 }
 
-lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order, const int64_t *offsets,
-                               int32_t *ids, int64_t capacity, cudaStream_t stream)
+lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
+                               const int64_t *offsets, int32_t *ids, int64_t capacity,
+                               cudaStream_t stream)
 {
-    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, const int64_t *, int32_t *, int64_t) = {
-        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>, lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
-    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block, kernels[lbvh_i_test_of(gpu->device.tree, queries)],
-                         gpu->device, queries, order, offsets, ids, capacity);
+    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
+                             const int64_t *, int32_t *, int64_t) = {
+        lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>,
+        lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
+    return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
+                         kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
+                         order, offsets, ids, capacity);
 }
 
 /* lbvh_nearest, a point for each thread. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device, __grid_constant__ const lbvh_queries points,
-                          const int32_t *order, int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2, int32_t *found)
+    lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device,
+                          __grid_constant__ const lbvh_queries points, const int32_t *order,
+                          int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
+                          int32_t *found)
 {
-    int32_t const turn = lbvh_i_thread();
-    if (turn >= points.n) return;
-    int32_t const q = order ? order[turn] : turn;
+    int32_t const query = lbvh_i_thread();
+    if (query >= points.n) return;
+    int32_t const q = order ? order[query] : query;
     int32_t *const row_ids = ids + (int64_t)q * k;
     lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
     int32_t count = 0;
     lbvh_near walk = lbvh_near_point(&device, lbvh_i_at(points.data, points.stride, q), reach);
     while (lbvh_next_near(&walk))
-        walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id, walk.distance2);
+        walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id,
+                                        walk.distance2);
     found[q] = count;
     for (int32_t slot = count; slot < k; slot++) {
         row_ids[slot] = -1;
@@ -1252,8 +1435,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     }
 }
 
-/* The checks of a search, and its memory. */
-lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved, cudaStream_t stream)
+/* Checks a search and allocates its memory. */
+lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved,
+                                cudaStream_t stream)
 {
     if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
     lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
@@ -1263,14 +1447,20 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbv
     return lbvh_i_prepare_search(gpu, resolved->n, sorts, LBVH_I_AHEAD, stream);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>copies: trees between host and device
+   ---------------------------------------------------------------------------------------------- */
+
 /* Copies one array between host and device. */
-lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+lbvh_result lbvh_i_copy(lbvh_cuda *gpu, void *to, const void *from, size_t bytes,
+                        cudaMemcpyKind kind, cudaStream_t stream)
 {
     if (bytes == 0) return LBVH_OK;
-    return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    return lbvh_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, kind, stream)) ? LBVH_CUDA_ERROR
+                                                                              : LBVH_OK;
 }
 
-/* Indices are memory of the other side: a tree that moves is refitted with boxes. */
+/* Indices stay on the other side: a copied tree is refitted with boxes. */
 void lbvh_i_forget_indices(lbvh_desc *desc)
 {
     if (desc->kind == LBVH_TRIANGLES && desc->indices) desc->kind = LBVH_BOXES;
@@ -1278,7 +1468,8 @@ void lbvh_i_forget_indices(lbvh_desc *desc)
 }
 
 /* All arrays of a tree of n > 0 leaves. */
-lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind, cudaStream_t stream)
+lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind,
+                             cudaStream_t stream)
 {
     lbvh_i_piece there[3], here[3];
     lbvh_result result = LBVH_OK;
@@ -1287,20 +1478,21 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
     for (int p = 0; p < 3 && result == LBVH_OK; p++)
         result = lbvh_i_copy(gpu, there[p].memory, here[p].memory, here[p].bytes, kind, stream);
     if (result == LBVH_OK && from->code)
-        result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind, stream);
+        result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind,
+                             stream);
     return result;
 }
 
 } // namespace
 
 /* ------------------------------------------------------------------------------------------------
-   what the header declares
-   ------------------------------------------------------------------------------------------------ */
+   >>cuda-api: the functions that the header declares
+   ---------------------------------------------------------------------------------------------- */
 
 extern "C" {
 
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n, int32_t queries,
-                                       struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
+                                       int32_t queries, struct CUstream_st *stream)
 {
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
@@ -1313,8 +1505,8 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
     return lbvh_i_prepare_search(gpu, most, queries > 0, LBVH_I_EXACT, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, struct CUstream_st *stream)
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
@@ -1335,7 +1527,8 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     return result;
 }
 
-LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
+                                     struct CUstream_st *stream)
 {
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh *tree = &gpu->device.tree;
@@ -1346,17 +1539,20 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     if (tree->n == 0) return LBVH_OK;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads, lbvh_i_judge_kernel, gpu->device, input, gpu->d_facts);
+        result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads,
+                               lbvh_i_note_invalid_kernel, gpu->device, input, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr, lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+        result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr,
+                                             lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
-    if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0; /* half of it may be new */
+    /* it may be half updated */
+    if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0;
     return result;
 }
 
 LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
 {
-    static const lbvh_result sorts[3] = {LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX};
+    static const lbvh_result kinds[3] = {LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_INDEX};
     lbvh_cuda_facts facts = {};
     lbvh_result result = LBVH_OK;
     int32_t first = 0;
@@ -1364,16 +1560,17 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
     lbvh *tree = &gpu->device.tree;
     if (!tree->built) return LBVH_NOT_BUILT;
     tree->bad_id = -1;
-    if (tree->n > 0) /* else there are no facts */
+    if (tree->n > 0) /* no facts exist for n = 0 */
         result = lbvh_i_copy(gpu, &facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost,
                              stream);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, cudaStreamSynchronize(stream))) return LBVH_CUDA_ERROR;
-    for (int sort = 0; sort < 3; sort++) {
-        if (facts.first_bad[sort] <= first) continue; /* INT_MAX - i: the first element has the largest */
-        first = facts.first_bad[sort];
+    for (int kind = 0; kind < 3; kind++) {
+        /* INT_MAX - i: largest for the first element */
+        if (facts.first_bad[kind] <= first) continue;
+        first = facts.first_bad[kind];
         tree->bad_id = INT_MAX - first;
-        result = sorts[sort];
+        result = kinds[kind];
     }
     return result;
 }
@@ -1381,7 +1578,8 @@ LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream)
 LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu)
 {
     if (!gpu) return;
-    for (int b = 0; b < LBVH_BLOCKS; b++) lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < LBVH_BLOCKS; b++)
+        lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->block[b], gpu->stream);
     for (int b = 0; b < LBVH_CUDA_SCRATCH; b++)
         lbvh_i_cuda_release(&gpu->device.tree.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
@@ -1393,7 +1591,8 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     if (!tree->built) return LBVH_NOT_BUILT;
     lbvh *device = &gpu->device.tree;
     lbvh_desc desc = tree->desc;
-    desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator : tree->desc.cuda_allocator;
+    desc.cuda_allocator = device->desc.cuda_allocator.alloc ? device->desc.cuda_allocator
+                                                            : tree->desc.cuda_allocator;
     lbvh_i_forget_indices(&desc);
     lbvh_result result = lbvh_i_cuda_begin(gpu, &desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, LBVH_I_AHEAD, stream);
@@ -1408,7 +1607,8 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
+                                        struct CUstream_st *stream)
 {
     if (!tree || !gpu) return LBVH_BAD_ARGUMENT;
     const lbvh *device = &gpu->device.tree;
@@ -1431,8 +1631,9 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu, struct
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data, size_t stride, int32_t n,
-                                     lbvh_real *d_boxes, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, lbvh_real *d_boxes,
+                                     struct CUstream_st *stream)
 {
     lbvh_desc given;
     if (!gpu || n < 0 || (n > 0 && (!d_data || !d_boxes))) return LBVH_BAD_ARGUMENT;
@@ -1441,40 +1642,51 @@ LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&given, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_element_boxes_kernel, given, input, n, d_boxes);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_element_boxes_kernel, given,
+                         input, n, d_boxes);
 }
 
-LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
+                                           struct CUstream_st *stream)
 {
     if (!gpu || !d_pairs_found) return LBVH_BAD_ARGUMENT;
     if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
-    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream))) return LBVH_CUDA_ERROR;
-    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
-                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr, (int32_t *)nullptr);
+    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_pairs_found, 0, sizeof *d_pairs_found, stream)))
+        return LBVH_CUDA_ERROR;
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block,
+                         lbvh_i_count_pairs_kernel, gpu->device,
+                         reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr,
+                         (int32_t *)nullptr);
 }
 
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity, int64_t *d_needed,
-                                     struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
+                                     int64_t *d_needed, struct CUstream_st *stream)
 {
     if (!gpu || !d_needed || capacity < 0 || (capacity > 0 && !d_pairs)) return LBVH_BAD_ARGUMENT;
     if (!gpu->device.tree.built) return LBVH_NOT_BUILT;
     int32_t const n = gpu->device.tree.n;
-    if (n == 0) return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+    if (n == 0)
+        return lbvh_i_failed(gpu, cudaMemsetAsync(d_needed, 0, sizeof *d_needed, stream))
+                   ? LBVH_CUDA_ERROR
+                   : LBVH_OK;
     lbvh_result result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_AHEAD, stream);
     int64_t *const rows = lbvh_i_scratch<int64_t>(gpu, LBVH_I_ROWS);
     int32_t *const kept = lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEPT);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block, lbvh_i_count_pairs_kernel, gpu->device,
+        result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block,
+                               lbvh_i_count_pairs_kernel, gpu->device,
                                (unsigned long long *)nullptr, rows, capacity > 0 ? kept : nullptr);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, rows, n, stream);
-    if (result == LBVH_OK) result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice,
+                             stream);
     if (result != LBVH_OK || capacity == 0) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device, (const int64_t *)rows,
-                         (const int32_t *)kept, d_pairs, capacity);
+    return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device,
+                         (const int64_t *)rows, (const int32_t *)kept, d_pairs, capacity);
 }
 
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int32_t *d_counts,
-                                              struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                              int32_t *d_counts, struct CUstream_st *stream)
 {
     lbvh_queries resolved;
     const int32_t *order;
@@ -1486,8 +1698,9 @@ LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries
     return lbvh_i_launch_counts(gpu, resolved, order, d_counts, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries, int64_t *d_offsets, int32_t *d_ids,
-                                        int64_t capacity, struct CUstream_st *stream)
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream)
 {
     lbvh_queries resolved;
     const int32_t *order;
@@ -1495,20 +1708,24 @@ LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *quer
     lbvh_result result = lbvh_i_begin_search(gpu, queries, &resolved, stream);
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream))) return LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream)))
+        return LBVH_CUDA_ERROR;
     result = lbvh_i_launch_counts(gpu, resolved, order, d_offsets, stream);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, d_offsets, resolved.n, stream);
     if (result != LBVH_OK || capacity == 0) return result;
     return lbvh_i_launch_fill(gpu, resolved, order, d_offsets, d_ids, capacity, stream);
 }
 
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride, int32_t m, int32_t k,
-                                       lbvh_real reach, int flags, int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
                                        struct CUstream_st *stream)
 {
     lbvh_queries points = {}, resolved;
     const int32_t *order;
-    if (m < 0 || k < 0 || (m > 0 && (!d_points || !d_found || (k > 0 && (!d_ids || !d_distances2))))) return LBVH_BAD_ARGUMENT;
+    if (m < 0 || k < 0 ||
+        (m > 0 && (!d_points || !d_found || (k > 0 && (!d_ids || !d_distances2)))))
+        return LBVH_BAD_ARGUMENT;
     if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     static const lbvh_real nowhere[3] = {0, 0, 0};
@@ -1520,11 +1737,13 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
     lbvh_result result = lbvh_i_begin_search(gpu, &points, &resolved, stream);
     if (result == LBVH_OK && m == 0) return LBVH_OK;
     if (result == LBVH_OK && k == 0)
-        return lbvh_i_failed(gpu, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found, stream)) ? LBVH_CUDA_ERROR : LBVH_OK;
+        return lbvh_i_failed(gpu, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found, stream))
+                   ? LBVH_CUDA_ERROR
+                   : LBVH_OK;
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device, resolved, order, k, reach, d_ids,
-                         d_distances2, d_found);
+    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device,
+                         resolved, order, k, reach, d_ids, d_distances2, d_found);
 }
 
 } /* extern "C" */

@@ -102,9 +102,10 @@ static void in_sixteens(int32_t i, int32_t n, real centre[3], real half[3])
     all_axes(half, 128);
 }
 
-/* Own elements search in crowds, which share what lies near them as long as there is not too much of it: sizes around those limits
-   (16 and 1024), with boxes that all overlap, that mostly do, and that rarely do; left out and masked ones among them. */
-static void test_crowds(void **state)
+/* Own elements search in packets, which share their candidates unless there are too many: sizes around
+   those limits (16 and 1024), with boxes that all overlap, that mostly do, and that rarely do; left out
+   and masked ones among them. */
+static void test_packets(void **state)
 {
     static const int32_t sizes[] = {15, 16, 17, 33, 300, 1023, 1024, 1025, 1040, 1041, 1100};
     static input_fn *const fns[] = {in_sixteens, all_equal, all_sizes, uniform, bare_points};
@@ -116,7 +117,7 @@ static void test_crowds(void **state)
     current_scene = &s;
     describe = describe_scene;
     for (size = 0; size < COUNT_OF(sizes); size++) for (in = 0; in < COUNT_OF(fns); in++) {
-        input const chosen_input = {"crowd", fns[in]};
+        input const chosen_input = {"packet", fns[in]};
         lbvh_queries q;
         int k;
         if (!(in == 0 && sizes[size] == 1041) && !chosen(5 * size + in)) continue;
@@ -855,7 +856,7 @@ int main(void)
         TEST(test_product_2d),
         TEST(test_product_3d),
         TEST(test_larger),
-        TEST(test_crowds),
+        TEST(test_packets),
         TEST(test_empty),
         TEST(test_karras),
         TEST(test_deepest),
