@@ -826,6 +826,10 @@ static void put_loaded(const nlist *list, const nlist_desc *given)
     for (layout = NLIST_COMPACT; layout <= NLIST_HYBRID; layout++) {
         nlist again = {0};
         desc.layout = (nlist_layout)layout;
+        if (list->keys && (layout == NLIST_STATIC || layout == NLIST_HYBRID)) { /* triangles are pairs */
+            check("refused", nlist_load(&again, &desc, bytes, needed) == NLIST_BAD_OPTION);
+            continue;
+        }
         check("load", nlist_load(&again, &desc, bytes, needed) == NLIST_OK && nlist_validate(&again) == NLIST_OK);
         put_list(&again);
         bytes[needed - 1] ^= 1;
