@@ -1431,8 +1431,8 @@ static uint8_t *file_of_keys(int64_t *size, lbvh *tree, nlist_mesh *mesh)
     return bytes;
 }
 
-/* A particle with three neighbours that are not near each other: a file's row of three in which two are the same is refused, whichever
-   two, and in whatever order. */
+/* A particle with three neighbours that are not near each other: a file's row of three in which two are
+   the same is refused, whichever two, and in whatever order. */
 static void test_doubles_in_a_file(void **state)
 {
     static const real star[12] = {0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1, 0};
@@ -1880,7 +1880,8 @@ static void test_validate_touched_rows(void **state)
     d.layout = NLIST_DYNAMIC;
     d.half = 1;
     CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
-    CHECK(list.current == 0 && rows->touched_count == 3 && rows->touched[1] == 1 && rows->touched[2] == 2 && rows->count[3] == 0);
+    CHECK(list.current == 0 && rows->touched_count == 3 && rows->count[3] == 0);
+    CHECK(rows->touched[1] == 1 && rows->touched[2] == 2);
     first = rows->touched[0];
     for (k = 0; k < COUNT_OF(damages); k++) {
         rows->touched[0] = damages[k];

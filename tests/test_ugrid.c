@@ -2089,7 +2089,7 @@ static void check_all_calls(const ugrid *g, ugrid_result want)
 /* Room for one id is used, whether one is all there are or not. */
 static void test_room_for_one(void **state)
 {
-    static const real far[9] = {(real)0.125, 0, 0, (real)0.25, 0, 0, 1, 1, 1}; /* 0 and 1 are near each other */
+    static const real far[9] = {(real)0.125, 0, 0, (real)0.25, 0, 0, 1, 1, 1}; /* 2 is far from both */
     int k;
     (void)state;
     for (k = 0; k < 4; k++) {
@@ -2099,7 +2099,8 @@ static void test_room_for_one(void **state)
         int64_t offsets[4], needed = -1;
         int32_t ids[3] = {-7, -7, -7};
         CHECK_RESULT(ugrid_build(&g, &d, far, 0, 3), UGRID_OK);
-        CHECK_RESULT(ugrid_neighbors(&g, (real)0.5, flags, offsets, ids, 1, &needed), k % 2 ? UGRID_OK : UGRID_BUFFER_TOO_SMALL);
+        CHECK_RESULT(ugrid_neighbors(&g, (real)0.5, flags, offsets, ids, 1, &needed),
+                     k % 2 ? UGRID_OK : UGRID_BUFFER_TOO_SMALL);
         CHECK(needed == (k % 2 ? 1 : 2) && offsets[3] == needed && ids[0] == 1 && ids[1] == -7);
         ugrid_free(&g);
     }
