@@ -537,6 +537,25 @@ static void counted_free(void *memory, size_t bytes, void *user)
     free(memory);
 }
 
+/* Bounds are given where one of the two is not 0, on one side and on one axis. */
+static void test_bounds_that_touch_the_origin(void **state)
+{
+    int k;
+    (void)state;
+    for (k = 0; k < 6; k++) {
+        lbvh tree = {0};
+        lbvh_desc d;
+        lbvh_lattice want;
+        memset(&d, 0, sizeof d);
+        if (k % 2) d.max[k / 2] = 64;
+        else d.min[k / 2] = -64;
+        CHECK_RESULT(lbvh_build(&tree, &d, two_boxes, 0, 2), LBVH_OK);
+        want = lbvh_i_given_lattice(&tree.desc);
+        CHECK(same(&tree.lattice, &want, sizeof want));
+        lbvh_free(&tree);
+    }
+}
+
 static void test_verify_memory(void **state)
 {
     size_t asked[3] = {0, 0, 0}; /* calls, bytes, bytes given back */
@@ -1554,6 +1573,7 @@ int main(void)
         TEST(test_reserve),
         TEST(test_growth),
         TEST(test_growth_without_memory),
+        TEST(test_bounds_that_touch_the_origin),
         TEST(test_verify_memory),
         TEST(test_verify_with_masks),
         TEST(test_out_of_memory),

@@ -1431,6 +1431,33 @@ static uint8_t *file_of_keys(int64_t *size, lbvh *tree, nlist_mesh *mesh)
     return bytes;
 }
 
+/* A particle with three neighbours that are not near each other: a file's row of three in which two are
+   the same is refused, whichever two, and in whatever order. */
+static void test_doubles_in_a_file(void **state)
+{
+    static const real star[12] = {0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1, 0};
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    int64_t size;
+    uint8_t *bytes;
+    int32_t k;
+    (void)state;
+    d.radius = (real)1.25;
+    d.half = 1;
+    CHECK_RESULT(nlist_build_brute(&list, &d, star, 0, 4), NLIST_OK);
+    CHECK(list.total == 3 && list.rows[0].count[0] == 3);
+    bytes = (uint8_t *)saved(&list, &size);
+    for (k = 0; k < 27; k++) {
+        int32_t const row[3] = {1 + k % 3, 1 + k / 3 % 3, 1 + k / 9};
+        int const doubles = row[0] == row[1] || row[1] == row[2] || row[0] == row[2];
+        memcpy(bytes + sizeof(nlist_i_head) + 4 * sizeof(int32_t), row, sizeof row); /* after the counts */
+        seal(bytes, size);
+        CHECK_RESULT(nlist_load(&list, &d, bytes, size), doubles ? NLIST_BAD_FILE : NLIST_OK);
+    }
+    free(bytes);
+    nlist_free(&list);
+}
+
 /* Keys of a file: features there are, of triangles below the count that is saved with them; and the layout of such a list. */
 static void test_keys_of_a_file(void **state)
 {
@@ -1685,6 +1712,37 @@ static void test_sums_of_little(void **state)
     nlist_free(&list);
 }
 
+static int add_ones(void *user, int32_t i, int32_t j, void *history, real *own, real *other)
+{
+    (void)i;
+    (void)j;
+    (void)history;
+    own[0] = other[0] = 1;
+    own[*(int *)user - 1] = other[*(int *)user - 1] = 1;
+    return 1;
+}
+
+/* Sums in units of several values, then of one: nothing is written behind the last particle's. */
+static void test_sums_end(void **state)
+{
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    nlist_sums how;
+    int values;
+    (void)state;
+    memset(&how, 0, sizeof how);
+    how.unit = 0.25;
+    CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
+    for (values = 2; values > 0; values--) {
+        real sums[9] = {5, 5, 5, 5, 5, 5, 5, 5, 5};
+        int k;
+        how.values = values;
+        CHECK_RESULT(nlist_sum(&list, &how, add_ones, &values, sums), NLIST_OK);
+        for (k = 0; k < 9; k++) CHECK((sums[k] == 5) == (k >= 4 * values));
+    }
+    nlist_free(&list);
+}
+
 /* After nlist_reserve a full list is an empty one. */
 static void test_reserved_is_empty(void **state)
 {
@@ -1807,6 +1865,34 @@ static void test_validate_finds_damage(void **state)
         nlist_free(&list);
     }
     CHECK(small_run() || (found * share() > 8000 && others < found));
+}
+
+/* DYNAMIC: rows that have entries are in `touched`, each once. */
+static void test_validate_touched_rows(void **state)
+{
+    static const int32_t damages[] = {1, 2, 3, -1, 4};
+    nlist list = {0};
+    nlist_desc d = plain_desc();
+    nlist_rows *const rows = &list.rows[0];
+    int32_t first;
+    int k;
+    (void)state;
+    d.layout = NLIST_DYNAMIC;
+    d.half = 1;
+    CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
+    CHECK(list.current == 0 && rows->touched_count == 3 && rows->count[3] == 0);
+    CHECK(rows->touched[1] == 1 && rows->touched[2] == 2);
+    first = rows->touched[0];
+    for (k = 0; k < COUNT_OF(damages); k++) {
+        rows->touched[0] = damages[k];
+        CHECK_RESULT(nlist_validate(&list), NLIST_INVALID);
+    }
+    rows->touched[0] = first;
+    rows->touched_count = 2;
+    CHECK_RESULT(nlist_validate(&list), NLIST_INVALID);
+    rows->touched_count = 3;
+    CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+    nlist_free(&list);
 }
 
 /* Many words damaged at once: whatever it says, it comes back. */
@@ -2023,6 +2109,7 @@ int main(void)
         TEST(test_forged_files),
         TEST(test_heads_of_keys),
         TEST(test_keys_of_a_file),
+        TEST(test_doubles_in_a_file),
         TEST(test_versions_of_files),
         TEST(test_box_of_a_file),
         TEST(test_file_of_nobody),
@@ -2030,8 +2117,10 @@ int main(void)
         TEST(test_nobody_out_of_memory),
         TEST(test_verify),
         TEST(test_sums_of_little),
+        TEST(test_sums_end),
         TEST(test_reserved_is_empty),
         TEST(test_validate_finds_damage),
+        TEST(test_validate_touched_rows),
         TEST(test_validate_is_safe),
         TEST(test_pairs),
         TEST(test_find),

@@ -2086,6 +2086,26 @@ static void check_all_calls(const ugrid *g, ugrid_result want)
 }
 
 /* A grid that was never built, was reserved only, refused, or freed; and one that was built without particles. */
+/* Room for one id is used, whether one is all there are or not. */
+static void test_room_for_one(void **state)
+{
+    static const real far[9] = {(real)0.125, 0, 0, (real)0.25, 0, 0, 1, 1, 1}; /* 2 is far from both */
+    int k;
+    (void)state;
+    for (k = 0; k < 4; k++) {
+        int const flags = (k % 2 ? UGRID_HALF : 0) | (k / 2 ? UGRID_PLACES : 0);
+        ugrid g = {0};
+        ugrid_desc const d = good_desc();
+        int64_t offsets[4], needed = -1;
+        int32_t ids[3] = {-7, -7, -7};
+        CHECK_RESULT(ugrid_build(&g, &d, far, 0, 3), UGRID_OK);
+        CHECK_RESULT(ugrid_neighbors(&g, (real)0.5, flags, offsets, ids, 1, &needed),
+                     k % 2 ? UGRID_OK : UGRID_BUFFER_TOO_SMALL);
+        CHECK(needed == (k % 2 ? 1 : 2) && offsets[3] == needed && ids[0] == 1 && ids[1] == -7);
+        ugrid_free(&g);
+    }
+}
+
 static void test_not_built(void **state)
 {
     ugrid g = {0};
@@ -3224,6 +3244,7 @@ int main(void)
         TEST(test_bad_descs),
         TEST(test_refusals_are_forgotten),
         TEST(test_bad_calls),
+        TEST(test_room_for_one),
         TEST(test_not_built),
         TEST(test_point_not_finite),
         TEST(test_distance_overflows),

@@ -782,6 +782,26 @@ static void test_fast()
         }
 }
 
+/* Potentials without accelerations, and neither. */
+static void test_outputs()
+{
+    for (int method = NBODY_DIRECT; method <= NBODY_FORCE_NODES; method++) {
+        Both b;
+        Case c = {};
+        c.setting = setting_like((nbody_method)method, method == NBODY_VIRTUAL_PARTICLES);
+        c.outputs = POTENTIALS;
+        c.n = 40;
+        context = "outputs: " + name_of(c);
+        Input const in = input_of(c, method);
+        run_stages(&b, in);
+        OnDevice const there(in);
+        nbody_desc const &d = in.desc;
+        const real *const pos = there.pos.p;
+        CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, pos, 0, nullptr, c.n, nullptr, nullptr, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
+    }
+}
+
 /* One object, used again with more or fewer bodies, by other methods, in other stages: nothing of the last time shines through. */
 static void test_rebuild()
 {
@@ -1167,7 +1187,8 @@ static void check_motion(Motion *m, nbody_stage stage, double most)
     CHECK(nearly && "positions and velocities within rounding");
 }
 
-/* Some steps on both sides; bodies that start unsorted, and a change of position by hand in between. */
+/* Some steps on both sides; bodies that start unsorted, and a change of position by hand in between.
+   Strides of the desc are not those of the bodies. */
 static void run_steps(const Case &c, nbody_stage stage, nbody_integrator integrator, int seed)
 {
     Both b;
@@ -1176,6 +1197,8 @@ static void run_steps(const Case &c, nbody_stage stage, nbody_integrator integra
     Motion m(in, seed);
     real const dt = (real)(1.0 / 1024);
     d.stage = stage;
+    d.mass_stride = 3 * sizeof(real);
+    d.acc_stride = 4 * sizeof(real);
     for (int step = 0; step < 4; step++) {
         if (step == 2) {
             m.pos[0] += (real)0.25;
@@ -1321,7 +1344,7 @@ static void test_too_large()
 }
 
 /* Less room for cells than the tree needs: told, with the number that is enough; and forces are those of a tree of fewer cells. */
-static void run_cells_full(int setting, nbody_stage stage, Shape shape, int32_t room)
+static void run_cells_full(int setting, nbody_stage stage, Shape shape, int32_t room, int levels)
 {
     Both b;
     Case c = {};
@@ -1329,6 +1352,7 @@ static void run_cells_full(int setting, nbody_stage stage, Shape shape, int32_t 
     c.shape = shape;
     c.masses = ONES;
     c.leaf = 4;
+    c.levels = levels;
     c.soft = 1;
     c.n = std::min(n_max, 150);
     Input in = input_of(c, setting);
@@ -1359,6 +1383,8 @@ static void run_cells_full(int setting, nbody_stage stage, Shape shape, int32_t 
 static void test_cells_full()
 {
     static const int32_t rooms[] = {1, 5, 21, 60};
+    context = "cells full, 5 levels";
+    run_cells_full(setting_like(NBODY_FORCE_NODES, 0), NBODY_FAST, CLUMPS, 21, 5);
     for (int k = 0; k < SETTINGS * 4 * 4; k++) {
         if (!thinned((size_t)k + 70, share, 40) || (few_large && is_large(settings[k % SETTINGS]))) continue;
         nbody_stage const stage = all_stages[k / SETTINGS % 4];
@@ -1366,7 +1392,7 @@ static void test_cells_full()
         int32_t const room = rooms[k / SETTINGS / 4 % 4];
         context = std::string("cells full, room for ") + std::to_string(room) + ", " + stage_names[stage] + ", shape "
                   + std::to_string(shape) + ", " + name_of(settings[k % SETTINGS]);
-        run_cells_full(k % SETTINGS, stage, shape, room);
+        run_cells_full(k % SETTINGS, stage, shape, room, 0);
     }
 }
 
@@ -1761,8 +1787,34 @@ static void test_out_of_memory()
 
 /* A launch that fails comes back as a result, and the object can be used again afterwards. On a GPU: a capture that was made
    invalid refuses all further work; the emulator fails the launch we name. */
+#ifdef CUDA_EMU
+/* The last launches of an evaluation, which are for forces, are lost: no tree is left. */
+static void check_lost_forces(int setting)
+{
+    Input const in = plain_input(setting, 40, 1);
+    OnDevice const there(in);
+    Both b;
+    long const before = emu_launches();
+    context = "launch errors: lost forces, " + name_of(settings[setting]);
+    CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_OK);
+    MUST(cudaStreamSynchronize(stream)); /* lazy streams launch only now */
+    long const all = emu_launches() - before;
+    for (long fail : {all, all - 1}) {
+        emu_fail_launch(fail);
+        CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_CUDA_ERROR);
+        MUST(cudaStreamSynchronize(stream));
+        emu_fail_launch(0);
+        CHECK(!b.gpu.device.sim.frame && b.gpu.device.sim.n == 0);
+        CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_NOT_BUILT);
+    }
+}
+#endif
+
 static void test_launch_errors()
 {
+#ifdef CUDA_EMU
+    check_lost_forces(setting_like(NBODY_FORCE_NODES, 0));
+#endif
     for (int k = 0; k < SETTINGS; k += share > 50 ? 9 : few_large ? 5 : 2) {
         nbody_stage const stage = all_stages[(k + 3) % 4];
         context = std::string("launch errors: ") + stage_names[stage] + ", " + name_of(settings[k]);
@@ -2058,21 +2110,41 @@ static void test_large()
         }
 }
 
+/* Potentials of some bodies among many, of the law that is usual. */
+static void check_large_potentials(const Case &c)
+{
+    Both b;
+    Input const in = input_of(c, c.n);
+    OnDevice const there(in);
+    CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_OK);
+    std::vector<real> const got = there.potential.get();
+    for (int i = 0; i < in.n; i += 500) {
+        double want = 0;
+        for (int k = 0; k < in.n; k++) {
+            const real *p = point_of(in, i), *q = point_of(in, k);
+            double const r = std::hypot((double)q[0] - (double)p[0], (double)q[1] - (double)p[1]);
+            if (k != i) want -= mass_of(in, k) / r;
+        }
+        CHECK(within((double)got[(size_t)i], want, -1e-4 * want));
+    }
+}
+
 /* Direct sums of so many bodies that every processor has several of them for each thread. */
 static void test_large_direct()
 {
     int device = 0, processors = 1;
-    if (few_large && share > 200) return; /* n^2 terms */
+    bool const once = few_large && share > 200; /* n^2 terms */
     MUST(cudaGetDevice(&device));
     MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    for (int k = 0; k < (share > 4 && !few_large ? 1 : 4); k++) {
+    for (int k = 0; k < (once || (share > 4 && !few_large) ? 1 : 4); k++) {
         Case c = {};
         c.law = (nbody_law)(k % 2);
         c.outputs = k / 2 ? ACCELERATIONS : ALL_OUTPUTS;
         c.masses = ONES;
         c.n = std::min(processors * 2048, 300000) + 5;
         context = "large direct: " + name_of(c);
-        if (few_large) run_fast(c);
+        if (once) check_large_potentials(c);
+        else if (few_large) run_fast(c);
         else { /* the serial sum would take minutes */
             Both b;
             check_truth(&b, input_of(c, k), settings[0].bar);
@@ -2086,6 +2158,7 @@ static void test_large_direct()
 
 static const Test tests[] = {
     {"empty", test_empty},             {"methods", test_methods},         {"fast", test_fast},           {"few", test_few},
+    {"outputs", test_outputs},
     {"fields", test_fields},           {"rebuild", test_rebuild},
     {"truth", test_truth},             {"fields at", test_fields_at},     {"walks", test_walks},
     {"estimate", test_estimate},

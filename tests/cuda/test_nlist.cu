@@ -2162,6 +2162,36 @@ static void test_exact_memory()
     }
 }
 
+/* Memory is given back in the stream of the last call, though that has launched nothing. */
+static void test_stream_of_memory()
+{
+    Heap h = {};
+    nlist_cuda gpu = {};
+    nlist_desc d = {};
+    context = "stream of memory";
+    d.radius = 1;
+    d.cuda_allocator = allocator_of(&h);
+    CHECK_RESULT(nlist_cuda_reserve(&gpu, &d, 10, 0, stream), NLIST_OK);
+    nlist_cuda_free(&gpu);
+    CHECK(h.calls > 0 && h.live == 0 && !h.wrong_stream);
+}
+
+/* A download takes memory for what it brings, and none to work with. */
+static void test_download_memory()
+{
+    Both b;
+    nlist_desc d = {};
+    Device<int32_t> const d_pair(std::vector<int32_t>{0, 1});
+    context = "download memory";
+    d.radius = 1;
+    d.events = 1;
+    CHECK_RESULT(nlist_cuda_build_pairs(&b.gpu, &d, d_pair.p, 1, 2, stream), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_download(&b.copy, &b.gpu, stream), NLIST_OK);
+    CHECK(b.copy.built == 1 && b.copy.total == 2 && b.copy.event_count[NLIST_BEGUN] == 1);
+    for (int k = NLIST_I_EVENT + NLIST_EVENT_KINDS; k < NLIST_BLOCKS; k++) CHECK(!b.copy.block[k].memory);
+}
+
 /* Where there is no memory for half as much again, what is needed will do. */
 static void *tight_alloc(size_t bytes, struct CUstream_st *s, void *user)
 {
@@ -3085,7 +3115,9 @@ static const Test tests[] = {
     {"moved", test_moved},             {"moved nan", test_moved_nan},     {"not finite", test_not_finite},
     {"bad pairs", test_bad_pairs},     {"bad names", test_bad_names},     {"bad period", test_bad_period},
     {"upload", test_upload},           {"reserve", test_reserve},         {"out of memory", test_out_of_memory},
-    {"growth", test_growth},           {"exact memory", test_exact_memory},                                {"tight memory", test_tight_memory},
+    {"growth", test_growth},           {"exact memory", test_exact_memory},
+    {"stream of memory", test_stream_of_memory},                          {"download memory", test_download_memory},
+    {"tight memory", test_tight_memory},
     {"unfit remap", test_unfit_remap}, {"unfit layouts", test_unfit_layouts},                              {"unfit first", test_unfit_first},
     {"unfit meshes", test_unfit_meshes},                                  {"unfit dimensions", test_unfit_dimensions},
     {"domain empties", test_domain_empties},                              {"not built", test_not_built},

@@ -13,9 +13,30 @@
      particles in the same order.
    - Searches: distances are computed in the same bits on both sides, so counts and rows are equal, not nearly equal. */
 
+#include <cuda_runtime.h>
+#include <cub/cub.cuh>
+
+/* Calls of CUDA in ugrid.cu: of those that copy or set memory, number `spoil_at` from now on fails, and
+   of questions about the GPU number `unknown_at` (0: none). */
+static long spoil_at, unknown_at;
+
+static cudaError_t spoiled(long *left, cudaError_t done)
+{
+    return *left > 0 && --*left == 0 ? cudaSetDevice(-1) : done;
+}
+
+#define cudaMemcpyAsync(...) spoiled(&spoil_at, cudaMemcpyAsync(__VA_ARGS__))
+#define cudaMemsetAsync(...) spoiled(&spoil_at, cudaMemsetAsync(__VA_ARGS__))
+#define cudaDeviceGetAttribute(...) spoiled(&unknown_at, cudaDeviceGetAttribute(__VA_ARGS__))
+
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
 #include "ugrid.h"
+
+#undef cudaMemcpyAsync
+#undef cudaMemsetAsync
+#undef cudaDeviceGetAttribute
+
 #define TESTED ugrid
 #include "testing.h"
 #include <limits>
@@ -1208,6 +1229,61 @@ static void test_launch_errors()
     CHECK(g.gpu.device.grid.cuda_error == 0);
 }
 
+/* The same of copies, and of memory to be cleared:
+   told by the call that has met it, and by no other. */
+static void test_failing_calls()
+{
+    for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++) {
+        Case const c = {3, 1, (ugrid_method)method, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+        ugrid_desc d = desc_of(c);
+        std::vector<real> const pos = mixed_points(d, 100, 6);
+        Device<real> d_pos(pos);
+        bool good = false;
+        context = "failing calls: method " + std::to_string(method);
+        d.slots = 100;
+        for (long fail = 1; !good; fail++) {
+            Grids g;
+            spoil_at = fail;
+            ugrid_result r = ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, 100, stream);
+            if (r == UGRID_OK) r = ugrid_cuda_check(&g.gpu, stream);
+            bool const there = r == UGRID_OK;
+            if (there) r = ugrid_cuda_download(&g.copy, &g.gpu, stream);
+            good = spoil_at > 0;
+            spoil_at = 0;
+            CHECK_RESULT(r, good ? UGRID_OK : UGRID_CUDA_ERROR);
+            ugrid const &told = there ? g.copy : g.gpu.device.grid;
+            CHECK(good || told.cuda_error == (int32_t)cudaErrorInvalidDevice);
+            CHECK(g.copy.n == (good ? 100 : 0) && (!good || fail > 3));
+            CHECK(cudaPeekAtLastError() == cudaSuccess);
+        }
+    }
+}
+
+/* Whatever the GPU does not tell, a build of many does without it. Its memory has room for the largest plan. */
+static void test_unknown_gpu()
+{
+    Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+    ugrid_desc const d = desc_of(c);
+    int const n = ugrid_i_parts_least;
+    std::vector<real> const pos = many_points(d, n, MIXED);
+    Device<real> d_pos(pos);
+    ugrid_cuda gpu = {};
+    context = "unknown GPU";
+    CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, n, stream), UGRID_OK);
+    for (long question = 1; question <= 2; question++) { /* shared memory, cache */
+        unknown_at = question;
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK(unknown_at == 0 && cudaPeekAtLastError() == cudaSuccess);
+        CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+        CHECK(gpu.device.grid.n == n);
+    }
+    ugrid_i_parts parts = {};
+    ugrid_i_bind_parts(&gpu, &parts);
+    const ugrid_block &room = gpu.scratch[UGRID_I_PARTS];
+    CHECK((char *)(parts.part_of + ugrid_i_bins_max) <= (char *)room.memory + room.bytes);
+    ugrid_cuda_free(&gpu);
+}
+
 /* ---- graphs and streams ---- */
 
 /* A build and its searches, captured once, replayed with new positions. */
@@ -1395,7 +1471,8 @@ static const Test tests[] = {
     {"stride", test_stride},       {"fit", test_fit},               {"not finite", test_not_finite}, {"cell full", test_cell_full},
     {"reserve", test_reserve},     {"out of memory", test_out_of_memory}, {"refusals", test_refusals},
     {"growth", test_growth}, {"growth, short of memory", test_growth_short_of_memory}, {"not built", test_not_built}, {"check waits", test_check_waits},
-    {"launch errors", test_launch_errors},
+    {"launch errors", test_launch_errors}, {"failing calls", test_failing_calls},
+    {"unknown GPU", test_unknown_gpu},
     {"graph", test_graph},         {"two streams", test_two_streams}, {"functors", test_functors}, {"totals", test_totals},
 };
 
