@@ -622,7 +622,7 @@ typedef struct nbody_error {
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
-   sums in double for `samples` bodies, evenly spread over the Morton order, others for each seed
+   sums in double for `samples` bodies, spread over the square, others for each seed
    (more than n: all). NBODY_NOT_BUILT. n * samples terms: with 64 of 1M, fewer than one step's. */
 NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error);
 
@@ -2070,7 +2070,7 @@ NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, n
     sum->all += (g < 0 ? -g : g) * sqrt(d2);
 }
 
-/* The place of sample k: evenly spaced in Morton order, from a start that depends on the seed (the
+/* The place of sample k: evenly spaced by place, from a start that depends on the seed (the
    next seed: further on by a golden section of n). */
 NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {

@@ -1,15 +1,26 @@
-/* cuda/nbody.cu - the CUDA half of nbody.h, which includes this file; sections and names follow the serial code there.
+/* cuda/nbody.cu - the CUDA half of nbody.h, which includes this file
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What happens to one body, node, source or cell is the same NBODY_FN function on both sides. The bodies are sorted by CUB.
+   Sections and names follow the serial code in nbody.h. The operation on one body, node, source or
+   cell is the same NBODY_FN function on both sides. The bodies are sorted by CUB (radix sort).
 
-   Four stages of the same sums, kept alive to be read and to test one another (Kalms sections 6.3.2 to 6.3.5); bounds, sort, table
-   and the list of chunks are the same in all:
+   Four versions of the same sums, kept to be read and to test one another (Kalms sections 6.3.2 to
+   6.3.5), selected by desc.stage. Bounds, sort, M2L table and chunks are the same in all:
 
-       NBODY_ONE_THREAD      one thread walks through all cells                                  the serial text, on the GPU
-       NBODY_MANY_THREADS    a thread for each body, node or source, one kernel per level        the same bits
-       NBODY_SHARED_MEMORY   a block for each chunk of 64; sources come through shared memory    the same bits
-       NBODY_FAST            >>fast: a warp for 16 targets, sources of many cells in one stream, tables for families of cells */
+       NBODY_ONE_THREAD      one thread loops over all cells                         >>one-thread
+       NBODY_MANY_THREADS    a thread for each body, node or source, one kernel per level
+       NBODY_SHARED_MEMORY   a block for each chunk of 64; sources staged in shared memory
+       NBODY_FAST            a warp for 16 targets, sources of many cells in one stream, the M2L
+                             table for families of cells                             >>fast
+
+   The first three give the same bits as the serial code.
+
+   >>contents
+
+       all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda
+       stages 1 to 3  >>up-cuda >>table-cuda >>down-cuda >>bodies-cuda >>one-thread
+       NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
+       calls          >>api-cuda >>estimate-cuda >>step-cuda >>check >>download */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -19,8 +30,9 @@
 
 namespace {
 
-/* Threads of a block that shares nothing, and the most blocks where each takes several turns: enough for a large GPU (8 for each
-   multiprocessor of an H200), and the same number on every GPU, so that sums of what blocks found are the same, too. */
+/* Threads of a block without shared memory, and the maximum number of blocks, where each thread
+   loops: enough for a large GPU (8 for each multiprocessor of an H200), and the same number on
+   every GPU, so that sums of partial results of blocks have the same order everywhere. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
@@ -29,30 +41,33 @@ constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 __device__ __forceinline__ int64_t nbody_i_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ int64_t nbody_i_threads() { return (int64_t)gridDim.x * blockDim.x; }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>memory
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* KEYS and IDS: of the sort; FACTS: below; CHUNKS: pieces of leaves; PARTIAL: of sums over all bodies; TEMP: CUB's. */
+/* KEYS and IDS: of the sort; FACTS: below; CHUNKS: chunks of leaves; PARTIAL: partial sums of
+   blocks; TEMP: CUB's. */
 enum { NBODY_I_KEYS_A, NBODY_I_KEYS_B, NBODY_I_IDS_A, NBODY_I_IDS_B, NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP };
 
 /* Up to NBODY_CHUNK bodies of one leaf. */
 struct nbody_i_chunk { int32_t leaf, first, count; };
 
-/* Bounds of all bodies as integers of the same order; minima as maxima of the negated numbers, so that 0 starts all. */
+/* Bounds of all bodies as integers of the same order; minima are stored as maxima of the negated
+   numbers, so that all start at 0. */
 struct nbody_i_facts {
     unsigned long long least[2], most[2], heaviest;
-    int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a negative mass), 0: none */
+    int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
+                                                   negative mass), 0: none */
     int32_t too_large;
-    int32_t undivided;                          /* 1: max_cells kept cells from being divided */
-    int32_t sums[nbody_i_many_blocks];          /* >>cells: children that the cells of a block get */
+    int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
+    int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
 };
 
 bool nbody_i_failed(nbody_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.sim.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* clear it: it is returned */
     return true;
 }
 
@@ -61,7 +76,7 @@ void *nbody_i_cuda_alloc(const nbody_cuda_allocator *allocator, size_t bytes, cu
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* clear the error of the failed allocation */
     return nullptr;
 }
 
@@ -74,7 +89,7 @@ void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *bl
 }
 
 /* As nbody_i_grow, keeping nothing. New memory is filled with ones, NaN as a number and -1 as an
-   index: what is read before it was written shows. */
+   index: reading it before it is written shows. */
 nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes,
                                nbody_i_growth growth, cudaStream_t stream)
 {
@@ -99,11 +114,11 @@ template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which) { return stati
 cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys, cub::DoubleBuffer<int32_t> &ids,
                                int32_t n, int levels, cudaStream_t stream)
 {
-    (void)cudaGetLastError(); /* CUB would take an error that the caller has left unread for its own */
+    (void)cudaGetLastError(); /* CUB would report an unread error of the caller's as its own */
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, 2 * (levels - 1), stream);
 }
 
-/* The most cells that a level can have: 4 for each cell that may be divided above it. */
+/* The maximum number of cells on a level: 4 for each cell that may be divided above it. */
 int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
 {
     int64_t const all = level >= 16 ? INT64_MAX : (int64_t)1 << 2 * level;
@@ -112,8 +127,8 @@ int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
     return all < bound ? all : bound > 0 ? bound : 1;
 }
 
-/* Room for cells: as many as there can be, but no more than 8 for every full leaf. Where that is too few, nbody_cuda_check tells how
-   many there would be. */
+/* Capacity in cells: as many as there can be, but no more than 8 for every full leaf. Where that is
+   too small, nbody_cuda_check returns the number needed. */
 int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
 {
     int64_t cells = 0;
@@ -121,7 +136,8 @@ int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
     int64_t const usual = 8 * ((int64_t)n / (desc->leaf + 1)) + 4096, most = NBODY_I_N_MAX;
     if (desc->leaf > 0 && cells > usual) cells = usual;
     if (desc->max_cells > 0) cells = desc->max_cells;
-    return (int32_t)(cells < most ? cells : most) + 4; /* a cell is divided while there is room for 4 */
+    return (int32_t)(cells < most ? cells : most) + 4; /* a cell is divided while there is room for
+                                                          4 children */
 }
 
 int32_t nbody_i_chunk_room(int32_t n, int32_t cells) { return n / NBODY_CHUNK + (cells < n ? cells : n) + 1; }
@@ -156,7 +172,7 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     return NBODY_OK;
 }
 
-/* Grows what an evaluation of n bodies needs, and points the arrays at it. */
+/* Grows the blocks for an evaluation of n bodies, and sets the arrays to them. */
 nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nbody_i_growth growth,
                                   cudaStream_t stream)
 {
@@ -179,7 +195,7 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     return NBODY_OK;
 }
 
-/* Empties it and takes over a checked desc, as nbody_i_begin does for the host. */
+/* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
 nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -198,11 +214,11 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>launch
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* A kernel over `threads` threads; none is fine. */
+/* Launches a kernel over `threads` threads; 0 is valid. */
 template <class... Parameters, class... Arguments>
 nbody_result nbody_i_launch(nbody_cuda *gpu, cudaStream_t stream, int64_t threads, int block, void (*kernel)(Parameters...),
                             const Arguments &...arguments)
@@ -215,18 +231,19 @@ nbody_result nbody_i_launch(nbody_cuda *gpu, cudaStream_t stream, int64_t thread
     return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR : NBODY_OK;
 }
 
-/* The same for threads that take as many turns as it needs. */
+/* The number of threads for a grid-stride loop. */
 int64_t nbody_i_at_most(int64_t threads)
 {
     int64_t const most = nbody_i_many_blocks * nbody_i_block_threads;
     return threads < most ? threads : most;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>square
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>square-cuda: bounds of the bodies
+   ---------------------------------------------------------------------------------------------- */
 
-/* Doubles as integers of the same order, above 0: negative ones have all bits flipped, others the sign. */
+/* Doubles as integers of the same order, above 0: of negative numbers all bits are flipped, of
+   others the sign. */
 __device__ unsigned long long nbody_i_order_of(double x)
 {
     unsigned long long const bits = (unsigned long long)__double_as_longlong(x);
@@ -239,7 +256,7 @@ __device__ double nbody_i_double_of(unsigned long long order)
     return order == 0 ? 0 : __longlong_as_double((long long)(order & sign ? order ^ sign : ~order));
 }
 
-/* Bounds of all bodies that are finite, their largest |mass|, and the first bad ones. */
+/* Bounds of all finite bodies, their largest |mass|, and the first invalid ones. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_bounds_kernel(nbody_i_input input, int32_t n, bool any_sign, nbody_i_facts *facts)
 {
@@ -290,9 +307,9 @@ __global__ void nbody_i_frame_kernel(__grid_constant__ const nbody_device device
     if (device.sim.cell) device.sim.cell[0] = nbody_i_root(device.sim.n);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>sort
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>sort-cuda
+   ---------------------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_keys_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, uint32_t *keys, int32_t *ids)
@@ -303,7 +320,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     ids[i] = (int32_t)i;
 }
 
-/* ids NULL: bodies as they came. */
+/* ids NULL: bodies in input order. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_place_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, const int32_t *ids)
 {
@@ -311,8 +328,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (place < device.sim.n) nbody_i_place(&device.sim, &input, (int32_t)place, ids ? ids[place] : (int32_t)place);
 }
 
-/* The keys in order. starts[code]: the first place of cell `code` of level table_level, or behind it; for the levels above it saves the
-   search for where their cells begin. */
+/* The sorted keys. starts[code]: the first place of cell `code` of level table_level, or after it;
+   for the levels above it replaces the search for the first body of a cell. */
 struct nbody_i_order {
     const uint32_t *keys;
     int32_t *starts;
@@ -334,7 +351,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
-/* The deepest level whose starts fit into the room of n of them, 10 at most; -1: not worth a table. */
+/* The deepest level whose starts fit into n entries, 10 at most; -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
     int level = 0;
@@ -342,7 +359,7 @@ int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
     return level > 0 ? level : -1;
 }
 
-/* Bodies in the order of their keys. The room of the keys that the sort left behind holds the starts. */
+/* Sorts the bodies by their keys. The key buffer that the sort no longer needs holds the starts. */
 nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order, cudaStream_t stream)
 {
     const nbody_desc *desc = &gpu->device.sim.desc;
@@ -365,18 +382,19 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
                           static_cast<const int32_t *>(id.Current()));
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>cells: level by level, two kernels for each
+/* ----------------------------------------------------------------------------------------------
+   >>cells-cuda: level by level, two kernels for each
 
-   Cells must come in the order of the serial code, so each has to know how many children all cells before it get. A block takes a stretch
-   of the level's cells: the first kernel counts the children of each stretch, the second sums the counts of the stretches before its own,
-   goes through its cells again, and writes the children. How many cells a level has is known on the device only.
+   Cells must have the order of the serial code, so each needs an exclusive prefix sum of the
+   children of all cells before it. A block has a range of the level's cells. The first kernel
+   counts the children in each range. The second sums the counts of the ranges before its own, scans
+   its cells, and writes the children. The number of cells on a level is known on the device only.
 
-       children      2 4 1 | 3 0 4  | 4      stretches of three blocks, of 7, 7 and 4 children
-       written from  0 2 6 | 7 . 10 | 14     counted from the end of this level: the second block begins at 7
-   ------------------------------------------------------------------------------------------------ */
+       children      2 4 1 | 3 0 4  | 4      ranges of three blocks, of 7, 7 and 4 children
+       written from  0 2 6 | 7 . 10 | 14     after this level's end: the second block begins at 7
+   ---------------------------------------------------------------------------------------------- */
 
-/* The stretch of a block: cells first .. end - 1, in whole turns of the block. */
+/* The range of a block: cells first .. end - 1, a multiple of the block size. */
 struct nbody_i_stretch { int32_t first, end; };
 
 __device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int level)
@@ -391,8 +409,9 @@ __device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int leve
     return stretch;
 }
 
-/* Children that a cell gets: quarters that are not empty. Quarter q is cell 4 code + q a level deeper, and `above` levels deeper still,
-   where `starts` has its first body, that cell's descendants begin at (4 code + q) << 2 above. */
+/* The number of children of a cell: its quarters that are not empty. Quarter q is cell 4 code + q a
+   level deeper, and `above` levels deeper still, where `starts` has its first body, that cell's
+   descendants begin at (4 code + q) << 2 above. */
 __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order, const nbody_cell &cell, int32_t begin[5])
 {
     int const above = order.table_level - 1 - cell.level;
@@ -405,7 +424,7 @@ __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
     return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
 }
 
-/* Sum of v over the threads of a block of so many warps before this one; *all: over all. */
+/* Exclusive prefix sum of v over the threads of a block of so many warps; *all: the total. */
 template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[warps], int *all)
 {
     int const lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -426,7 +445,7 @@ template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[w
     return before + sum - v;
 }
 
-/* First kernel of a level: who is beside its cells, and the children of each stretch. */
+/* First kernel of a level: the adjacent cells, and the number of children in each range. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int level, nbody_i_facts *facts)
 {
@@ -443,8 +462,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
 }
 
-/* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all behind it stay leaves, and the children
-   already there are the last: `end` is theirs. */
+/* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all
+   after it stay leaves, and the children already written are the last: they end at `end`. */
 __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t child, int32_t room, const int32_t begin[5], int count,
                                        int32_t *end, nbody_i_facts *facts)
 {
@@ -468,7 +487,7 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
     if (end) atomicMax(end, child);
 }
 
-/* The counts of all stretches before this block's, and of all. */
+/* Sums the counts of all ranges before this block's, and of all. */
 __device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
 {
     int ahead = 0, any = 0;
@@ -504,7 +523,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
 }
 
-/* NBODY_FAST: the first levels, whose few cells would leave the GPU waiting for launches, in one block. */
+/* NBODY_FAST: the first levels in one block: their few cells would be dominated by launch
+   latency. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_top_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int levels, int32_t room, nbody_i_facts *facts)
 {
@@ -522,17 +542,17 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
             bool const fits = next + turn <= room - 3;
             if (at < end && fits) nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
             if (!fits && threadIdx.x == 0) facts->undivided = 1;
-            if (!fits) room = 0; /* those behind stay leaves too */
+            if (!fits) room = 0; /* those after it stay leaves too */
             next += fits ? turn : 0;
         }
         first = end;
         end = next;
         if (threadIdx.x == 0) sim.frame->level_first[level + 2] = end;
-        __syncthreads(); /* the new cells are there for all */
+        __syncthreads(); /* the new cells are visible to all threads */
     }
 }
 
-/* The last kernel: pieces of the leaves, for those that sum over bodies, and the totals. In which order pieces come does not matter. */
+/* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_chunks_kernel(__grid_constant__ const nbody_device device, nbody_i_chunk *chunks)
 {
@@ -556,7 +576,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     frame->cells = frame->cells_needed = cells;
 }
 
-/* All cells. Levels whose number of cells is not known get blocks for as many as there can be. */
+/* Makes all cells. Where the number of cells of a level is unknown, the launch covers its
+   maximum. */
 nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -569,7 +590,8 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     for (int level = top; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_count_children_kernel, gpu->device, order, level, facts);
-        if (result != NBODY_OK || level == divided) break; /* the last level only needs to know who is beside */
+        /* the last level only needs its adjacent cells */
+        if (result != NBODY_OK || level == divided) break;
         result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_divide_kernel, gpu->device, order, level, room, facts);
     }
     if (result != NBODY_OK) return result;
@@ -577,17 +599,18 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
                           nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>up: the sources of a level
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>up-cuda: P2M and M2M, the sources of a level. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY; with
+   MASS_CENTRES NBODY_FAST too.
+   ---------------------------------------------------------------------------------------------- */
 
-/* Sources that are staged: what a block has fetched for all its threads (Kalms section 6.2.3). */
+/* A tile of sources in shared memory (Kalms section 6.2.3). */
 struct nbody_i_tile {
     nbody_i_source source[NBODY_CHUNK];
     int32_t subcell[NBODY_CHUNK];
 };
 
-/* The sums of this thread's sub-cell over what one child gives, 64 at a time through shared memory. */
+/* Adds the sources of one child to this thread's sub-cell, 64 at a time through shared memory. */
 __device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve, const nbody_i_run &run, nbody_i_tile &tile,
                                     nbody_i_heap &heap)
 {
@@ -606,7 +629,8 @@ __device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve
     }
 }
 
-/* A virtual particle for each sub-cell with mass, in their order: each thread counts those before its own. */
+/* Stores a virtual particle for each sub-cell with mass, in their order, by an exclusive prefix
+   sum. */
 __device__ void nbody_i_store_heaps(const nbody &sim, int32_t at, const nbody_i_sieve &sieve, const nbody_i_heap &heap,
                                     int (&shared)[NBODY_CHUNK / 32])
 {
@@ -646,7 +670,7 @@ __device__ __forceinline__ void nbody_i_make_point(const nbody &sim, int32_t at,
     sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)point] = nbody_i_point_mass(&sim, &sim.cell[at], point % side, point / side);
 }
 
-/* NBODY_MANY_THREADS, and NBODY_SHARED_MEMORY where the leaves are done. */
+/* NBODY_MANY_THREADS, and NBODY_SHARED_MEMORY without the leaves. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_points_kernel(__grid_constant__ const nbody_device device, int level, bool leaves)
 {
@@ -659,7 +683,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
-/* CHEBYSHEV, NBODY_SHARED_MEMORY: the weights of 64 bodies at a time, computed once for all points. */
+/* P2M, CHEBYSHEV, NBODY_SHARED_MEMORY: the weights of 64 bodies at a time, computed once for all
+   points. */
 struct nbody_i_weights {
     nbody_real x[NBODY_CHUNK][NBODY_MAX_ORDER], y[NBODY_CHUNK][NBODY_MAX_ORDER];
     nbody_real m[NBODY_CHUNK];
@@ -682,7 +707,7 @@ __device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, i
     __syncthreads();
 }
 
-/* The masses of a leaf's points: point t, t + 64, t + 128 by thread t. */
+/* The masses at a leaf's points: thread t computes points t, t + 64, t + 128. */
 __device__ void nbody_i_leaf_points(const nbody &sim, int32_t at, nbody_i_weights &weights)
 {
     const nbody_cell &cell = sim.cell[at];
@@ -708,11 +733,11 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_leaves_kernel(__grid_cons
         if (sim.cell[at].child < 0) nbody_i_leaf_points(sim, at, weights);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>table
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>table-cuda: the M2L table
+   ---------------------------------------------------------------------------------------------- */
 
-/* A thread for each entry of so many levels. */
+/* A thread for each entry of all tables. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_table_kernel(__grid_constant__ const nbody_device device, nbody_i_law law, int levels)
 {
@@ -726,7 +751,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
-/* Filled in every evaluation, in a few microseconds: a graph that relied on an earlier one could find another's. */
+/* Filled in every evaluation, in a few microseconds: a table kept from an earlier evaluation could
+   be another law's when a graph is replayed. */
 nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -741,9 +767,9 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
     return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads, nbody_i_table_kernel, gpu->device, law, levels);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>down: the nodes of a level
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>down-cuda: L2L and M2L, the nodes of a level. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY.
+   ---------------------------------------------------------------------------------------------- */
 
 /* NBODY_MANY_THREADS: a thread for each node. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
@@ -760,7 +786,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
-/* NBODY_SHARED_MEMORY: all of a run on the targets of a block, 64 sources at a time. All threads of the block come here. */
+/* NBODY_SHARED_MEMORY: a run on the targets of a block, 64 sources at a time. All threads of the
+   block must call it. */
 __device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, const nbody_i_run &run, nbody_i_tile &tile, bool has_target,
                                   nbody_i_target *target)
 {
@@ -773,7 +800,7 @@ __device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, cons
     }
 }
 
-/* The table's part of nbody_i_feel, the masses of one cell at a time through shared memory. */
+/* M2L by the table, as in nbody_i_feel; the masses of one cell at a time through shared memory. */
 __device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law, int level, const int32_t *around, nbody_real *mass, int32_t a,
                                         bool has_target, nbody_i_target *target)
 {
@@ -838,9 +865,10 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__gri
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>bodies: chunks of up to 64 bodies of one leaf (Kalms section 5.4). Without a tree, chunk c is bodies 64 c and on.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>bodies-cuda: L2P, M2P and P2P for chunks of up to 64 bodies of one leaf (Kalms section 5.4).
+   Without a tree, chunk c begins at body 64 c. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY.
+   ---------------------------------------------------------------------------------------------- */
 
 __device__ nbody_i_chunk nbody_i_chunk_at(const nbody &sim, const nbody_i_chunk *chunks, int32_t c)
 {
@@ -870,7 +898,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
-/* VIRTUAL_PARTICLES in shared memory: as nbody_i_add_far. */
+/* M2P, VIRTUAL_PARTICLES, through shared memory: as nbody_i_add_far. */
 __device__ void nbody_i_add_far_tiles(const nbody &sim, const nbody_i_law &law, int32_t leaf, nbody_i_tile &tile, bool has_target, nbody_i_target *t)
 {
     int const levels = sim.cell[leaf].level;
@@ -915,9 +943,10 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   NBODY_ONE_THREAD: the serial text, on the GPU
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>one-thread: NBODY_ONE_THREAD on the GPU, the loops of >>plain in nbody.h. Runs with desc.stage
+   = NBODY_ONE_THREAD only; the reference of the other stages in tests.
+   ---------------------------------------------------------------------------------------------- */
 
 __global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int32_t room, nbody_i_facts *facts)
 {
@@ -981,48 +1010,55 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: the force of many sources on 64 targets, by one block
+/* ----------------------------------------------------------------------------------------------
+   >>fast: NBODY_FAST, the force of many sources on 64 targets, by one block
 
-   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from its phase l / 8 on. So a
-   leaf of few bodies wastes little, and each source that is read from shared memory serves two targets. Sources come from a list of ranges
-   in other cells (near ones, or all far ones), laid end to end and cut into tiles of 128: cells with few sources cost no more than their
-   share.
+   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th
+   source, starting at its phase l / 8. So a leaf of few bodies wastes few lanes, and each source
+   that is read from shared memory serves two targets. Sources come from a list of ranges in other
+   cells (all near ones, or all far ones), which are concatenated and cut into tiles of 128: the
+   cost of a cell is proportional to its number of sources.
 
        ranges   |--- cell a ---|- b -|------- c -------|--- d ---|
-       tiles    |         0         |         1         |   2    .|      source t of a tile: thread t fetches it
+       tiles    |         0         |         1         |   2    .|   thread t fetches source t
 
        lane           0 ..  7       8 .. 15      16 .. 23      24 .. 31
-       targets        0 ..  7       0 ..  7       0 ..  7       0 ..  7     and 8 more on; four lanes share a target,
-       sources     0, 4, 8 ..    1, 5, 9 ..    2, 6, 10 ..   3, 7, 11 ..    and nbody_i_join adds up their sums
-   ------------------------------------------------------------------------------------------------ */
+       targets        0 ..  7       0 ..  7       0 ..  7       0 ..  7     and + 8; four lanes
+       sources     0, 4, 8 ..    1, 5, 9 ..    2, 6, 10 ..   3, 7, 11 ..    share a target:
+                                                                        nbody_i_join
+   ---------------------------------------------------------------------------------------------- */
 
-constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps; /* of a block: one chunk */
-constexpr int nbody_i_fast_blocks = 6; /* of a multiprocessor: 80 registers for a thread */
+/* of a block: one chunk */
+constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps;
+constexpr int nbody_i_fast_blocks = 6; /* occupancy, blocks per multiprocessor: 80 registers per
+                                          thread */
 constexpr int nbody_i_targets = 16, nbody_i_phases = 4, nbody_i_of_lane = 2;
 
-/* By what a range acts. */
+/* The kind of sources in a range. */
 enum { NBODY_I_BY_BODIES, NBODY_I_BY_CENTRES, NBODY_I_BY_POINTS };
 
 struct __align__(16) nbody_i_mass_point { nbody_real x, y, m, unused; };
 
-/* Shared memory: the tile, and the list of ranges, of which each warp keeps a copy of its own: that costs less than to wait for one. */
+/* Shared memory: the tile, and the list of ranges. Each warp has its own copy of the list, which
+   costs less than synchronising the block. */
 template <bool Moments> struct nbody_i_stream {
     nbody_i_mass_point source[nbody_i_fast_threads];
     int32_t place[nbody_i_fast_threads];
     nbody_real xx[Moments ? nbody_i_fast_threads : 1], xy[Moments ? nbody_i_fast_threads : 1], yy[Moments ? nbody_i_fast_threads : 1];
     struct {
         int32_t kind[32], first[32], cell[32];
-        int32_t before[33];                     /* sources of the ranges before, and of all; until they are summed, of each */
+        /* exclusive prefix sum of the numbers of sources, and the total; before that, the
+           numbers */
+        int32_t before[33];
     } list[nbody_i_warps];
 };
 
-/* A lane's two targets, and its part of their sums. */
+/* A lane's two targets, and its portion of their sums. */
 template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
     nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
     int32_t place[nbody_i_of_lane];
     nbody_real part[NBODY_I_PARTS][nbody_i_of_lane], whole[NBODY_I_PARTS][nbody_i_of_lane], lost[NBODY_I_PARTS][nbody_i_of_lane];
-    bool active;    /* has the warp any target? Else it only fetches */
+    bool active;    /* has the warp any target? If not, it only fetches */
     int ranges;     /* in the list */
 };
 
@@ -1035,7 +1071,8 @@ __device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential
         for (int t = 0; t < nbody_i_of_lane; t++) nbody_i_carry(&pairs.part[p][t], &pairs.whole[p][t], &pairs.lost[p][t]);
 }
 
-/* 1 / sqrt(u), to the last bit or two. rsqrtf would look for denormal numbers, in 3 more instructions; u has a floor far above those. */
+/* 1 / sqrt(u), up to the last bit or two. rsqrtf handles denormal numbers too, in 3 more
+   instructions; u has a minimum far above those. */
 __device__ __forceinline__ float nbody_i_fast_root(float u)
 {
 #ifdef __CUDA_ARCH__
@@ -1048,7 +1085,8 @@ __device__ __forceinline__ float nbody_i_fast_root(float u)
 }
 __device__ __forceinline__ double nbody_i_fast_root(double u) { return rsqrt(u); }
 
-/* One source on one target, with the GPU's reciprocal root and fused sums: 10 instructions. */
+/* One source on one target, with the GPU's approximate reciprocal root and fused multiply-adds: 10
+   instructions. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Moments> &pairs, int t, const nbody_i_law &law,
                                              const nbody_i_stream<Moments> &stream, const nbody_i_mass_point &from, int s)
@@ -1060,7 +1098,8 @@ __device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Momen
     pairs.part[NBODY_I_Y][t] += mg * dy;
     if (Potential && nbody_i_counts(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
         pairs.part[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
-    if (Moments && stream.xx[s] + stream.yy[s] > 0) { /* bodies have none, and may be as near as they like */
+    /* bodies have no moments, and may be arbitrarily near */
+    if (Moments && stream.xx[s] + stream.yy[s] > 0) {
         nbody_i_source const spread = {from.x, from.y, from.m, stream.xx[s], stream.xy[s], stream.yy[s], -1};
         nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
         nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square, part);
@@ -1069,7 +1108,7 @@ __device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Momen
     }
 }
 
-/* The range of source number `at`: the last that begins at or before it. */
+/* The range of source number `at`: the last one that begins at or before it. */
 __device__ __forceinline__ int nbody_i_range_of(const int32_t *before, int32_t at)
 {
     int r = 0;
@@ -1079,7 +1118,7 @@ __device__ __forceinline__ int nbody_i_range_of(const int32_t *before, int32_t a
     return r;
 }
 
-/* Fetches source number `at` of the list; behind the last (`all`) are sources without mass. */
+/* Fetches source number `at` of the list; from `all` on, sources without mass. */
 template <bool Moments> __device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<Moments> &stream, int32_t at, int32_t all)
 {
     auto const &list = stream.list[threadIdx.x / 32];
@@ -1113,7 +1152,7 @@ template <bool Moments> __device__ __forceinline__ void nbody_i_fetch(const nbod
     }
 }
 
-/* Turns the counts of the list into what comes before each. Returns how many there are in all. */
+/* Turns the counts of the list into an exclusive prefix sum. Returns the total. */
 template <bool Moments> __device__ __forceinline__ int32_t nbody_i_close_list(nbody_i_stream<Moments> &stream, int ranges)
 {
     auto &list = stream.list[threadIdx.x / 32];
@@ -1133,7 +1172,8 @@ template <bool Moments> __device__ __forceinline__ int32_t nbody_i_close_list(nb
     return __shfl_sync(nbody_i_all_lanes, sum, 31);
 }
 
-/* All sources of the list on the targets of the block, and an empty list. All threads of the block come here. */
+/* Adds all sources of the list to the targets of the block, and empties the list. All threads of
+   the block must call it. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
                                               nbody_i_stream<Moments> &stream)
@@ -1153,14 +1193,16 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
                 nbody_i_pair(pairs, 1, law, stream, from, s + k + phase);
             }
         }
-        if (first / nbody_i_fast_threads % 2 == 1) nbody_i_carry_pairs(pairs); /* a lane has added 64 terms in two tiles */
+        /* a lane has added 64 terms in two tiles */
+        if (first / nbody_i_fast_threads % 2 == 1) nbody_i_carry_pairs(pairs);
         __syncthreads();
     }
     nbody_i_carry_pairs(pairs);
     pairs.ranges = 0;
 }
 
-/* Adds the ranges of those lanes that have one; every lane says whether it has. All warps of the block list the same. */
+/* Appends the ranges of those lanes where `has` is true; all lanes must call it. All warps of the
+   block build the same list. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
                                              nbody_i_stream<Moments> &stream, bool has, int32_t at, bool by_bodies)
@@ -1181,7 +1223,8 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
     pairs.ranges += more;
 }
 
-/* Lane l's candidate number k + l among the far cells of `of`: child (k + l) % 4 of what is (k + l) / 4 beside its parent. -1: none. */
+/* Candidate number k among the far cells of `of`: child k % 4 of the (k / 4)-th cell adjacent to
+   its parent. -1: none. */
 __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32_t of, int k)
 {
     const nbody_cell *cell = &sim.cell[of], *parent = &sim.cell[cell->parent];
@@ -1193,7 +1236,7 @@ __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32
     return nbody_i_touch(&sim.cell[around->child + k % 4], cell) ? -1 : around->child + k % 4;
 }
 
-/* Lists all far cells of a cell. */
+/* Appends lists 2 and 4: all far cells of a cell. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
                                                  nbody_i_stream<Moments> &stream, int32_t of)
@@ -1206,7 +1249,8 @@ __device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i
     }
 }
 
-/* Lists what is near a leaf. Where all that is beside it are leaves, as in even trees, that is what is beside it. */
+/* Appends lists 1 and 3 of a leaf. Where all adjacent cells are leaves, as in even trees, these are
+   the list. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
                                                   nbody_i_stream<Moments> &stream, int32_t leaf)
@@ -1225,7 +1269,7 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
     }
 }
 
-/* Lists all bodies: the direct sum. */
+/* Appends all bodies: direct summation. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_list_all(const nbody &sim, nbody_i_pairs<Law, Potential, Moments> &pairs, nbody_i_stream<Moments> &stream)
 {
@@ -1238,7 +1282,7 @@ __device__ __forceinline__ void nbody_i_list_all(const nbody &sim, nbody_i_pairs
     pairs.ranges = 1;
 }
 
-/* Sums of the four lanes of each target, in all four. */
+/* Sums the four lanes of each target; all four get the sum. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Moments> &pairs)
 {
@@ -1265,13 +1309,13 @@ __device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moment
     for (int p = 0; p < NBODY_I_PARTS; p++) pairs.part[p][t] = pairs.whole[p][t] = pairs.lost[p][t] = 0;
 }
 
-/* Where parts of the nodes' forces are kept. */
+/* The array of component p of the nodes' forces. */
 __device__ __forceinline__ nbody_real *nbody_i_part_of(const nbody &sim, int p) { return p == NBODY_I_X ? sim.fx : p == NBODY_I_Y ? sim.fy : sim.fp; }
 
-/* Four numbers that are read at once. */
+/* Four numbers, read by one instruction. */
 struct __align__(16) nbody_i_four { nbody_real m[4]; };
 
-/* Sum of products; of order 4 in one read. */
+/* Dot product; for order 4 the values are read at once. */
 template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbody_real *weight, const nbody_real *value, int count)
 {
     if constexpr (Order == 4) {
@@ -1284,7 +1328,7 @@ template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbo
     }
 }
 
-/* As nbody_i_stencil_at; of a known order in registers. */
+/* As nbody_i_stencil_at; in registers where the order is a constant. */
 template <int Order> __device__ __forceinline__ nbody_i_stencil nbody_i_fast_stencil(const nbody_rule &rule, nbody_real u)
 {
     if constexpr (Order == 0) return nbody_i_stencil_at(&rule, u);
@@ -1306,7 +1350,7 @@ template <int Order> __device__ __forceinline__ nbody_i_stencil nbody_i_fast_ste
     }
 }
 
-/* What the leaf's nodes felt at a body. */
+/* L2P: interpolates the leaf's nodes at a body. */
 template <bool Potential, int Order>
 __device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf, nbody_real x, nbody_real y, nbody_real felt[NBODY_I_PARTS])
 {
@@ -1324,7 +1368,7 @@ __device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf
     }
 }
 
-/* Bodies: a block for each chunk, a warp for 16 of its bodies. */
+/* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. */
 template <int Law, bool Potential, bool Moments, int Order>
 __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
@@ -1357,7 +1401,7 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
         bool has_body = false;
 #pragma unroll
         for (int t = 0; t < nbody_i_of_lane; t++) {
-            if (phase != t) continue; /* lanes 0 .. 15 of a warp have a target each */
+            if (phase != t) continue; /* lanes 0 .. 15 of a warp store one target each */
             mine = place[t];
             has_body = from + t * 8 + lane % 8 < chunk.count;
 #pragma unroll
@@ -1377,7 +1421,8 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     }
 }
 
-/* Nodes, with MASS_CENTRES: all levels in one launch, a block for 64 nodes of a cell. What parents felt is added later. */
+/* M2L with MASS_CENTRES, and P2L: all levels in one launch, a block for 64 nodes of a cell. L2L
+   follows: >>transfer. */
 template <int Law, bool Potential>
 __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
@@ -1416,26 +1461,29 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbo
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: nodes by the table, for families
+/* ----------------------------------------------------------------------------------------------
+   >>families: NBODY_FAST, M2L by the table, for the children of a cell together
 
-   The children of one cell see the children of the cells beside it: 6 x 6 cells at most. A group of threads, one for each output (a node, a
-   part of the force), fetches the masses of all 36 into shared memory; each entry of the table that is read serves up to four children.
+   The far cells of all children of one cell are children of the cells adjacent to it: 6 x 6 cells
+   at most. A group of threads, one for each output (a node, a component of the force), fetches the
+   masses of all 36 into shared memory. Each entry of the table that is read serves up to four
+   children.
 
-       s s s s s s      the 36 slots, column and row 0 .. 5. Children c of the parent: P, slots (2, 2) to (3, 3). For child c, slot s is at
-       s s s s s s      the offset s - c, and counts if it does not touch. Offset (3, 0), read once, is slot (5, 2) for the lower left
-       s s P P s s      child and (5, 3) for the upper left one; for the right ones it is outside, where a slot without mass stands in.
-       s s P P s s
+       s s s s s s    the 36 slots, column and row 0 .. 5. Children c of the parent: P, slots (2, 2)
+       s s s s s s    to (3, 3). For child c, slot s is at the offset s - c, and counts unless
+       s s P P s s    they touch. Offset (3, 0), read once, is slot (5, 2) for the lower left child and
+       s s P P s s    (5, 3) for the upper left one. For the right ones it is outside: there a slot
+       s s s s s s    without mass is used.
        s s s s s s
-       s s s s s s
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 constexpr int nbody_i_slots = 36, nbody_i_family_threads = 128;
 
-/* The most masses of a block's families: four of order 4, or one of the highest. */
+/* Capacity in masses of a block's families: four of order 4, or one of the highest. */
 constexpr int nbody_i_family_masses = (nbody_i_slots + 1) * NBODY_MAX_ORDER * NBODY_MAX_ORDER;
 
-/* Notes the cells of the slots; larger leaves beside the parent are no part of it. `k`: thread of the group. */
+/* Finds the cells of the slots; larger leaves adjacent to the parent have none. `k`: thread of the
+   group. */
 __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, int k, int threads, int32_t *slot)
 {
     for (; k < nbody_i_slots; k += threads) {
@@ -1447,7 +1495,8 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
     }
 }
 
-/* Bodies of larger leaves beside the parent that do not touch the child, on one node: part p. */
+/* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node:
+   component p. */
 __device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent, int32_t child, int32_t a, int p)
 {
     nbody_i_target t = nbody_i_node(&sim, child, a);
@@ -1543,7 +1592,7 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
     }
 }
 
-/* A block takes 128 / Group families; a group's thread takes outputs k, k + Group, .. */
+/* A block has 128 / Group families; a thread of a group computes outputs k, k + Group, .. */
 template <bool Potential, int Order, int Group>
 __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kernel(__grid_constant__ const nbody_device device)
 {
@@ -1575,13 +1624,16 @@ __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kerne
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: between parents and children, level by level, a thread for each node
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>transfer: NBODY_FAST, M2M and L2L between parents and children, level by level, a thread for
+   each node
+   ---------------------------------------------------------------------------------------------- */
 
-/* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. Linear ones are 0 but for two. */
+/* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. With
+   linear interpolation all but two are 0. */
 struct nbody_i_bridge {
-    nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first` on] */
+    nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first`
+                                                               on] */
     int32_t first[2][NBODY_MAX_ORDER];
 };
 
@@ -1597,12 +1649,14 @@ __device__ void nbody_i_load_bridge(const nbody_rule &rule, nbody_i_bridge &brid
     __syncthreads();
 }
 
-/* CHEBYSHEV: the masses of cells that are no leaves, from their children's. The weights are read the other way: >>up. */
+/* M2M, CHEBYSHEV: the masses of cells that are not leaves, from their children's. The weights are
+   transposed: >>up. */
 template <int Order>
 __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(__grid_constant__ const nbody_device device, int level)
 {
     const nbody &sim = device.sim;
-    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][parent's][child's] */
+    /* [bit][parent's][child's] */
+    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER];
     int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
     for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
         weight[w / points][w % side][w % points / side] = sim.rule.to_child[w / points][w % points / side][w % side];
@@ -1626,7 +1680,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(
     }
 }
 
-/* Adds what the parents felt. */
+/* L2L: adds the parents' expansions. */
 template <int Order>
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_hand_down_kernel(__grid_constant__ const nbody_device device, int parts, int level)
@@ -1652,22 +1706,26 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: masses of the leaves, and the direct sum
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>fast-leaves: NBODY_FAST, P2M, and direct summation
+   ---------------------------------------------------------------------------------------------- */
 
-/* CHEBYSHEV: a warp for each leaf of any level. A lane weighs a body, for 32 of them; then each point's lane sums over those; where there
-   are few points, parts of the warp take bodies in turn. 33 in a row, or lanes of different points would read from one bank. */
+/* P2M, CHEBYSHEV: a warp for each leaf of any level. A lane computes the weights of one body, for
+   32 bodies at a time; then each point's lane sums over those. Where there are few points, groups
+   of lanes take bodies in turn. Rows have 33 numbers, to avoid bank conflicts between lanes of
+   different points. */
 constexpr int nbody_i_leaf_warps = 4;
 
-struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; }; /* x times mass */
+/* x times mass */
+struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; };
 
 template <int Order> __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
 {
     nbody_cell const cell = sim.cell[at];
     constexpr int turns = Order > 0 ? (Order * Order + 31) / 32 : (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32;
     int const lane = (int)threadIdx.x % 32, side = Order > 0 ? Order : sim.rule.side, points = side * side;
-    int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts; /* lanes of a part */
+    /* lanes of a group */
+    int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts;
     double sum[turns] = {};
     for (int32_t first = 0; first < cell.count; first += 32) {
         int32_t const b = cell.first + first + lane;
@@ -1710,7 +1768,8 @@ __global__ void __launch_bounds__(32 * nbody_i_leaf_warps) nbody_i_leaves_fast_k
         if (sim.cell[at].child < 0) nbody_i_leaf_by_warp<Order>(sim, (int32_t)at, weights[threadIdx.x / 32]);
 }
 
-/* The direct sum of many bodies: 8 of them in the registers of each thread, others through shared memory. */
+/* Direct summation of many bodies: 8 targets in the registers of each thread, sources through
+   shared memory. */
 constexpr int nbody_i_direct_threads = 256, nbody_i_direct_targets = 8;
 
 template <int Law, bool Potential>
@@ -1767,11 +1826,11 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kern
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>api: which kernels, in which order
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>api-cuda: which kernels, in which order
+   ---------------------------------------------------------------------------------------------- */
 
-/* Blocks of `threads` for the cells of one level, or fewer that take turns. */
+/* Number of blocks of `threads` for the cells of one level, or fewer that loop. */
 int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 {
     int64_t const most = 4 * nbody_i_many_blocks;
@@ -1799,7 +1858,7 @@ nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t
     return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level, stage == NBODY_MANY_THREADS);
 }
 
-/* Sources, from the last level to level 2. */
+/* P2M and M2M, from the last level to level 2. */
 nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -1810,13 +1869,13 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
         int64_t const leaves = nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1, 32 * nbody_i_leaf_warps);
         result = sim->desc.order == 4 ? nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel<4>, gpu->device)
                                       : nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel<0>, gpu->device);
-        last--; /* all leaves are done, and the last level has no others */
+        last--; /* the leaves of all levels are done, and the last level has only leaves */
     }
     for (int level = last; level >= 2 && result == NBODY_OK; level--) result = nbody_i_cuda_level_sources(gpu, level, stream);
     return result;
 }
 
-/* NBODY_FAST, CHEBYSHEV: what far cells do to the nodes of all levels. */
+/* NBODY_FAST, CHEBYSHEV: M2L and P2L of all levels. */
 template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -1828,7 +1887,7 @@ template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cu
     return nbody_i_launch(gpu, stream, single, one, nbody_i_families_kernel<Potential, 0, 128>, gpu->device);
 }
 
-/* NBODY_FAST: the nodes; the table or the pairs for all levels at once, then what parents felt. */
+/* NBODY_FAST: the nodes; M2L for all levels at once, then L2L level by level. */
 template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -1848,7 +1907,7 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cu
     return result;
 }
 
-/* Nodes, from level 2 to the last, one kernel for each level. */
+/* L2L and M2L, from level 2 to the last, one kernel for each level. */
 nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -1864,7 +1923,7 @@ nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t str
     return result;
 }
 
-/* Is the direct sum large enough to fill the GPU with threads of 8 bodies each? */
+/* Are there enough bodies to fill the GPU with threads of 8 bodies each? */
 bool nbody_i_is_large(int32_t n)
 {
     int device = 0, processors = 1;
@@ -1879,7 +1938,8 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
     int const block = nbody_i_fast_threads;
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
     int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
-    int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096, blocks = pieces < usual ? pieces : usual; /* more would find nothing to do */
+    /* more would find nothing to do */
+    int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096, blocks = pieces < usual ? pieces : usual;
     if (!sim->cell && nbody_i_is_large(sim->n))
         return nbody_i_launch(gpu, stream, (sim->n + nbody_i_direct_targets - 1) / nbody_i_direct_targets, nbody_i_direct_threads,
                               nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
@@ -1913,7 +1973,7 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
     return nbody_i_launch(gpu, stream, nbody_i_at_most(pieces * NBODY_CHUNK), nbody_i_block_threads, nbody_i_bodies_kernel, gpu->device, chunks, out);
 }
 
-/* The square, the order, the cells and their sources. */
+/* Makes the square, sorts, and makes the cells and their sources. */
 nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -1979,7 +2039,7 @@ NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
 {
     if (!gpu) return NBODY_BAD_ARGUMENT;
     nbody_result const result = nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
-    gpu->device.sim.fx = gpu->device.sim.fy = nullptr; /* no far cell has acted yet */
+    gpu->device.sim.fx = gpu->device.sim.fy = nullptr; /* no local expansions yet */
     return result;
 }
 
@@ -2043,9 +2103,9 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
     return nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_points_at_kernel, gpu->device, points, m, out);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>estimate: a block for each sample
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>estimate-cuda: a block for each sample
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -2080,7 +2140,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (threadIdx.x == 0) errors[blockIdx.x] = sum;
 }
 
-/* One thread sums what the blocks found. */
+/* One thread sums the results of the blocks. */
 __global__ void nbody_i_error_kernel(const nbody_error *errors, int blocks, nbody_error *error)
 {
     nbody_error sum = {};
@@ -2110,13 +2170,13 @@ NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_
     return nbody_i_launch(gpu, stream, 1, 1, nbody_i_error_kernel, static_cast<const nbody_error *>(errors), blocks, d_error);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>step
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>step-cuda
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* A kick by dt_kick, then a drift by dt_drift; 0 leaves out. */
+/* A kick by dt_kick, then, if `drifts`, a drift by dt_drift. */
 __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_move_kernel(nbody_bodies bodies, nbody_real dt_kick, nbody_real dt_drift, bool drifts)
 {
     int64_t const e = nbody_i_thread();
@@ -2206,13 +2266,14 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
     return nbody_i_launch(gpu, stream, 1, 1, nbody_i_energies_kernel, static_cast<const double *>(partial), blocks, d_energies);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>check
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* Cells that the tree would have with room for all: on each level, bodies that begin a cell whose parent is divided. */
+/* The number of cells of the tree if there were room for all: on each level, bodies that begin a
+   cell whose parent is divided. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_needed_kernel(__grid_constant__ const nbody_device device, int32_t *needed)
 {
@@ -2225,7 +2286,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         uint32_t const mine = key(k);
         for (int level = 1; level <= last; level++) {
             int const shift = 2 * (last - level);
-            if (k > 0 && key(k - 1) >> shift == mine >> shift) continue; /* not the first of its cell */
+            /* not the first body of its cell */
+            if (k > 0 && key(k - 1) >> shift == mine >> shift) continue;
             int64_t bodies = 0; /* of the parent: more than leaf? */
             for (int64_t other = k; other < sim.n && key(other) >> shift >> 2 == mine >> shift >> 2 && bodies <= sim.desc.leaf; other++) bodies++;
             for (int64_t other = k - 1; other >= 0 && key(other) >> shift >> 2 == mine >> shift >> 2 && bodies <= sim.desc.leaf; other--) bodies++;
@@ -2258,16 +2320,17 @@ NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, str
     if (nbody_i_failed(gpu, cudaMemcpyAsync(&found, sim->frame, sizeof found, cudaMemcpyDeviceToHost, stream))) return NBODY_CUDA_ERROR;
     if (nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return NBODY_CUDA_ERROR;
     if (frame) *frame = found;
-    int32_t const first_bad = found.bad_finite > found.bad_mass ? found.bad_finite : found.bad_mass; /* INT32_MAX - its index */
+    /* INT32_MAX - its index */
+    int32_t const first_bad = found.bad_finite > found.bad_mass ? found.bad_finite : found.bad_mass;
     sim->bad_id = first_bad ? INT32_MAX - first_bad : -1;
     if (first_bad) return first_bad == found.bad_finite ? NBODY_NOT_FINITE : NBODY_BAD_MASS;
     if (facts.too_large) return NBODY_TOO_LARGE;
     return facts.undivided ? NBODY_CELLS_FULL : NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>download
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -2277,7 +2340,7 @@ nbody_result nbody_i_fetch_array(nbody_cuda *gpu, void *to, const void *from, si
     return nbody_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream)) ? NBODY_CUDA_ERROR : NBODY_OK;
 }
 
-/* All arrays of a tree whose frame is on the host already. */
+/* Copies all arrays of a tree whose frame is on the host already. */
 nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream)
 {
     const nbody *from = &gpu->device.sim;
