@@ -875,23 +875,23 @@ NBODY_FN double nbody_i_log(double u)
 
 enum { NBODY_I_X, NBODY_I_Y, NBODY_I_POTENTIAL, NBODY_I_PARTS };
 
-/* Two-sum: adds `part` to the total, `whole` + `lost`. `seen` is the portion of part that arrived
-   in sum, and sum - seen what is left of whole: the rest of both goes to the compensation `lost`.
-   Float, 16777216 + 1: sum is 16777216, seen 0, lost 1. */
-NBODY_FN void nbody_i_carry(nbody_real *part, nbody_real *whole, nbody_real *lost)
+/* Two-sum: adds `partial` to the sum so far, total + compensation. `seen` is the portion of partial
+   that arrived in sum, and sum - seen the portion of total: what is missing of both goes to the
+   compensation. Float, 16777216 + 1: sum is 16777216, seen 0, compensation 1. */
+NBODY_FN void nbody_i_carry(nbody_real *partial, nbody_real *total, nbody_real *compensation)
 {
-    nbody_real const sum = *whole + *part, seen = sum - *whole;
-    *lost += (*whole - (sum - seen)) + (*part - seen);
-    *whole = sum;
-    *part = 0;
+    nbody_real const sum = *total + *partial, seen = sum - *total;
+    *compensation += (*total - (sum - seen)) + (*partial - seen);
+    *total = sum;
+    *partial = 0;
 }
 
 /* A target: where a force is computed, and its sums so far. */
 typedef struct nbody_i_target {
     nbody_real x, y;
     int32_t place;              /* of the body, -1: not a body */
-    int32_t terms;              /* added to `part` */
-    nbody_real part[NBODY_I_PARTS], whole[NBODY_I_PARTS], lost[NBODY_I_PARTS];
+    int32_t terms;              /* added to `partial` */
+    nbody_real partial[NBODY_I_PARTS], total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
 } nbody_i_target;
 
 NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t place)
@@ -902,14 +902,14 @@ NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t pl
     t.y = y;
     t.place = place;
     t.terms = 0;
-    for (p = 0; p < NBODY_I_PARTS; p++) t.part[p] = t.whole[p] = t.lost[p] = 0;
+    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = t.total[p] = t.compensation[p] = 0;
     return t;
 }
 
 NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
 {
     int p;
-    for (p = 0; p < NBODY_I_PARTS; p++) nbody_i_carry(&t->part[p], &t->whole[p], &t->lost[p]);
+    for (p = 0; p < NBODY_I_PARTS; p++) nbody_i_carry(&t->partial[p], &t->total[p], &t->compensation[p]);
     t->terms = 0;
 }
 
@@ -958,7 +958,7 @@ NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbod
 
 /* Does a source at distance^2 d2 count in the potential? Not a body in its own potential, and no
    unsoftened source at the target's position. */
-NBODY_FN int nbody_i_counts(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
+NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
 
 /* One source, and its second moments of mass (quadrupole) around itself: Q = (xx xy, xy yy), xx the
    sum of m (x - centre)^2, and so on. A body at the offset s from the centre acts by g (d + s). Of
@@ -973,16 +973,16 @@ NBODY_FN int nbody_i_counts(const nbody_i_law *law, nbody_real d2, int is_self) 
 typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
 
 NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx, nbody_real dy, nbody_real u,
-                                  nbody_real g, nbody_real part[NBODY_I_PARTS])
+                                  nbody_real g, nbody_real partial[NBODY_I_PARTS])
 {
     nbody_real const c = law->law == NBODY_INVERSE ? (nbody_real)-1 : (nbody_real)-1.5, over = 1 / u, cg = nbody_i_times(c, g);
     nbody_real const xx = nbody_i_times(s->xx, over), xy = nbody_i_times(s->xy, over), yy = nbody_i_times(s->yy, over);
     nbody_real const qx = nbody_i_times(xx, dx) + nbody_i_times(xy, dy), qy = nbody_i_times(xy, dx) + nbody_i_times(yy, dy);
     nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy);
     nbody_real const along = nbody_i_times(cg, xx + yy + nbody_i_times(2 * (c - 1), nbody_i_times(spread, over)));
-    part[NBODY_I_X] += nbody_i_times(2 * cg, qx) + nbody_i_times(along, dx);
-    part[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
-    part[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
+    partial[NBODY_I_X] += nbody_i_times(2 * cg, qx) + nbody_i_times(along, dx);
+    partial[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
+    partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
 /* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
@@ -992,11 +992,11 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
     nbody_real const dx = s->x - t->x, dy = s->y - t->y;
     nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
     nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root), mg = nbody_i_times(s->m, g);
-    t->part[NBODY_I_X] += nbody_i_times(mg, dx);
-    t->part[NBODY_I_Y] += nbody_i_times(mg, dy);
-    if (law->potential && nbody_i_counts(law, d2, s->place == t->place && s->place >= 0))
-        t->part[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
-    if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->part);
+    t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
+    t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
+    if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
+        t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
+    if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
 
@@ -1573,15 +1573,15 @@ NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stenci
 
 /* L2P: the force of all far cells on a body of this leaf, interpolated from the leaf's nodes. It is
    the first term of a target. */
-NBODY_FN void nbody_i_feel_nodes(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
+NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
 {
     const nbody_cell *cell = &sim->cell[at];
     size_t const first = (size_t)at * (size_t)sim->nodes;
     nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
     nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
-    t->part[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
-    t->part[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
-    if (potential) t->part[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
+    t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
+    t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
+    if (potential) t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
     nbody_i_carry_target(t);
 }
 
@@ -1619,35 +1619,35 @@ NBODY_FN void nbody_i_feel_nodes(const nbody *sim, int32_t at, int potential, nb
 
 /* Sums over one sub-cell: mass, first and second moments. Lengths are from the corner of the
    cell. */
-typedef struct nbody_i_heap { double m, mx, my, mxx, mxy, myy; } nbody_i_heap;
+typedef struct nbody_i_moments { double m, mx, my, mxx, mxy, myy; } nbody_i_moments;
 
-NBODY_FN void nbody_i_clear_heap(nbody_i_heap *heap) { heap->m = heap->mx = heap->my = heap->mxx = heap->mxy = heap->myy = 0; }
+NBODY_FN void nbody_i_clear_moments(nbody_i_moments *moments) { moments->m = moments->mx = moments->my = moments->mxx = moments->mxy = moments->myy = 0; }
 
 /* Adds a body, or a source of a child with its own moments. */
-NBODY_FN void nbody_i_heap_up(nbody_i_heap *heap, double x, double y, const nbody_i_source *s)
+NBODY_FN void nbody_i_accumulate(nbody_i_moments *moments, double x, double y, const nbody_i_source *s)
 {
     double const m = (double)s->m, mx = nbody_i_product(m, x), my = nbody_i_product(m, y);
-    heap->m += m;
-    heap->mx += mx;
-    heap->my += my;
-    heap->mxx += nbody_i_product(mx, x) + (double)s->xx;
-    heap->mxy += nbody_i_product(mx, y) + (double)s->xy;
-    heap->myy += nbody_i_product(my, y) + (double)s->yy;
+    moments->m += m;
+    moments->mx += mx;
+    moments->my += my;
+    moments->mxx += nbody_i_product(mx, x) + (double)s->xx;
+    moments->mxy += nbody_i_product(mx, y) + (double)s->xy;
+    moments->myy += nbody_i_product(my, y) + (double)s->yy;
 }
 
 /* The virtual particle of a sub-cell: its mass at its centre of mass, source number `at` of all.
    Moments around the corner are moved to the centre: sum of m (x - c)^2 = sum of m x^2 - (sum of m
    x) c. */
-NBODY_FN void nbody_i_store_heap(const nbody *sim, const nbody_i_heap *heap, double corner_x, double corner_y, size_t at)
+NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *moments, double corner_x, double corner_y, size_t at)
 {
-    double const x = heap->mx / heap->m, y = heap->my / heap->m;
+    double const x = moments->mx / moments->m, y = moments->my / moments->m;
     sim->vx[at] = (nbody_real)(corner_x + x);
     sim->vy[at] = (nbody_real)(corner_y + y);
-    sim->vm[at] = (nbody_real)heap->m;
+    sim->vm[at] = (nbody_real)moments->m;
     if (!sim->vxx) return;
-    sim->vxx[at] = (nbody_real)(heap->mxx - nbody_i_product(heap->mx, x));
-    sim->vxy[at] = (nbody_real)(heap->mxy - nbody_i_product(heap->mx, y));
-    sim->vyy[at] = (nbody_real)(heap->myy - nbody_i_product(heap->my, y));
+    sim->vxx[at] = (nbody_real)(moments->mxx - nbody_i_product(moments->mx, x));
+    sim->vxy[at] = (nbody_real)(moments->mxy - nbody_i_product(moments->mx, y));
+    sim->vyy[at] = (nbody_real)(moments->myy - nbody_i_product(moments->my, y));
 }
 
 /* The sources that a child contributes to its parent's sub-cells: its bodies if it is a leaf, else
@@ -1667,41 +1667,41 @@ NBODY_FN int nbody_i_subcell(double from_corner, double subcells_per_unit, int s
 }
 
 /* The grid of sub-cells: the cell's lower left corner, and sub-cells per unit of length. */
-typedef struct nbody_i_sieve { double x, y, per_unit; int subcells; } nbody_i_sieve;
+typedef struct nbody_i_subgrid { double x, y, per_unit; int subcells; } nbody_i_subgrid;
 
-NBODY_FN nbody_i_sieve nbody_i_sieve_of(const nbody *sim, const nbody_cell *cell)
+NBODY_FN nbody_i_subgrid nbody_i_subgrid_of(const nbody *sim, const nbody_cell *cell)
 {
-    nbody_i_sieve sieve;
-    sieve.x = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    sieve.y = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
-    sieve.subcells = sim->desc.subcells;
-    sieve.per_unit = nbody_i_cells_per_unit(sim->frame, cell->level) * sieve.subcells;
-    return sieve;
+    nbody_i_subgrid grid;
+    grid.x = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    grid.y = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    grid.subcells = sim->desc.subcells;
+    grid.per_unit = nbody_i_cells_per_unit(sim->frame, cell->level) * grid.subcells;
+    return grid;
 }
 
-NBODY_FN int nbody_i_sieve_point(const nbody_i_sieve *sieve, nbody_real x, nbody_real y)
+NBODY_FN int nbody_i_subcell_at(const nbody_i_subgrid *grid, nbody_real x, nbody_real y)
 {
-    return nbody_i_subcell((double)x - sieve->x, sieve->per_unit, sieve->subcells) +
-           nbody_i_subcell((double)y - sieve->y, sieve->per_unit, sieve->subcells) * sieve->subcells;
+    return nbody_i_subcell((double)x - grid->x, grid->per_unit, grid->subcells) +
+           nbody_i_subcell((double)y - grid->y, grid->per_unit, grid->subcells) * grid->subcells;
 }
 
 /* The sums of one sub-cell over the sources of all children. */
-NBODY_FN nbody_i_heap nbody_i_subcell_heap(const nbody *sim, const nbody_cell *cell, int subcell)
+NBODY_FN nbody_i_moments nbody_i_subcell_moments(const nbody *sim, const nbody_cell *cell, int subcell)
 {
-    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
-    nbody_i_heap heap;
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    nbody_i_moments moments;
     int c;
     int32_t s;
-    nbody_i_clear_heap(&heap);
+    nbody_i_clear_moments(&moments);
     for (c = 0; c < cell->children; c++) {
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
             nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            if (nbody_i_sieve_point(&sieve, source.x, source.y) != subcell) continue;
-            nbody_i_heap_up(&heap, (double)source.x - sieve.x, (double)source.y - sieve.y, &source);
+            if (nbody_i_subcell_at(&grid, source.x, source.y) != subcell) continue;
+            nbody_i_accumulate(&moments, (double)source.x - grid.x, (double)source.y - grid.y, &source);
         }
     }
-    return heap;
+    return moments;
 }
 
 /* P2M, CHEBYSHEV: M_ij, the mass at point (i, j) of a leaf. */
@@ -1769,9 +1769,9 @@ NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 NBODY_FN int nbody_i_scale_free(const nbody_i_law *law) { return !law->softened && !(law->law == NBODY_INVERSE && law->potential); }
 
 /* The rows of all sources of a cell, for nodes of a cell at `offset`. */
-NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset, int part)
+NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset, int component)
 {
-    size_t const rows = (size_t)((offset * NBODY_I_PARTS + part) * sim->per_cell) * (size_t)nbody_i_row(sim);
+    size_t const rows = (size_t)((offset * NBODY_I_PARTS + component) * sim->per_cell) * (size_t)nbody_i_row(sim);
     return sim->table + rows + sim->table_step * (size_t)level;
 }
 
@@ -1833,7 +1833,7 @@ NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int 
        F(node a)  =  sum_i w_i(position of a in the parent) F(parent's node i)      L2L
                      + sum over far cells of this level                             M2L, P2L
 
-   Three versions of this step: nbody_i_feel is called by >>plain (NBODY_ONE_THREAD on the CPU), and
+   Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the CPU), and
    on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in all other
    stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels of their
    own.
@@ -1846,7 +1846,7 @@ NBODY_FN int nbody_i_by_table(const nbody *sim, const nbody_cell *source, const 
 }
 
 /* L2L: the parent's expansion at node a of the cell. */
-NBODY_FN nbody_real nbody_i_feel_parent(const nbody *sim, const nbody_cell *cell, int32_t a, const nbody_real *nodes)
+NBODY_FN nbody_real nbody_i_l2l(const nbody *sim, const nbody_cell *cell, int32_t a, const nbody_real *nodes)
 {
     int const side = sim->rule.side;
     const nbody_real *value = nodes + (size_t)cell->parent * (size_t)sim->nodes;
@@ -1885,7 +1885,7 @@ NBODY_FN void nbody_i_clear_around(nbody_i_around *around)
 NBODY_FN void nbody_i_carry_table(nbody_i_target *t, const nbody_real scale[NBODY_I_PARTS])
 {
     int p;
-    for (p = 0; p < NBODY_I_PARTS; p++) t->part[p] = nbody_i_times(t->part[p], scale[p]);
+    for (p = 0; p < NBODY_I_PARTS; p++) t->partial[p] = nbody_i_times(t->partial[p], scale[p]);
     nbody_i_carry_target(t);
 }
 
@@ -1902,7 +1902,7 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
         if (around->source[offset] < 0) continue;
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             const nbody_real *row = nbody_i_table_rows(sim, level, offset, p) + a;
-            for (b = 0; b < sim->per_cell; b++) t->part[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
+            for (b = 0; b < sim->per_cell; b++) t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
         }
         t->terms += sim->per_cell;
         if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
@@ -1911,7 +1911,7 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
 }
 
 /* The force at node a of a cell: L2L (none on level 2), then the far cells of this level. */
-NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a)
+NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_i_target t = nbody_i_node(sim, at, a);
@@ -1919,9 +1919,9 @@ NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, i
     nbody_i_around around;
     nbody_i_clear_around(&around);
     if (cell->level > 2) {
-        t.part[NBODY_I_X] = nbody_i_feel_parent(sim, cell, a, sim->fx);
-        t.part[NBODY_I_Y] = nbody_i_feel_parent(sim, cell, a, sim->fy);
-        if (law->potential) t.part[NBODY_I_POTENTIAL] = nbody_i_feel_parent(sim, cell, a, sim->fp);
+        t.partial[NBODY_I_X] = nbody_i_l2l(sim, cell, a, sim->fx);
+        t.partial[NBODY_I_Y] = nbody_i_l2l(sim, cell, a, sim->fy);
+        if (law->potential) t.partial[NBODY_I_POTENTIAL] = nbody_i_l2l(sim, cell, a, sim->fp);
         nbody_i_carry_target(&t);
     }
     while (nbody_next_far(&walk)) {
@@ -1940,9 +1940,9 @@ NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, i
 NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, const nbody_i_target *t)
 {
     size_t const to = (size_t)at * (size_t)sim->nodes + (size_t)a;
-    sim->fx[to] = t->whole[NBODY_I_X] + t->lost[NBODY_I_X];
-    sim->fy[to] = t->whole[NBODY_I_Y] + t->lost[NBODY_I_Y];
-    if (law->potential) sim->fp[to] = t->whole[NBODY_I_POTENTIAL] + t->lost[NBODY_I_POTENTIAL];
+    sim->fx[to] = t->total[NBODY_I_X] + t->compensation[NBODY_I_X];
+    sim->fy[to] = t->total[NBODY_I_Y] + t->compensation[NBODY_I_Y];
+    if (law->potential) sim->fp[to] = t->total[NBODY_I_POTENTIAL] + t->compensation[NBODY_I_POTENTIAL];
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1995,7 +1995,7 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
         nbody_i_add_run(sim, law, &run, &t);
     } else {
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far(sim, law, leaf, &t);
-        else if (sim->cell[leaf].level >= 2) nbody_i_feel_nodes(sim, leaf, law->potential, &t);
+        else if (sim->cell[leaf].level >= 2) nbody_i_l2p(sim, leaf, law->potential, &t);
         nbody_i_add_near(sim, law, nbody_near_of(sim, leaf), &t);
     }
     nbody_i_carry_target(&t);
@@ -2039,18 +2039,18 @@ NBODY_FN double nbody_i_potential_unit(const nbody *sim)
     return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? sim->frame->mass : sim->frame->mass / sim->frame->length);
 }
 
-NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i, const nbody_real whole[NBODY_I_PARTS],
-                            const nbody_real lost[NBODY_I_PARTS])
+NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i, const nbody_real total[NBODY_I_PARTS],
+                            const nbody_real compensation[NBODY_I_PARTS])
 {
     double const force = nbody_i_force_unit(sim);
     if (out->acc) {
         nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
-        acc[0] = (nbody_real)nbody_i_product((double)whole[NBODY_I_X] + (double)lost[NBODY_I_X], force);
-        acc[1] = (nbody_real)nbody_i_product((double)whole[NBODY_I_Y] + (double)lost[NBODY_I_Y], force);
+        acc[0] = (nbody_real)nbody_i_product((double)total[NBODY_I_X] + (double)compensation[NBODY_I_X], force);
+        acc[1] = (nbody_real)nbody_i_product((double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y], force);
     }
     if (out->potential)
         out->potential[i] = (nbody_real)nbody_i_product(
-            (double)whole[NBODY_I_POTENTIAL] + (double)lost[NBODY_I_POTENTIAL], nbody_i_potential_unit(sim));
+            (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL], nbody_i_potential_unit(sim));
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2781,14 +2781,14 @@ static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_
 static void nbody_i_plain_centres(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     int subcell;
     sim->made[at] = 0;
     for (subcell = 0; subcell < sim->per_cell; subcell++) {
-        nbody_i_heap const heap = nbody_i_subcell_heap(sim, cell, subcell);
-        if (heap.m > 0) {
-            nbody_i_store_heap(sim, &heap, sieve.x, sieve.y, first + (size_t)sim->made[at]++);
+        nbody_i_moments const moments = nbody_i_subcell_moments(sim, cell, subcell);
+        if (moments.m > 0) {
+            nbody_i_store_centre(sim, &moments, grid.x, grid.y, first + (size_t)sim->made[at]++);
         }
     }
 }
@@ -2813,7 +2813,7 @@ static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
         nbody_i_ready_table(sim, law, level);
         for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
             for (a = 0; a < sim->nodes; a++) {
-                nbody_i_target const t = nbody_i_feel(sim, law, at, a);
+                nbody_i_target const t = nbody_i_node_force(sim, law, at, a);
                 nbody_i_store_node(sim, law, at, a, &t);
             }
     }
@@ -2828,7 +2828,7 @@ static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
     int32_t place;
     for (place = first; place < end; place++) {
         nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
-        nbody_i_store(sim, out, sim->id[place], t.whole, t.lost);
+        nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
     }
 }
 
@@ -2843,23 +2843,23 @@ static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
 static void nbody_i_make_centres(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
-    nbody_i_heap heap[64];
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    nbody_i_moments moments[64];
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     int c, k;
     int32_t s;
-    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_heap(&heap[k]);
+    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
     for (c = 0; c < cell->children; c++) {
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
             nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            nbody_i_heap_up(&heap[nbody_i_sieve_point(&sieve, source.x, source.y)], (double)source.x - sieve.x,
-                            (double)source.y - sieve.y, &source);
+            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)], (double)source.x - grid.x,
+                            (double)source.y - grid.y, &source);
         }
     }
     sim->made[at] = 0;
     for (k = 0; k < sim->per_cell; k++)
-        if (heap[k].m > 0) nbody_i_store_heap(sim, &heap[k], sieve.x, sieve.y, first + (size_t)sim->made[at]++);
+        if (moments[k].m > 0) nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
 /* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
@@ -2882,7 +2882,7 @@ static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
 
 /* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
    which are the same for all j, are computed once. */
-static void nbody_i_hand_up(nbody *sim, int32_t child, nbody_real *to)
+static void nbody_i_m2m(nbody *sim, int32_t child, nbody_real *to)
 {
     const nbody_cell *cell = &sim->cell[child];
     const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
@@ -2912,7 +2912,7 @@ static void nbody_i_make_masses(nbody *sim, int32_t at)
         return;
     }
     for (i = 0; i < sim->per_cell; i++) to[i] = 0;
-    for (c = 0; c < cell->children; c++) nbody_i_hand_up(sim, cell->child + c, to);
+    for (c = 0; c < cell->children; c++) nbody_i_m2m(sim, cell->child + c, to);
 }
 
 static void nbody_i_make_sources_of(nbody *sim, int32_t at)
@@ -2948,7 +2948,7 @@ typedef struct nbody_i_lanes {
     nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES];
     int32_t place[NBODY_I_LANES];
     int32_t terms;
-    nbody_real part[NBODY_I_PARTS][NBODY_I_LANES], whole[NBODY_I_PARTS][NBODY_I_LANES], lost[NBODY_I_PARTS][NBODY_I_LANES];
+    nbody_real partial[NBODY_I_PARTS][NBODY_I_LANES], total[NBODY_I_PARTS][NBODY_I_LANES], compensation[NBODY_I_PARTS][NBODY_I_LANES];
 } nbody_i_lanes;
 
 /* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
@@ -2995,7 +2995,7 @@ static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
 {
     int k, p;
     for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++) nbody_i_carry(&lanes->part[p][k], &lanes->whole[p][k], &lanes->lost[p][k]);
+        for (k = 0; k < NBODY_I_LANES; k++) nbody_i_carry(&lanes->partial[p][k], &lanes->total[p][k], &lanes->compensation[p][k]);
     lanes->terms = 0;
 }
 
@@ -3008,9 +3008,9 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
     nbody_real const soften2 = is->soften2;
     int32_t s;
     int k;
-    memcpy(x, lanes->part[NBODY_I_X], sizeof x);
-    memcpy(y, lanes->part[NBODY_I_Y], sizeof y);
-    memcpy(phi, lanes->part[NBODY_I_POTENTIAL], sizeof phi);
+    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
+    memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
     for (s = first; s < end; s++) {
         nbody_real const sx = run->x[s], sy = run->y[s], m = run->m[s];
         int32_t const self = run->place < 0 ? -2 : run->place + s;
@@ -3035,9 +3035,9 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
             phi[k] += counts ? nbody_i_times(m, -root[k]) : 0;
         }
     }
-    memcpy(lanes->part[NBODY_I_X], x, sizeof x);
-    memcpy(lanes->part[NBODY_I_Y], y, sizeof y);
-    memcpy(lanes->part[NBODY_I_POTENTIAL], phi, sizeof phi);
+    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
 }
 
 /* The same with second moments and without potentials. */
@@ -3049,8 +3049,8 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
     int32_t s;
     int k;
     constant.law = law;
-    memcpy(x, lanes->part[NBODY_I_X], sizeof x);
-    memcpy(y, lanes->part[NBODY_I_Y], sizeof y);
+    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
     for (s = first; s < end; s++) {
         nbody_i_source const source = {run->x[s], run->y[s], run->m[s], run->xx[s], run->xy[s], run->yy[s], -1};
         NBODY_I_KEEP_LOOP
@@ -3063,14 +3063,14 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
             nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]), mg = nbody_i_times(source.m, g);
-            nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
-            nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, part);
-            x[k] = x[k] + nbody_i_times(mg, dx) + part[NBODY_I_X];
-            y[k] = y[k] + nbody_i_times(mg, dy) + part[NBODY_I_Y];
+            nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
+            nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, partial);
+            x[k] = x[k] + nbody_i_times(mg, dx) + partial[NBODY_I_X];
+            y[k] = y[k] + nbody_i_times(mg, dy) + partial[NBODY_I_Y];
         }
     }
-    memcpy(lanes->part[NBODY_I_X], x, sizeof x);
-    memcpy(lanes->part[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
 }
 
 /* The general case: lane by lane through the code of one target. */
@@ -3083,9 +3083,9 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
         nbody_i_source const source = nbody_i_source_of(sim, run, s);
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-            for (p = 0; p < NBODY_I_PARTS; p++) t.part[p] = lanes->part[p][k];
+            for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = lanes->partial[p][k];
             nbody_i_add(law, &source, run->xx != NULL, &t);
-            for (p = 0; p < NBODY_I_PARTS; p++) lanes->part[p][k] = t.part[p];
+            for (p = 0; p < NBODY_I_PARTS; p++) lanes->partial[p][k] = t.partial[p];
         }
     }
 }
@@ -3138,7 +3138,7 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real sca
 {
     int k, p;
     for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++) lanes->part[p][k] = nbody_i_times(lanes->part[p][k], scale[p]);
+        for (k = 0; k < NBODY_I_LANES; k++) lanes->partial[p][k] = nbody_i_times(lanes->partial[p][k], scale[p]);
     nbody_i_carry_lanes(lanes);
 }
 
@@ -3172,9 +3172,9 @@ static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t
         lanes->y[k] = t.y;
         lanes->place[k] = -1;
         if (cell->level == 2 || k >= count) continue;
-        lanes->part[NBODY_I_X][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fx);
-        lanes->part[NBODY_I_Y][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fy);
-        if (law->potential) lanes->part[NBODY_I_POTENTIAL][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fp);
+        lanes->partial[NBODY_I_X][k] = nbody_i_l2l(sim, cell, a + k, sim->fx);
+        lanes->partial[NBODY_I_Y][k] = nbody_i_l2l(sim, cell, a + k, sim->fy);
+        if (law->potential) lanes->partial[NBODY_I_POTENTIAL][k] = nbody_i_l2l(sim, cell, a + k, sim->fp);
     }
     nbody_i_carry_lanes(lanes);
 }
@@ -3209,7 +3209,7 @@ static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int lev
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
         const nbody_real *rows = nbody_i_table_rows(sim, level, offset, p);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].part[p]);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].partial[p]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
         nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
@@ -3241,8 +3241,8 @@ static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_
         const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
         nbody_i_target t;
         for (p = 0; p < NBODY_I_PARTS; p++) {
-            t.whole[p] = group->whole[p][a % NBODY_I_LANES];
-            t.lost[p] = group->lost[p][a % NBODY_I_LANES];
+            t.total[p] = group->total[p][a % NBODY_I_LANES];
+            t.compensation[p] = group->compensation[p][a % NBODY_I_LANES];
         }
         nbody_i_store_node(sim, law, at, a, &t);
     }
@@ -3294,13 +3294,13 @@ static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, in
     int32_t k;
     nbody_i_carry_lanes(lanes);
     for (k = 0; k < count; k++) {
-        nbody_real whole[NBODY_I_PARTS], lost[NBODY_I_PARTS];
+        nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
         int p;
         for (p = 0; p < NBODY_I_PARTS; p++) {
-            whole[p] = lanes->whole[p][k];
-            lost[p] = lanes->lost[p][k];
+            total[p] = lanes->total[p][k];
+            compensation[p] = lanes->compensation[p][k];
         }
-        nbody_i_store(sim, out, sim->id[first + k], whole, lost);
+        nbody_i_store(sim, out, sim->id[first + k], total, compensation);
     }
 }
 
@@ -3322,16 +3322,16 @@ static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t 
 }
 
 /* L2P, FORCE_NODES. */
-static void nbody_i_lanes_feel(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count, nbody_i_lanes *lanes)
+static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
     int p;
     for (k = 0; k < count; k++) {
         nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-        nbody_i_feel_nodes(sim, leaf, law->potential, &t);
+        nbody_i_l2p(sim, leaf, law->potential, &t);
         for (p = 0; p < NBODY_I_PARTS; p++) {
-            lanes->whole[p][k] = t.whole[p];
-            lanes->lost[p][k] = t.lost[p];
+            lanes->total[p][k] = t.total[p];
+            lanes->compensation[p][k] = t.compensation[p];
         }
     }
 }
@@ -3346,7 +3346,7 @@ static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, con
         nbody_near walk = nbody_near_of(sim, leaf);
         nbody_i_load_lanes(sim, first, count, &lanes);
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
-        else if (cell->level >= 2) nbody_i_lanes_feel(sim, law, leaf, count, &lanes);
+        else if (cell->level >= 2) nbody_i_lanes_l2p(sim, law, leaf, count, &lanes);
         while (nbody_next_near(&walk)) {
             nbody_i_run const run = nbody_i_near_run(sim, &walk);
             nbody_i_lanes_run(sim, law, &run, &lanes);
@@ -3486,7 +3486,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
         const nbody_real *p = nbody_i_at(points, step, i);
         nbody_i_target const t = nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
                                                nbody_i_point_at((double)p[1], sim->frame->length));
-        nbody_i_store(sim, &out, i, t.whole, t.lost);
+        nbody_i_store(sim, &out, i, t.total, t.compensation);
     }
     return NBODY_OK;
 }

@@ -611,8 +611,8 @@ struct nbody_i_tile {
 };
 
 /* Adds the sources of one child to this thread's sub-cell, 64 at a time through shared memory. */
-__device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve, const nbody_i_run &run, nbody_i_tile &tile,
-                                    nbody_i_heap &heap)
+__device__ void nbody_i_accumulate_tiles(const nbody &sim, const nbody_i_subgrid &grid, const nbody_i_run &run, nbody_i_tile &tile,
+                                    nbody_i_moments &moments)
 {
     int const t = (int)threadIdx.x;
     for (int32_t first = 0; first < run.count; first += NBODY_CHUNK) {
@@ -620,24 +620,24 @@ __device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve
         __syncthreads();
         if (t < count) {
             tile.source[t] = nbody_i_source_of(&sim, &run, first + t);
-            tile.subcell[t] = nbody_i_sieve_point(&sieve, tile.source[t].x, tile.source[t].y);
+            tile.subcell[t] = nbody_i_subcell_at(&grid, tile.source[t].x, tile.source[t].y);
         }
         __syncthreads();
         for (int32_t s = 0; s < count; s++)
             if (tile.subcell[s] == t)
-                nbody_i_heap_up(&heap, (double)tile.source[s].x - sieve.x, (double)tile.source[s].y - sieve.y, &tile.source[s]);
+                nbody_i_accumulate(&moments, (double)tile.source[s].x - grid.x, (double)tile.source[s].y - grid.y, &tile.source[s]);
     }
 }
 
 /* Stores a virtual particle for each sub-cell with mass, in their order, by an exclusive prefix
    sum. */
-__device__ void nbody_i_store_heaps(const nbody &sim, int32_t at, const nbody_i_sieve &sieve, const nbody_i_heap &heap,
+__device__ void nbody_i_store_centres(const nbody &sim, int32_t at, const nbody_i_subgrid &grid, const nbody_i_moments &moments,
                                     int (&shared)[NBODY_CHUNK / 32])
 {
-    bool const any = (int)threadIdx.x < sim.per_cell && heap.m > 0;
+    bool const any = (int)threadIdx.x < sim.per_cell && moments.m > 0;
     int all = 0;
     int const before = nbody_i_sum_before(any ? 1 : 0, shared, &all);
-    if (any) nbody_i_store_heap(&sim, &heap, sieve.x, sieve.y, (size_t)at * (size_t)sim.per_cell + (size_t)before);
+    if (any) nbody_i_store_centre(&sim, &moments, grid.x, grid.y, (size_t)at * (size_t)sim.per_cell + (size_t)before);
     if (threadIdx.x == 0) sim.made[at] = all;
 }
 
@@ -651,15 +651,15 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_centres_kernel(__grid_con
     int32_t const end = sim.frame->level_first[level + 1];
     for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end; at += (int32_t)gridDim.x) {
         const nbody_cell *cell = &sim.cell[at];
-        nbody_i_sieve const sieve = nbody_i_sieve_of(&sim, cell);
-        nbody_i_heap heap;
-        nbody_i_clear_heap(&heap);
-        if (!Shared && (int)threadIdx.x < sim.per_cell) heap = nbody_i_subcell_heap(&sim, cell, (int)threadIdx.x);
+        nbody_i_subgrid const grid = nbody_i_subgrid_of(&sim, cell);
+        nbody_i_moments moments;
+        nbody_i_clear_moments(&moments);
+        if (!Shared && (int)threadIdx.x < sim.per_cell) moments = nbody_i_subcell_moments(&sim, cell, (int)threadIdx.x);
         for (int c = 0; Shared && c < cell->children; c++) {
             nbody_i_run const run = nbody_i_given_by(&sim, cell->child + c);
-            nbody_i_sieve_tiles(sim, sieve, run, tile, heap);
+            nbody_i_accumulate_tiles(sim, grid, run, tile, moments);
         }
-        nbody_i_store_heaps(sim, at, sieve, heap, sums);
+        nbody_i_store_centres(sim, at, grid, moments, sums);
     }
 }
 
@@ -781,7 +781,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int64_t const nodes = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.nodes;
     for (int64_t k = nbody_i_thread(); k < nodes; k += nbody_i_threads()) {
         int32_t const at = first + (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
-        nbody_i_target const t = nbody_i_feel(&sim, &law, at, a);
+        nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
         nbody_i_store_node(&sim, &law, at, a, &t);
     }
 }
@@ -800,7 +800,7 @@ __device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, cons
     }
 }
 
-/* M2L by the table, as in nbody_i_feel; the masses of one cell at a time through shared memory. */
+/* M2L by the table, as in nbody_i_node_force; the masses of one cell at a time through shared memory. */
 __device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law, int level, const int32_t *around, nbody_real *mass, int32_t a,
                                         bool has_target, nbody_i_target *target)
 {
@@ -815,7 +815,7 @@ __device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law
         if (!has_target) continue;
         for (int p = 0; p < NBODY_I_PARTS - !law.potential; p++) {
             const nbody_real *row = nbody_i_table_rows(&sim, level, offset, p) + a;
-            for (int32_t b = 0; b < sim.per_cell; b++) target->part[p] += nbody_i_times(row[b * nbody_i_row(&sim)], mass[b]);
+            for (int32_t b = 0; b < sim.per_cell; b++) target->partial[p] += nbody_i_times(row[b * nbody_i_row(&sim)], mass[b]);
         }
         target->terms += sim.per_cell;
         if (target->terms >= NBODY_CHUNK) nbody_i_carry_table(target, scale);
@@ -841,9 +841,9 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__gri
         nbody_i_target t = nbody_i_node(&sim, at, has_node ? a : 0);
         nbody_far walk = nbody_far_of(&sim, at);
         if (has_node && cell->level > 2) {
-            t.part[NBODY_I_X] = nbody_i_feel_parent(&sim, cell, a, sim.fx);
-            t.part[NBODY_I_Y] = nbody_i_feel_parent(&sim, cell, a, sim.fy);
-            if (law.potential) t.part[NBODY_I_POTENTIAL] = nbody_i_feel_parent(&sim, cell, a, sim.fp);
+            t.partial[NBODY_I_X] = nbody_i_l2l(&sim, cell, a, sim.fx);
+            t.partial[NBODY_I_Y] = nbody_i_l2l(&sim, cell, a, sim.fy);
+            if (law.potential) t.partial[NBODY_I_POTENTIAL] = nbody_i_l2l(&sim, cell, a, sim.fp);
             nbody_i_carry_target(&t);
         }
         __syncthreads();
@@ -894,7 +894,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         int32_t const place = chunk.first + (int32_t)(k % NBODY_CHUNK);
         if (k % NBODY_CHUNK >= chunk.count) continue;
         nbody_i_target const t = nbody_i_body(&sim, &law, chunk.leaf, place);
-        nbody_i_store(&sim, &out, sim.id[place], t.whole, t.lost);
+        nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
     }
 }
 
@@ -931,7 +931,7 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
             nbody_i_add_tiles(sim, law, all, tile, has_body, &t);
         } else {
             if (sim.desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far_tiles(sim, law, chunk.leaf, tile, has_body, &t);
-            else if (sim.cell[chunk.leaf].level >= 2) nbody_i_feel_nodes(&sim, chunk.leaf, law.potential, &t);
+            else if (sim.cell[chunk.leaf].level >= 2) nbody_i_l2p(&sim, chunk.leaf, law.potential, &t);
             nbody_near walk = nbody_near_of(&sim, chunk.leaf);
             while (nbody_next_near(&walk)) {
                 nbody_i_run const run = nbody_i_near_run(&sim, &walk);
@@ -939,7 +939,7 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
             }
         }
         nbody_i_carry_target(&t);
-        if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.whole, t.lost);
+        if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
     }
 }
 
@@ -971,11 +971,11 @@ __global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device de
 __device__ void nbody_i_make_centres_alone(const nbody &sim, int32_t at)
 {
     const nbody_cell *cell = &sim.cell[at];
-    nbody_i_sieve const sieve = nbody_i_sieve_of(&sim, cell);
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(&sim, cell);
     sim.made[at] = 0;
     for (int subcell = 0; subcell < sim.per_cell && cell->child >= 0; subcell++) {
-        nbody_i_heap const heap = nbody_i_subcell_heap(&sim, cell, subcell);
-        if (heap.m > 0) nbody_i_store_heap(&sim, &heap, sieve.x, sieve.y, (size_t)at * (size_t)sim.per_cell + (size_t)sim.made[at]++);
+        nbody_i_moments const moments = nbody_i_subcell_moments(&sim, cell, subcell);
+        if (moments.m > 0) nbody_i_store_centre(&sim, &moments, grid.x, grid.y, (size_t)at * (size_t)sim.per_cell + (size_t)sim.made[at]++);
     }
 }
 
@@ -996,17 +996,17 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
     int32_t const cells = sim.cell ? sim.frame->cells : 0;
     for (int32_t at = 0; at < cells; at++)
         for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= 2; a++) {
-            nbody_i_target const t = nbody_i_feel(&sim, &law, at, a);
+            nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
             nbody_i_store_node(&sim, &law, at, a, &t);
         }
     for (int32_t at = 0; at < cells; at++)
         for (int32_t k = 0; k < sim.cell[at].count && sim.cell[at].child < 0; k++) {
             nbody_i_target const t = nbody_i_body(&sim, &law, at, sim.cell[at].first + k);
-            nbody_i_store(&sim, &out, sim.id[sim.cell[at].first + k], t.whole, t.lost);
+            nbody_i_store(&sim, &out, sim.id[sim.cell[at].first + k], t.total, t.compensation);
         }
     for (int32_t k = 0; k < sim.n && !sim.cell; k++) {
         nbody_i_target const t = nbody_i_body(&sim, &law, -1, k);
-        nbody_i_store(&sim, &out, sim.id[k], t.whole, t.lost);
+        nbody_i_store(&sim, &out, sim.id[k], t.total, t.compensation);
     }
 }
 
@@ -1057,7 +1057,7 @@ template <bool Moments> struct nbody_i_stream {
 template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
     nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
     int32_t place[nbody_i_of_lane];
-    nbody_real part[NBODY_I_PARTS][nbody_i_of_lane], whole[NBODY_I_PARTS][nbody_i_of_lane], lost[NBODY_I_PARTS][nbody_i_of_lane];
+    nbody_real partial[NBODY_I_PARTS][nbody_i_of_lane], total[NBODY_I_PARTS][nbody_i_of_lane], compensation[NBODY_I_PARTS][nbody_i_of_lane];
     bool active;    /* has the warp any target? If not, it only fetches */
     int ranges;     /* in the list */
 };
@@ -1068,7 +1068,7 @@ __device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential
 #pragma unroll
     for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++) nbody_i_carry(&pairs.part[p][t], &pairs.whole[p][t], &pairs.lost[p][t]);
+        for (int t = 0; t < nbody_i_of_lane; t++) nbody_i_carry(&pairs.partial[p][t], &pairs.total[p][t], &pairs.compensation[p][t]);
 }
 
 /* 1 / sqrt(u), up to the last bit or two. rsqrtf handles denormal numbers too, in 3 more
@@ -1094,17 +1094,17 @@ __device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Momen
     nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t], u = dx * dx + (dy * dy + law.soften2);
     nbody_real const root = nbody_i_fast_root(u), square = root * root;
     nbody_real const mg = Law == NBODY_INVERSE ? from.m * square : from.m * root * square;
-    pairs.part[NBODY_I_X][t] += mg * dx;
-    pairs.part[NBODY_I_Y][t] += mg * dy;
-    if (Potential && nbody_i_counts(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
-        pairs.part[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
+    pairs.partial[NBODY_I_X][t] += mg * dx;
+    pairs.partial[NBODY_I_Y][t] += mg * dy;
+    if (Potential && nbody_i_in_potential(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
+        pairs.partial[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
     /* bodies have no moments, and may be arbitrarily near */
     if (Moments && stream.xx[s] + stream.yy[s] > 0) {
         nbody_i_source const spread = {from.x, from.y, from.m, stream.xx[s], stream.xy[s], stream.yy[s], -1};
-        nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
-        nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square, part);
+        nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
+        nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square, partial);
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.part[p][t] += part[p];
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.partial[p][t] += partial[p];
     }
 }
 
@@ -1293,9 +1293,9 @@ __device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Momen
         for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
             for (int t = 0; t < nbody_i_of_lane; t++) {
-                nbody_real other = __shfl_xor_sync(nbody_i_all_lanes, pairs.whole[p][t], step);
-                pairs.lost[p][t] += __shfl_xor_sync(nbody_i_all_lanes, pairs.lost[p][t], step);
-                nbody_i_carry(&other, &pairs.whole[p][t], &pairs.lost[p][t]);
+                nbody_real other = __shfl_xor_sync(nbody_i_all_lanes, pairs.total[p][t], step);
+                pairs.compensation[p][t] += __shfl_xor_sync(nbody_i_all_lanes, pairs.compensation[p][t], step);
+                nbody_i_carry(&other, &pairs.total[p][t], &pairs.compensation[p][t]);
             }
 }
 
@@ -1306,7 +1306,7 @@ __device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moment
     pairs.y[t] = y;
     pairs.place[t] = place;
 #pragma unroll
-    for (int p = 0; p < NBODY_I_PARTS; p++) pairs.part[p][t] = pairs.whole[p][t] = pairs.lost[p][t] = 0;
+    for (int p = 0; p < NBODY_I_PARTS; p++) pairs.partial[p][t] = pairs.total[p][t] = pairs.compensation[p][t] = 0;
 }
 
 /* The array of component p of the nodes' forces. */
@@ -1352,7 +1352,7 @@ template <int Order> __device__ __forceinline__ nbody_i_stencil nbody_i_fast_ste
 
 /* L2P: interpolates the leaf's nodes at a body. */
 template <bool Potential, int Order>
-__device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf, nbody_real x, nbody_real y, nbody_real felt[NBODY_I_PARTS])
+__device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf, nbody_real x, nbody_real y, nbody_real far_force[NBODY_I_PARTS])
 {
     const nbody_cell *cell = &sim.cell[leaf];
     int const side = Order > 0 ? Order : sim.rule.side, stencil = Order > 0 ? Order : sim.rule.stencil;
@@ -1362,9 +1362,9 @@ __device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf
 #pragma unroll
     for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
         const nbody_real *value = nbody_i_part_of(sim, p) + first;
-        felt[p] = 0;
+        far_force[p] = 0;
 #pragma unroll 4
-        for (int j = 0; j < stencil; j++) felt[p] += sy.weight[j] * nbody_i_dot<Order>(sx.weight, value + j * side, stencil);
+        for (int j = 0; j < stencil; j++) far_force[p] += sy.weight[j] * nbody_i_dot<Order>(sx.weight, value + j * side, stencil);
     }
 }
 
@@ -1396,7 +1396,7 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
         else nbody_i_list_all(sim, pairs, stream);
         nbody_i_flush(sim, law, pairs, stream);
         nbody_i_join(pairs);
-        nbody_real whole[NBODY_I_PARTS] = {0, 0, 0}, lost[NBODY_I_PARTS] = {0, 0, 0};
+        nbody_real total[NBODY_I_PARTS] = {0, 0, 0}, compensation[NBODY_I_PARTS] = {0, 0, 0};
         int32_t mine = 0;
         bool has_body = false;
 #pragma unroll
@@ -1406,18 +1406,18 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
             has_body = from + t * 8 + lane % 8 < chunk.count;
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS; p++) {
-                whole[p] = pairs.whole[p][t];
-                lost[p] = pairs.lost[p][t];
+                total[p] = pairs.total[p][t];
+                compensation[p] = pairs.compensation[p][t];
             }
         }
         if (!has_body) continue;
         if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) {
-            nbody_real felt[NBODY_I_PARTS];
-            nbody_i_feel_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine], felt);
+            nbody_real far_force[NBODY_I_PARTS];
+            nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine], far_force);
 #pragma unroll
-            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) nbody_i_carry(&felt[p], &whole[p], &lost[p]);
+            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) nbody_i_carry(&far_force[p], &total[p], &compensation[p]);
         }
-        nbody_i_store(&sim, &out, sim.id[mine], whole, lost);
+        nbody_i_store(&sim, &out, sim.id[mine], total, compensation);
     }
 }
 
@@ -1453,8 +1453,8 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbo
             nbody_i_target sum = nbody_i_target_at(0, 0, -1);
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
-                sum.whole[p] = pairs.whole[p][t];
-                sum.lost[p] = pairs.lost[p][t];
+                sum.total[p] = pairs.total[p][t];
+                sum.compensation[p] = pairs.compensation[p][t];
             }
             nbody_i_store_node(&sim, &law, at, a, &sum);
         }
@@ -1471,8 +1471,8 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbo
 
        s s s s s s    the 36 slots, column and row 0 .. 5. Children c of the parent: P, slots (2, 2)
        s s s s s s    to (3, 3). For child c, slot s is at the offset s - c, and counts unless
-       s s P P s s    they touch. Offset (3, 0), read once, is slot (5, 2) for the lower left child and
-       s s P P s s    (5, 3) for the upper left one. For the right ones it is outside: there a slot
+       s s P P s s    they touch. Offset (3, 0), read once, is slot (5, 2) for the lower left child,
+       s s P P s s    and (5, 3) for the upper left one. For the right ones it is outside: there a slot
        s s s s s s    without mass is used.
        s s s s s s
    ---------------------------------------------------------------------------------------------- */
@@ -1497,7 +1497,7 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
 
 /* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node:
    component p. */
-__device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent, int32_t child, int32_t a, int p)
+__device__ nbody_real nbody_i_p2l(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent, int32_t child, int32_t a, int p)
 {
     nbody_i_target t = nbody_i_node(&sim, child, a);
     for (int k = 0; k < parent.besides; k++) {
@@ -1507,16 +1507,16 @@ __device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &l
         nbody_i_add_run(&sim, &law, &run, &t);
     }
     nbody_i_carry_target(&t);
-    return t.whole[p] + t.lost[p];
+    return t.total[p] + t.compensation[p];
 }
 
 /* The sums of one output over all slots, for the four children. */
-struct nbody_i_family { nbody_real part[4], whole[4], lost[4]; };
+struct nbody_i_family { nbody_real partial[4], total[4], compensation[4]; };
 
 __device__ __forceinline__ void nbody_i_carry_family(nbody_i_family &family)
 {
 #pragma unroll
-    for (int c = 0; c < 4; c++) nbody_i_carry(&family.part[c], &family.whole[c], &family.lost[c]);
+    for (int c = 0; c < 4; c++) nbody_i_carry(&family.partial[c], &family.total[c], &family.compensation[c]);
 }
 
 /* The masses at (dx, dy) from child c; slot nbody_i_slots has none. */
@@ -1536,7 +1536,7 @@ __device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row
     for (int c = 0; c < 4; c++) {
         nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(mass[c] + b);
 #pragma unroll
-        for (int k = 0; k < 4; k++) family.part[c] += entry[k] * four.m[k];
+        for (int k = 0; k < 4; k++) family.partial[c] += entry[k] * four.m[k];
     }
 }
 
@@ -1560,7 +1560,7 @@ __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, int level
         for (; b < per_cell; b++) {
             nbody_real const entry = rows[b * row];
 #pragma unroll
-            for (int c = 0; c < 4; c++) family.part[c] += entry * mass[c][b];
+            for (int c = 0; c < 4; c++) family.partial[c] += entry * mass[c][b];
         }
         terms += per_cell;
         if (terms < NBODY_CHUNK) continue;
@@ -1586,8 +1586,8 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
     for (int c = 0; c < 4; c++) {
         int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];
         if (child < 0) continue;
-        nbody_real sum = (family.whole[c] + family.lost[c]) * scale[p];
-        if (leaves) sum += nbody_i_feel_leaves(sim, law, parent, child, a, p);
+        nbody_real sum = (family.total[c] + family.compensation[c]) * scale[p];
+        if (leaves) sum += nbody_i_p2l(sim, law, parent, child, a, p);
         nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] = sum;
     }
 }
@@ -1631,20 +1631,20 @@ __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kerne
 
 /* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. With
    linear interpolation all but two are 0. */
-struct nbody_i_bridge {
+struct nbody_i_transfer {
     nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first`
                                                                on] */
     int32_t first[2][NBODY_MAX_ORDER];
 };
 
-__device__ void nbody_i_load_bridge(const nbody_rule &rule, nbody_i_bridge &bridge)
+__device__ void nbody_i_load_transfer(const nbody_rule &rule, nbody_i_transfer &transfer)
 {
     int const t = (int)threadIdx.x, bit = t / NBODY_MAX_ORDER, a = t % NBODY_MAX_ORDER;
     if (bit < 2 && a < rule.side) {
         int first = 0;
         while (first < rule.side - rule.stencil && !(rule.to_child[bit][a][first] > 0 || rule.to_child[bit][a][first] < 0)) first++;
-        bridge.first[bit][a] = first;
-        for (int i = 0; i < rule.stencil; i++) bridge.weight[bit][a][i] = rule.to_child[bit][a][first + i];
+        transfer.first[bit][a] = first;
+        for (int i = 0; i < rule.stencil; i++) transfer.weight[bit][a][i] = rule.to_child[bit][a][first + i];
     }
     __syncthreads();
 }
@@ -1652,7 +1652,7 @@ __device__ void nbody_i_load_bridge(const nbody_rule &rule, nbody_i_bridge &brid
 /* M2M, CHEBYSHEV: the masses of cells that are not leaves, from their children's. The weights are
    transposed: >>up. */
 template <int Order>
-__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(__grid_constant__ const nbody_device device, int level)
+__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, int level)
 {
     const nbody &sim = device.sim;
     /* [bit][parent's][child's] */
@@ -1683,11 +1683,11 @@ __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(
 /* L2L: adds the parents' expansions. */
 template <int Order>
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_hand_down_kernel(__grid_constant__ const nbody_device device, int parts, int level)
+    nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts, int level)
 {
     const nbody &sim = device.sim;
-    __shared__ nbody_i_bridge bridge;
-    nbody_i_load_bridge(sim.rule, bridge);
+    __shared__ nbody_i_transfer transfer;
+    nbody_i_load_transfer(sim.rule, transfer);
     int const side = Order > 0 ? Order : sim.rule.side, stencil = Order > 0 ? Order : sim.rule.stencil, nodes = side * side;
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * nodes;
@@ -1697,11 +1697,11 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         const nbody_cell *cell = &sim.cell[at];
         int const bx = cell->x & 1, by = cell->y & 1, i = a % side, j = a / side;
         nbody_real *value = nbody_i_part_of(sim, p);
-        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes + bridge.first[bx][i] + bridge.first[by][j] * side;
+        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes + transfer.first[bx][i] + transfer.first[by][j] * side;
         nbody_real sum = 0;
 #pragma unroll 4
         for (int row = 0; row < stencil; row++)
-            sum += bridge.weight[by][j][row] * nbody_i_dot<Order>(bridge.weight[bx][i], above + row * side, stencil);
+            sum += transfer.weight[by][j][row] * nbody_i_dot<Order>(transfer.weight[bx][i], above + row * side, stencil);
         value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
     }
 }
@@ -1779,7 +1779,7 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kern
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
     __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
-    nbody_real x[T], y[T], part[NBODY_I_PARTS][T], whole[NBODY_I_PARTS][T], lost[NBODY_I_PARTS][T];
+    nbody_real x[T], y[T], partial[NBODY_I_PARTS][T], total[NBODY_I_PARTS][T], compensation[NBODY_I_PARTS][T];
     int32_t const first = (int32_t)blockIdx.x * nbody_i_direct_threads * T + (int32_t)threadIdx.x;
 #pragma unroll
     for (int t = 0; t < T; t++) {
@@ -1787,7 +1787,7 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kern
         x[t] = sim.x[place < sim.n ? place : 0];
         y[t] = sim.y[place < sim.n ? place : 0];
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS; p++) part[p][t] = whole[p][t] = lost[p][t] = 0;
+        for (int p = 0; p < NBODY_I_PARTS; p++) partial[p][t] = total[p][t] = compensation[p][t] = 0;
     }
     for (int32_t from = 0; from < sim.n; from += nbody_i_direct_threads) {
         int32_t const mine = from + (int32_t)threadIdx.x;
@@ -1805,23 +1805,23 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kern
                     nbody_real const d2 = Potential ? dx * dx + dy * dy : 0, u = dx * dx + (dy * dy + law.soften2);
                     nbody_real const root = nbody_i_fast_root(u);
                     nbody_real const mg = Law == NBODY_INVERSE ? source.m * root * root : source.m * root * (root * root);
-                    part[NBODY_I_X][t] += mg * dx;
-                    part[NBODY_I_Y][t] += mg * dy;
-                    if (Potential && nbody_i_counts(&law, d2, from + s == first + t * nbody_i_direct_threads))
-                        part[NBODY_I_POTENTIAL][t] += source.m * nbody_i_potential(&law, u, root);
+                    partial[NBODY_I_X][t] += mg * dx;
+                    partial[NBODY_I_Y][t] += mg * dy;
+                    if (Potential && nbody_i_in_potential(&law, d2, from + s == first + t * nbody_i_direct_threads))
+                        partial[NBODY_I_POTENTIAL][t] += source.m * nbody_i_potential(&law, u, root);
                 }
             }
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
-                for (int t = 0; t < T; t++) nbody_i_carry(&part[p][t], &whole[p][t], &lost[p][t]);
+                for (int t = 0; t < T; t++) nbody_i_carry(&partial[p][t], &total[p][t], &compensation[p][t]);
         }
     }
 #pragma unroll
     for (int t = 0; t < T; t++) {
         int32_t const place = first + t * nbody_i_direct_threads;
-        nbody_real const all[NBODY_I_PARTS] = {whole[0][t], whole[1][t], whole[2][t]};
-        nbody_real const rest[NBODY_I_PARTS] = {lost[0][t], lost[1][t], lost[2][t]};
+        nbody_real const all[NBODY_I_PARTS] = {total[0][t], total[1][t], total[2][t]};
+        nbody_real const rest[NBODY_I_PARTS] = {compensation[0][t], compensation[1][t], compensation[2][t]};
         if (place < sim.n) nbody_i_store(&sim, &out, sim.id[place], all, rest);
     }
 }
@@ -1853,8 +1853,8 @@ nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t
     if (result != NBODY_OK) return result;
     int64_t const points = nbody_i_at_most(cells * sim->per_cell);
     if (stage == NBODY_FAST)
-        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_hand_up_kernel<4>, gpu->device, level)
-                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_hand_up_kernel<0>, gpu->device, level);
+        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_m2m_kernel<4>, gpu->device, level)
+                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_m2m_kernel<0>, gpu->device, level);
     return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level, stage == NBODY_MANY_THREADS);
 }
 
@@ -1899,9 +1899,9 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cu
                              nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
     for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
         int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes * (NBODY_I_PARTS - !Potential);
-        result = sim->rule.side == 4 ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel<4>,
+        result = sim->rule.side == 4 ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_l2l_kernel<4>,
                                                       gpu->device, NBODY_I_PARTS - !Potential, level)
-                                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel<0>,
+                                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_l2l_kernel<0>,
                                                       gpu->device, NBODY_I_PARTS - !Potential, level);
     }
     return result;
@@ -2084,8 +2084,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     bool const finite = nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
     nbody_i_target t = nbody_i_target_at(x, y, -1);
     if (finite) t = nbody_i_point(&sim, &law, x, y);
-    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.whole[k] = (p[0] - p[0]) + (p[1] - p[1]);
-    nbody_i_store(&sim, &out, (int32_t)i, t.whole, t.lost);
+    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.total[k] = (p[0] - p[0]) + (p[1] - p[1]);
+    nbody_i_store(&sim, &out, (int32_t)i, t.total, t.compensation);
 }
 
 } /* namespace */
