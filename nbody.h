@@ -189,11 +189,14 @@
 /* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
    without them. From here to its end the compiler is told to respect NaN, infinity and the order of
    roundings; behind it the caller's options hold again. */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define NBODY_I_FAST_MATH
-#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
-                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#if defined(__clang__) && \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || \
+     defined(__powerpc64__) || __clang_major__ >= 16) && \
+    __clang_major__ >= 11 && !defined(__wasm__)
 #define NBODY_I_STRICT_CLANG
 #pragma float_control(push)
 #pragma float_control(precise, on)
@@ -202,7 +205,8 @@
 #define NBODY_I_STRICT_MSVC
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off)
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER)
 #define NBODY_I_STRICT_GCC
 #ifdef __NVCC__
 #pragma nv_diag_push
@@ -216,7 +220,8 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(NBODY_IMPLEMENTATION)
-#error "nbody.h: this compiler cannot be told to keep the order of roundings: compile the file with NBODY_IMPLEMENTATION without -ffast-math"
+#error "nbody.h: this compiler cannot be told to keep the order of roundings: compile \
+the file with NBODY_IMPLEMENTATION without -ffast-math"
 #endif
 #endif
 
@@ -334,21 +339,29 @@ extern "C" {
 /* One list makes the codes and their texts. */
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
-    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is neither 0 " \
-                            "nor a multiple of sizeof(NBODY_REAL), of one element's bytes at least") \
-    X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go together: see desc.order, desc.sources, desc.subcells, desc.stage") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and desc.max_cells not negative") \
-    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be finite") \
-    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: fitted)") \
-    X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nbody_free") \
-    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the first such " \
-                            "body, the call's bad_id the first such point") \
-    X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is " \
+                            "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
+                            "bytes at least") \
+    X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
+                            "together: see desc.order, desc.sources, desc.subcells, desc.stage") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
+                            "desc.max_cells not negative") \
+    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
+                            "be finite") \
+    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
+                            "(0: fitted)") \
+    X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
+                            "aligned to 16 bytes, and stays the same until nbody_free") \
+    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
+                            "first such body, the call's bad_id the first such point") \
+    X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only " \
+                            "desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
     X(NBODY_TOO_LARGE,      "the positions span more than the largest number: scale them") \
     X(NBODY_TOO_MANY,       "more than 2^30 - 512 bodies or points") \
     X(NBODY_OUT_OF_MEMORY,  "an allocation failed: desc.allocator or malloc returned NULL") \
     X(NBODY_NOT_BUILT,      "there is no tree: call nbody_build or nbody_accelerations first") \
-    X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but slow; sim.frame->cells_needed is enough") \
+    X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but " \
+                            "slow; sim.frame->cells_needed is enough") \
     X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
     X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t")
 
@@ -585,27 +598,30 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
    tightly packed). mass: [n], NULL: all 1. n = 0 is valid. O(n levels). NBODY_BAD_...,
    NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave it empty. Not
    thread-safe on one nbody. */
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                   const nbody_real *mass, int32_t n);
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n);
 
 /* acc[2 i], acc[2 i + 1] = acceleration of body i: force over mass (Kalms equation 6 over m_i),
    defined for bodies of mass 0 too. Builds the tree; see nbody_build. acc may not overlap the
    input. Cost: the terms of the table at >>method; DIRECT: n^2. */
-NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
+                                           const nbody_real *pos, size_t stride,
                                            const nbody_real *mass, int32_t n, nbody_real *acc);
 
 /* The same, with the potential [n] at each body, without its own; either output may be NULL.
    Potentials double the cost, or more where they are logarithms (NBODY_INVERSE). */
-NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                    const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential);
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                    size_t stride, const nbody_real *mass, int32_t n,
+                                    nbody_real *acc, nbody_real *potential);
 
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or either of the two above; else
    NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
    cells that do not touch its own. A body exactly at a point exerts no force on it, and counts in
    its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
-                                       nbody_real *potential, int32_t *bad_id);
+NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
+                                       int32_t m, nbody_real *acc, nbody_real *potential,
+                                       int32_t *bad_id);
 
 /* Errors of accelerations against direct summation in double, over a sample of bodies. */
 typedef struct nbody_error {
@@ -624,7 +640,8 @@ typedef struct nbody_error {
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
    sums in double for `samples` bodies, spread over the square, others for each seed
    (more than n: all). NBODY_NOT_BUILT. n * samples terms: with 64 of 1M, fewer than one step's. */
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error);
+NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                      uint32_t seed, nbody_error *error);
 
 /* Terms of the last evaluation. */
 typedef struct nbody_counts {
@@ -653,8 +670,8 @@ typedef struct nbody_bodies {
    strides in desc are not used. NBODY_BAD_NUMBER: dt. Refusals as nbody_build, before anything
    moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick
    and the drift. */
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
-                                  nbody_integrator integrator);
+NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
+                                  nbody_real dt, nbody_integrator integrator);
 
 typedef struct nbody_energies {
     double kinetic;             /* sum of m v^2 / 2 */
@@ -667,7 +684,8 @@ typedef struct nbody_energies {
 
 /* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not read.
    O(n). */
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies);
+NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
+                                    nbody_energies *energies);
 
 /* NBODY_OK, or NBODY_INVALID when the structure is damaged. Checked: cells and their bodies are
    nested and in Morton order, each id occurs once, `beside` is as >>cells makes it, sources have
@@ -678,7 +696,8 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
 /* Checks the structure as nbody_validate does, and then the forces as nbody_estimate does:
    NBODY_INVALID when a sample's error exceeds `most` of the sum of all |terms|, or is not a number.
    For tests of your own, with your data. */
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most);
+NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                    uint32_t seed, double most);
 
 /* Bytes of memory that it holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
@@ -711,40 +730,52 @@ typedef struct nbody_cuda {
 /* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
    allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
    addresses: a later call that needs more memory, or another n or desc, makes it stale. */
-NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                          struct CUstream_st *stream);
 
 /* As the serial ones. Bodies that are not finite are not refused here: the forces are then
    undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. To capture
    nbody_cuda_step in a graph, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for EULER: a
    graph keeps the value at capture. */
-NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                        const nbody_real *d_mass, int32_t n, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                                const nbody_real *d_mass, int32_t n, nbody_real *d_acc, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc, nbody_real *d_potential,
-                                         struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points, size_t stride, int32_t m, nbody_real *d_acc,
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
+                                        const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n,
+                                        struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
+                                                const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n,
+                                                nbody_real *d_acc, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
+                                         const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
+                                         nbody_real *d_potential, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
+                                            size_t stride, int32_t m, nbody_real *d_acc,
                                             nbody_real *d_potential, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
+NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
+                                       nbody_bodies *bodies, nbody_real dt,
                                        nbody_integrator integrator, struct CUstream_st *stream);
 
 /* As nbody_estimate and nbody_energy; d_error and d_energies: one each, in device memory.
    NBODY_NOT_BUILT: estimate needs an evaluation, energy at least nbody_cuda_reserve. */
-NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
+NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc,
+                                           int32_t samples, uint32_t seed, nbody_error *d_error,
                                            struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
-                                         nbody_energies *d_energies, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies,
+                                         const nbody_real *d_potential, nbody_energies *d_energies,
+                                         struct CUstream_st *stream);
 
 /* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
    returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
    (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
    (may be NULL) says how many are needed: set desc.max_cells to that. */
-NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
+                                        struct CUstream_st *stream);
 
 /* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
    validate then work. Waits for the stream. */
-NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
+                                           struct CUstream_st *stream);
 
 /* Frees the device memory, in the order of the stream that it was last used on: that stream must
    still exist. One nbody_cuda belongs to one stream at a time; to use it on another, or in kernels
@@ -909,7 +940,8 @@ NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t pl
 NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
 {
     int p;
-    for (p = 0; p < NBODY_I_PARTS; p++) nbody_i_carry(&t->partial[p], &t->total[p], &t->compensation[p]);
+    for (p = 0; p < NBODY_I_PARTS; p++)
+        nbody_i_carry(&t->partial[p], &t->total[p], &t->compensation[p]);
     t->terms = 0;
 }
 
@@ -938,7 +970,8 @@ NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
     law.softened = sim->desc.softening > 0;
     law.potential = potential;
     law.soften2 = (nbody_real)sim->frame->soften2;
-    law.log_length = law.law == NBODY_INVERSE && potential ? (nbody_real)nbody_i_log(sim->frame->length) : 0;
+    law.log_length =
+        law.law == NBODY_INVERSE && potential ? (nbody_real)nbody_i_log(sim->frame->length) : 0;
     return law;
 }
 
@@ -952,13 +985,17 @@ NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real roo
 /* phi. */
 NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
-    if (law->law == NBODY_INVERSE) return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
+    if (law->law == NBODY_INVERSE)
+        return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
     return -root;
 }
 
 /* Does a source at distance^2 d2 count in the potential? Not a body in its own potential, and no
    unsoftened source at the target's position. */
-NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
+NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_self)
+{
+    return law->softened ? !is_self : d2 > 0;
+}
 
 /* One source, and its second moments of mass (quadrupole) around itself: Q = (xx xy, xy yy), xx the
    sum of m (x - centre)^2, and so on. A body at the offset s from the centre acts by g (d + s). Of
@@ -972,14 +1009,19 @@ NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_
    Q is divided by u first: powers of 1 / u alone would overflow for near sources. */
 typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
 
-NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx, nbody_real dy, nbody_real u,
-                                  nbody_real g, nbody_real partial[NBODY_I_PARTS])
+NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx,
+                                  nbody_real dy, nbody_real u, nbody_real g,
+                                  nbody_real partial[NBODY_I_PARTS])
 {
-    nbody_real const c = law->law == NBODY_INVERSE ? (nbody_real)-1 : (nbody_real)-1.5, over = 1 / u, cg = nbody_i_times(c, g);
-    nbody_real const xx = nbody_i_times(s->xx, over), xy = nbody_i_times(s->xy, over), yy = nbody_i_times(s->yy, over);
-    nbody_real const qx = nbody_i_times(xx, dx) + nbody_i_times(xy, dy), qy = nbody_i_times(xy, dx) + nbody_i_times(yy, dy);
+    nbody_real const c = law->law == NBODY_INVERSE ? (nbody_real)-1 : (nbody_real)-1.5,
+                     over = 1 / u, cg = nbody_i_times(c, g);
+    nbody_real const xx = nbody_i_times(s->xx, over), xy = nbody_i_times(s->xy, over),
+                     yy = nbody_i_times(s->yy, over);
+    nbody_real const qx = nbody_i_times(xx, dx) + nbody_i_times(xy, dy),
+                     qy = nbody_i_times(xy, dx) + nbody_i_times(yy, dy);
     nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy);
-    nbody_real const along = nbody_i_times(cg, xx + yy + nbody_i_times(2 * (c - 1), nbody_i_times(spread, over)));
+    nbody_real const along =
+        nbody_i_times(cg, xx + yy + nbody_i_times(2 * (c - 1), nbody_i_times(spread, over)));
     partial[NBODY_I_X] += nbody_i_times(2 * cg, qx) + nbody_i_times(along, dx);
     partial[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
@@ -987,11 +1029,13 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
 
 /* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
    (Kalms equation 6: j != i). */
-NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments, nbody_i_target *t)
+NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments,
+                          nbody_i_target *t)
 {
     nbody_real const dx = s->x - t->x, dy = s->y - t->y;
     nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
-    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root), mg = nbody_i_times(s->m, g);
+    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root),
+                     mg = nbody_i_times(s->m, g);
     t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
     t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
     if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
@@ -1005,8 +1049,14 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
    ---------------------------------------------------------------------------------------------- */
 
 /* Side of a cell of this level, and how many such sides a unit of length has. */
-NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level) { return frame->edge / (double)(1 << level); }
-NBODY_FN double nbody_i_cells_per_unit(const nbody_frame *frame, int level) { return frame->inverse * (double)(1 << level); }
+NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level)
+{
+    return frame->edge / (double)(1 << level);
+}
+NBODY_FN double nbody_i_cells_per_unit(const nbody_frame *frame, int level)
+{
+    return frame->inverse * (double)(1 << level);
+}
 
 /* The lower border of column (axis 0) or row (axis 1) `at`. */
 NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, int32_t at)
@@ -1017,16 +1067,20 @@ NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, in
 /* Column or row of a coordinate; what lies on or beyond the border goes to the last cell. */
 NBODY_FN int32_t nbody_i_column(const nbody_frame *frame, int level, int axis, nbody_real x)
 {
-    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
     int32_t const last = (1 << level) - 1;
     return at >= last ? last : at > 0 ? (int32_t)at : 0;
 }
 
 /* Position of a coordinate within its cell, 0 .. 1: in double, so that no bits are lost in deep
    levels. */
-NBODY_FN nbody_real nbody_i_within(const nbody_frame *frame, int level, int axis, int32_t column, nbody_real x)
+NBODY_FN nbody_real nbody_i_within(const nbody_frame *frame, int level, int axis, int32_t column,
+                                   nbody_real x)
 {
-    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level)) - column;
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level)) -
+        column;
     return (nbody_real)(at > 1 ? 1 : at > 0 ? at : 0);
 }
 
@@ -1046,12 +1100,15 @@ NBODY_FN uint32_t nbody_i_spread(uint32_t v)
            2    8  9 12 13   01 11 = 7. The children of cell c are 4 c .. 4 c + 3 on their level:
            1    2  3  6  7   bodies sorted by the number on the last level are contiguous in each
            0    0  1  4  5   cell of every level. */
-NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y) { return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x); }
+NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y)
+{
+    return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x);
+}
 
 /* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a
    number can be. */
-NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2], const double most[2],
-                                double heaviest)
+NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2],
+                                const double most[2], double heaviest)
 {
     double largest = 0, softening;
     int a;
@@ -1060,7 +1117,8 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->fitted = !(desc->size > 0);
     for (a = 0; a < 2; a++) {
         frame->min[a] = (double)desc->min[a] + 0;
-        if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size)) frame->fitted = 1;
+        if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size))
+            frame->fitted = 1;
     }
     if (frame->fitted) {
         frame->min[0] = least[0] + 0; /* -0 becomes 0 */
@@ -1084,8 +1142,10 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->inverse = 1 / frame->edge;
     softening = (double)desc->softening / frame->length;
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
-    frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
-    return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) && nbody_i_finite(frame->soften2);
+    frame->soften2 =
+        nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
+    return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
+           nbody_i_finite(frame->soften2);
 }
 
 /* Element i of the caller's array. */
@@ -1115,11 +1175,13 @@ NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
 
 /* Key of body i: the Morton number of its cell on the last level. */
-NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i, int levels)
+NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i,
+                              int levels)
 {
     const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
-    return nbody_i_code(nbody_i_column(frame, levels - 1, 0, nbody_i_scaled((double)p[0], frame->length)),
-                        nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
+    return nbody_i_code(
+        nbody_i_column(frame, levels - 1, 0, nbody_i_scaled((double)p[0], frame->length)),
+        nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
 }
 
 /* Copies the caller's body i to `place`. */
@@ -1139,7 +1201,8 @@ NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_
 /* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end.
    shift: of the quarter's two bits. Bodies of quarters 0 0 1 3 3 give begin 0 2 3 3 5: quarter 2 is
    empty. */
-NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end, int shift, int32_t begin[5])
+NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end, int shift,
+                               int32_t begin[5])
 {
     uint32_t q;
     begin[0] = first;
@@ -1161,7 +1224,8 @@ NBODY_FN int nbody_i_divides(const nbody_desc *desc, const nbody_cell *cell)
 }
 
 /* The child in quarter q (bit 0: right, bit 1: up), which holds bodies first .. end - 1. */
-NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first, int32_t end)
+NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first,
+                                  int32_t end)
 {
     nbody_cell child;
     int k;
@@ -1224,7 +1288,8 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
     for (k = 0; k < 9; k++) {
         int const s = level - deep[k];
         if (at[k] < 0) continue;
-        if (child[k] < 0 && cx >= (x[k] << s) - 1 && cx <= (x[k] + 1) << s && cy >= (y[k] << s) - 1 && cy <= (y[k] + 1) << s)
+        if (child[k] < 0 && cx >= (x[k] << s) - 1 && cx <= (x[k] + 1) << s &&
+            cy >= (y[k] << s) - 1 && cy <= (y[k] + 1) << s)
             cell->beside[found++] = at[k];
         NBODY_I_UNROLL
         for (q = 0; q < 4; q++) {
@@ -1356,7 +1421,8 @@ NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real 
    it, cells + 2 or -3. */
 NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axis, nbody_real x)
 {
-    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
     int32_t const cells = 1 << level;
     if (at >= cells + 2) return cells + 2;
     return at >= 0 ? (int32_t)at : at >= -1 ? -1 : -3;
@@ -1391,7 +1457,8 @@ NBODY_FN void nbody_i_step_over(nbody_near *walk)
         walk->at = cells[walk->at].parent;
     }
     walk->k++;
-    walk->at = walk->of >= 0 && walk->k < cells[walk->of].besides ? cells[walk->of].beside[walk->k] : -1;
+    walk->at =
+        walk->of >= 0 && walk->k < cells[walk->of].besides ? cells[walk->of].beside[walk->k] : -1;
 }
 
 NBODY_FN int nbody_next_near(nbody_near *walk)
@@ -1440,7 +1507,8 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
    only parents get virtual particles), and where there are fewer bodies than sources. */
 NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
 {
-    return cell->child < 0 && (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
+    return cell->child < 0 &&
+           (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
 }
 
 NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
@@ -1470,7 +1538,8 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
 NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
 {
     const nbody_cell *cell = &sim->cell[at];
-    if (cell->level < level || nbody_i_acts_by_bodies(sim, cell)) return nbody_i_bodies(sim, cell->first, cell->count);
+    if (cell->level < level || nbody_i_acts_by_bodies(sim, cell))
+        return nbody_i_bodies(sim, cell->first, cell->count);
     return nbody_i_virtual(sim, at);
 }
 
@@ -1478,8 +1547,10 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
 {
     nbody_i_source source;
     int const side = sim->rule.side;
-    source.x = run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
-    source.y = run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.x =
+        run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y =
+        run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
     source.m = run->m[s];
     source.xx = run->xx ? run->xx[s] : 0;
     source.xy = run->xx ? run->xy[s] : 0;
@@ -1489,7 +1560,8 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
 }
 
 /* Adds all terms of a run to one target. */
-NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, nbody_i_target *t)
+NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                              nbody_i_target *t)
 {
     int32_t s;
     for (s = 0; s < run->count; s++) {
@@ -1527,7 +1599,8 @@ typedef struct nbody_i_stencil {
 
 /* All w_i(u): left is the product of u - t[j] over the nodes before i, right over those after it;
    there is no division by u - t[i]. */
-NBODY_FN void nbody_i_polynomials(const nbody_rule *rule, nbody_real u, nbody_real weight[NBODY_MAX_ORDER])
+NBODY_FN void nbody_i_polynomials(const nbody_rule *rule, nbody_real u,
+                                  nbody_real weight[NBODY_MAX_ORDER])
 {
     nbody_real left = 1, right = 1;
     int i;
@@ -1557,8 +1630,8 @@ NBODY_FN nbody_i_stencil nbody_i_stencil_at(const nbody_rule *rule, nbody_real u
 }
 
 /* The interpolated value: along the rows first, then across them. */
-NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx, const nbody_i_stencil *sy,
-                                    const nbody_real *value)
+NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx,
+                                    const nbody_i_stencil *sy, const nbody_real *value)
 {
     nbody_real sum = 0;
     int i, j;
@@ -1577,11 +1650,14 @@ NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_t
 {
     const nbody_cell *cell = &sim->cell[at];
     size_t const first = (size_t)at * (size_t)sim->nodes;
-    nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
-    nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
+    nbody_i_stencil const sx =
+        nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
+    nbody_i_stencil const sy =
+        nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
     t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
     t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
-    if (potential) t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
+    if (potential)
+        t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
     nbody_i_carry_target(t);
 }
 
@@ -1621,10 +1697,14 @@ NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_t
    cell. */
 typedef struct nbody_i_moments { double m, mx, my, mxx, mxy, myy; } nbody_i_moments;
 
-NBODY_FN void nbody_i_clear_moments(nbody_i_moments *moments) { moments->m = moments->mx = moments->my = moments->mxx = moments->mxy = moments->myy = 0; }
+NBODY_FN void nbody_i_clear_moments(nbody_i_moments *moments)
+{
+    moments->m = moments->mx = moments->my = moments->mxx = moments->mxy = moments->myy = 0;
+}
 
 /* Adds a body, or a source of a child with its own moments. */
-NBODY_FN void nbody_i_accumulate(nbody_i_moments *moments, double x, double y, const nbody_i_source *s)
+NBODY_FN void nbody_i_accumulate(nbody_i_moments *moments, double x, double y,
+                                 const nbody_i_source *s)
 {
     double const m = (double)s->m, mx = nbody_i_product(m, x), my = nbody_i_product(m, y);
     moments->m += m;
@@ -1638,7 +1718,8 @@ NBODY_FN void nbody_i_accumulate(nbody_i_moments *moments, double x, double y, c
 /* The virtual particle of a sub-cell: its mass at its centre of mass, source number `at` of all.
    Moments around the corner are moved to the centre: sum of m (x - c)^2 = sum of m x^2 - (sum of m
    x) c. */
-NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *moments, double corner_x, double corner_y, size_t at)
+NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *moments,
+                                   double corner_x, double corner_y, size_t at)
 {
     double const x = moments->mx / moments->m, y = moments->my / moments->m;
     sim->vx[at] = (nbody_real)(corner_x + x);
@@ -1655,7 +1736,8 @@ NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *mome
 NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
 {
     const nbody_cell *cell = &sim->cell[child];
-    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_virtual(sim, child);
+    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count)
+                           : nbody_i_virtual(sim, child);
 }
 
 /* Column (or row) of a point's sub-cell. from_corner: its distance to the cell's corner along that
@@ -1686,7 +1768,8 @@ NBODY_FN int nbody_i_subcell_at(const nbody_i_subgrid *grid, nbody_real x, nbody
 }
 
 /* The sums of one sub-cell over the sources of all children. */
-NBODY_FN nbody_i_moments nbody_i_subcell_moments(const nbody *sim, const nbody_cell *cell, int subcell)
+NBODY_FN nbody_i_moments nbody_i_subcell_moments(const nbody *sim, const nbody_cell *cell,
+                                                 int subcell)
 {
     nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
     nbody_i_moments moments;
@@ -1698,7 +1781,8 @@ NBODY_FN nbody_i_moments nbody_i_subcell_moments(const nbody *sim, const nbody_c
         for (s = 0; s < run.count; s++) {
             nbody_i_source const source = nbody_i_source_of(sim, &run, s);
             if (nbody_i_subcell_at(&grid, source.x, source.y) != subcell) continue;
-            nbody_i_accumulate(&moments, (double)source.x - grid.x, (double)source.y - grid.y, &source);
+            nbody_i_accumulate(&moments, (double)source.x - grid.x, (double)source.y - grid.y,
+                               &source);
         }
     }
     return moments;
@@ -1710,9 +1794,12 @@ NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell,
     double sum = 0;
     int32_t b;
     for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
-        sum += nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
+        nbody_i_stencil const sx = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+        sum +=
+            nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
     }
     return sum;
 }
@@ -1728,7 +1815,8 @@ NBODY_FN nbody_real nbody_i_mass_of_child(const nbody *sim, int32_t child, int i
     for (b = 0; b < sim->rule.side; b++) {
         nbody_real along = 0;
         for (a = 0; a < sim->rule.side; a++)
-            along += nbody_i_times(sim->rule.to_child[cell->x & 1][a][i], mass[a + b * sim->rule.side]);
+            along +=
+                nbody_i_times(sim->rule.to_child[cell->x & 1][a][i], mass[a + b * sim->rule.side]);
         sum += nbody_i_times(sim->rule.to_child[cell->y & 1][b][j], along);
     }
     return sum;
@@ -1758,20 +1846,28 @@ NBODY_FN nbody_real nbody_i_point_mass(const nbody *sim, const nbody_cell *cell,
 enum { NBODY_I_OFFSETS = 49, NBODY_I_LANES = 16 }; /* -3 .. 3 in both directions; targets that the
                                                       serial code computes at once */
 
-NBODY_FN int32_t nbody_i_row(const nbody *sim) { return (sim->nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES; }
+NBODY_FN int32_t nbody_i_row(const nbody *sim)
+{
+    return (sim->nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
+}
 
 NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 {
-    return (size_t)NBODY_I_OFFSETS * (size_t)sim->per_cell * NBODY_I_PARTS * (size_t)nbody_i_row(sim);
+    return (size_t)NBODY_I_OFFSETS * (size_t)sim->per_cell * NBODY_I_PARTS *
+           (size_t)nbody_i_row(sim);
 }
 
 /* Is one table enough for all levels? */
-NBODY_FN int nbody_i_scale_free(const nbody_i_law *law) { return !law->softened && !(law->law == NBODY_INVERSE && law->potential); }
+NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
+{
+    return !law->softened && !(law->law == NBODY_INVERSE && law->potential);
+}
 
 /* The rows of all sources of a cell, for nodes of a cell at `offset`. */
 NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset, int component)
 {
-    size_t const rows = (size_t)((offset * NBODY_I_PARTS + component) * sim->per_cell) * (size_t)nbody_i_row(sim);
+    size_t const rows =
+        (size_t)((offset * NBODY_I_PARTS + component) * sim->per_cell) * (size_t)nbody_i_row(sim);
     return sim->table + rows + sim->table_step * (size_t)level;
 }
 
@@ -1781,20 +1877,24 @@ NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
 }
 
 /* One entry in double: edge = side of the cells, log_length and soften2 as in the law. */
-NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge, int offset, int32_t b, int32_t a,
-                                  double entry[NBODY_I_PARTS])
+NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge, int offset,
+                                  int32_t b, int32_t a, double entry[NBODY_I_PARTS])
 {
     int const side = sim->rule.side;
-    double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] - (double)sim->rule.t[a % side]);
-    double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] - (double)sim->rule.t[a / side]);
-    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + (law->softened ? sim->frame->soften2 : 0);
+    double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] -
+                                                (double)sim->rule.t[a % side]);
+    double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] -
+                                                (double)sim->rule.t[a / side]);
+    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) +
+                     (law->softened ? sim->frame->soften2 : 0);
     double const root = 1 / sqrt(u), over = 1 / u;
     double const g = law->law == NBODY_INVERSE ? over : nbody_i_product(root, over);
     entry[NBODY_I_X] = nbody_i_product(g, dx);
     entry[NBODY_I_Y] = nbody_i_product(g, dy);
     entry[NBODY_I_POTENTIAL] = -root;
     if (law->law == NBODY_INVERSE)
-        entry[NBODY_I_POTENTIAL] = law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
+        entry[NBODY_I_POTENTIAL] =
+            law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
 }
 
 /* Is the offset in the table? Not if both components are at most 1: such cells touch. */
@@ -1806,24 +1906,28 @@ NBODY_FN int nbody_i_offset_is_far(int offset)
 
 /* Fills the entries of one offset, source and node, for one level; edge 1 where the table is
    scale-free. */
-NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t b, int32_t a)
+NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset,
+                                 int32_t b, int32_t a)
 {
     double const edge = nbody_i_scale_free(law) ? 1 : nbody_i_edge(sim->frame, level);
     double entry[NBODY_I_PARTS] = {0, 0, 0};
     int p;
-    if (a < sim->nodes && nbody_i_offset_is_far(offset)) nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
+    if (a < sim->nodes && nbody_i_offset_is_far(offset))
+        nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
     for (p = 0; p < NBODY_I_PARTS; p++)
         nbody_i_table_rows(sim, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
 }
 
 /* Factors of the entries on a level: of forces, and of the potential. */
-NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int level, nbody_real scale[NBODY_I_PARTS])
+NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int level,
+                                  nbody_real scale[NBODY_I_PARTS])
 {
     double const over = 1 / nbody_i_edge(sim->frame, level);
     double const force = law->law == NBODY_INVERSE ? over : nbody_i_product(over, over);
     int const scale_free = nbody_i_scale_free(law);
     scale[NBODY_I_X] = scale[NBODY_I_Y] = scale_free ? (nbody_real)force : 1;
-    scale[NBODY_I_POTENTIAL] = scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
+    scale[NBODY_I_POTENTIAL] =
+        scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1833,10 +1937,10 @@ NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int 
        F(node a)  =  sum_i w_i(position of a in the parent) F(parent's node i)      L2L
                      + sum over far cells of this level                             M2L, P2L
 
-   Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the CPU), and
-   on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in all other
-   stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels of their
-   own.
+   Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the
+   CPU), and on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in
+   all other stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels
+   of their own.
    ---------------------------------------------------------------------------------------------- */
 
 /* Does a far cell act on the nodes by the table (list 2), or directly (list 4)? */
@@ -1846,11 +1950,13 @@ NBODY_FN int nbody_i_by_table(const nbody *sim, const nbody_cell *source, const 
 }
 
 /* L2L: the parent's expansion at node a of the cell. */
-NBODY_FN nbody_real nbody_i_l2l(const nbody *sim, const nbody_cell *cell, int32_t a, const nbody_real *nodes)
+NBODY_FN nbody_real nbody_i_l2l(const nbody *sim, const nbody_cell *cell, int32_t a,
+                                const nbody_real *nodes)
 {
     int const side = sim->rule.side;
     const nbody_real *value = nodes + (size_t)cell->parent * (size_t)sim->nodes;
-    const nbody_real *wx = sim->rule.to_child[cell->x & 1][a % side], *wy = sim->rule.to_child[cell->y & 1][a / side];
+    const nbody_real *wx = sim->rule.to_child[cell->x & 1][a % side],
+                     *wy = sim->rule.to_child[cell->y & 1][a / side];
     nbody_real sum = 0;
     int i, j;
     for (j = 0; j < side; j++) {
@@ -1866,9 +1972,11 @@ NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
     const nbody_cell *cell = &sim->cell[at];
     nbody_real const edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     int const side = sim->rule.side;
-    return nbody_i_target_at(
-        (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) + nbody_i_times(edge, sim->rule.t[a % side]),
-        (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) + nbody_i_times(edge, sim->rule.t[a / side]), -1);
+    return nbody_i_target_at((nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) +
+                                 nbody_i_times(edge, sim->rule.t[a % side]),
+                             (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) +
+                                 nbody_i_times(edge, sim->rule.t[a / side]),
+                             -1);
 }
 
 /* The far cells that act by the table, indexed by their offset; -1: none. So they are added in the
@@ -1890,19 +1998,22 @@ NBODY_FN void nbody_i_carry_table(nbody_i_target *t, const nbody_real scale[NBOD
 }
 
 /* M2L: the far cells in `around` on node a. */
-NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int level, const nbody_i_around *around, int32_t a,
-                                nbody_i_target *t)
+NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int level,
+                                const nbody_i_around *around, int32_t a, nbody_i_target *t)
 {
     nbody_real scale[NBODY_I_PARTS];
     int offset, p;
     int32_t b;
     nbody_i_table_scale(sim, law, level, scale);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
-        const nbody_real *mass = sim->vm + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) * (size_t)sim->per_cell;
+        const nbody_real *mass =
+            sim->vm + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) *
+                          (size_t)sim->per_cell;
         if (around->source[offset] < 0) continue;
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             const nbody_real *row = nbody_i_table_rows(sim, level, offset, p) + a;
-            for (b = 0; b < sim->per_cell; b++) t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
+            for (b = 0; b < sim->per_cell; b++)
+                t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
         }
         t->terms += sim->per_cell;
         if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
@@ -1911,7 +2022,8 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
 }
 
 /* The force at node a of a cell: L2L (none on level 2), then the far cells of this level. */
-NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a)
+NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *law, int32_t at,
+                                           int32_t a)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_i_target t = nbody_i_node(sim, at, a);
@@ -1926,23 +2038,27 @@ NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *
     }
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
-        if (nbody_i_by_table(sim, source, cell)) around.source[nbody_i_offset(source, cell)] = walk.cell;
+        if (nbody_i_by_table(sim, source, cell))
+            around.source[nbody_i_offset(source, cell)] = walk.cell;
         else {
             nbody_i_run const run = nbody_i_run_of(sim, walk.cell, cell->level);
             nbody_i_add_run(sim, law, &run, &t);
         }
     }
     nbody_i_carry_target(&t);
-    if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_add_table(sim, law, cell->level, &around, a, &t);
+    if (sim->desc.sources == NBODY_CHEBYSHEV)
+        nbody_i_add_table(sim, law, cell->level, &around, a, &t);
     return t;
 }
 
-NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, const nbody_i_target *t)
+NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
+                                 const nbody_i_target *t)
 {
     size_t const to = (size_t)at * (size_t)sim->nodes + (size_t)a;
     sim->fx[to] = t->total[NBODY_I_X] + t->compensation[NBODY_I_X];
     sim->fy[to] = t->total[NBODY_I_Y] + t->compensation[NBODY_I_Y];
-    if (law->potential) sim->fp[to] = t->total[NBODY_I_POTENTIAL] + t->compensation[NBODY_I_POTENTIAL];
+    if (law->potential)
+        sim->fp[to] = t->total[NBODY_I_POTENTIAL] + t->compensation[NBODY_I_POTENTIAL];
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1956,7 +2072,8 @@ NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32
    ---------------------------------------------------------------------------------------------- */
 
 /* M2P, VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down. */
-NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_target *t)
+NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t leaf,
+                              nbody_i_target *t)
 {
     int const levels = sim->cell[leaf].level;
     int level, up;
@@ -1975,10 +2092,12 @@ NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t 
 NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
-    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_run_of(sim, walk->cell, cell->level);
+    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
+                       : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
-NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk, nbody_i_target *t)
+NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
+                               nbody_i_target *t)
 {
     while (nbody_next_near(&walk)) {
         nbody_i_run const run = nbody_i_near_run(sim, &walk);
@@ -1987,7 +2106,8 @@ NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_n
 }
 
 /* The total force on a body. leaf -1: direct summation. */
-NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t place)
+NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, int32_t leaf,
+                                     int32_t place)
 {
     nbody_i_target t = nbody_i_target_at(sim->x[place], sim->y[place], place);
     if (leaf < 0) {
@@ -2010,7 +2130,8 @@ NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
 }
 
 /* The total force at a point that is not a body. */
-NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x, nbody_real y)
+NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x,
+                                      nbody_real y)
 {
     nbody_i_target t = nbody_i_target_at(x, y, -1);
     if (sim->cell) nbody_i_add_near(sim, law, nbody_near_point(sim, x, y), &t);
@@ -2031,26 +2152,33 @@ typedef struct nbody_i_outcome {
 NBODY_FN double nbody_i_force_unit(const nbody *sim)
 {
     double const unit = sim->frame->mass / sim->frame->length;
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? unit : unit / sim->frame->length);
+    return (double)sim->desc.gravity *
+           (sim->desc.law == NBODY_INVERSE ? unit : unit / sim->frame->length);
 }
 
 NBODY_FN double nbody_i_potential_unit(const nbody *sim)
 {
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? sim->frame->mass : sim->frame->mass / sim->frame->length);
+    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE
+                                            ? sim->frame->mass
+                                            : sim->frame->mass / sim->frame->length);
 }
 
-NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i, const nbody_real total[NBODY_I_PARTS],
+NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
+                            const nbody_real total[NBODY_I_PARTS],
                             const nbody_real compensation[NBODY_I_PARTS])
 {
     double const force = nbody_i_force_unit(sim);
     if (out->acc) {
         nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
-        acc[0] = (nbody_real)nbody_i_product((double)total[NBODY_I_X] + (double)compensation[NBODY_I_X], force);
-        acc[1] = (nbody_real)nbody_i_product((double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y], force);
+        acc[0] = (nbody_real)nbody_i_product(
+            (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X], force);
+        acc[1] = (nbody_real)nbody_i_product(
+            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y], force);
     }
     if (out->potential)
-        out->potential[i] = (nbody_real)nbody_i_product(
-            (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL], nbody_i_potential_unit(sim));
+        out->potential[i] = (nbody_real)nbody_i_product((double)total[NBODY_I_POTENTIAL] +
+                                                            (double)compensation[NBODY_I_POTENTIAL],
+                                                        nbody_i_potential_unit(sim));
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2062,7 +2190,8 @@ typedef struct nbody_i_exact { double x, y, all; } nbody_i_exact;
 
 NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
 {
-    double const dx = (double)sim->x[from] - (double)sim->x[place], dy = (double)sim->y[from] - (double)sim->y[place];
+    double const dx = (double)sim->x[from] - (double)sim->x[place],
+                 dy = (double)sim->y[from] - (double)sim->y[place];
     double const d2 = dx * dx + dy * dy, u = d2 + sim->frame->soften2;
     double const g = (double)sim->m[from] / (sim->desc.law == NBODY_INVERSE ? u : u * sqrt(u));
     sum->x += g * dx;
@@ -2079,13 +2208,16 @@ NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed,
 }
 
 /* The errors of one sample; nbody_i_finish_error turns their sums into means. */
-NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place, const nbody_i_exact *exact)
+NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place,
+                                          const nbody_i_exact *exact)
 {
     nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0};
     const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
-    double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit, all = exact->all * (unit < 0 ? -unit : unit);
+    double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit,
+                 all = exact->all * (unit < 0 ? -unit : unit);
     double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
-    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay), right = sqrt(x * x + y * y);
+    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay),
+                 right = sqrt(x * x + y * y);
     e.samples = 1;
     /* infinite where there should be no force */
     if (!(all <= 0 && error <= 0)) e.mean_share = e.share = error / all;
@@ -2094,7 +2226,8 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
         e.mean = e.worst = error / right;
         e.bias = (length - right) / right;
         e.length = e.bias < 0 ? -e.bias : e.bias;
-        e.direction = sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
+        e.direction =
+            sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
     } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
     return e;
 }
@@ -2140,7 +2273,8 @@ NBODY_FN void nbody_i_drift(const nbody_bodies *bodies, size_t e, nbody_real dt)
 enum { NBODY_I_SUMS = 8 }; /* the number of doubles in nbody_energies */
 
 /* Adds body i to the energies; the centre is still multiplied by the mass. */
-NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential, int32_t i, double sum[NBODY_I_SUMS])
+NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential,
+                                  int32_t i, double sum[NBODY_I_SUMS])
 {
     size_t const e = 2 * (size_t)i;
     double const m = bodies->mass ? (double)bodies->mass[i] : 1;
@@ -2211,12 +2345,16 @@ extern "C" {
 
 #define NBODY_I_TEXT(code, text) #code ": " text,
 
-NBODY_API int nbody_version(void) { return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH; }
+NBODY_API int nbody_version(void)
+{
+    return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH;
+}
 
 NBODY_API const char *nbody_result_text(nbody_result result)
 {
     static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
-    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result : NBODY_RESULT_COUNT];
+    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result
+                                                                 : NBODY_RESULT_COUNT];
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2224,7 +2362,16 @@ NBODY_API const char *nbody_result_text(nbody_result result)
    ---------------------------------------------------------------------------------------------- */
 
 /* WORK: keys and ids of the sort. */
-enum { NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE, NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK };
+enum {
+    NBODY_I_FRAME,
+    NBODY_I_BODIES,
+    NBODY_I_CELLS,
+    NBODY_I_MADE,
+    NBODY_I_SOURCES,
+    NBODY_I_NODES,
+    NBODY_I_TABLE,
+    NBODY_I_WORK
+};
 enum { NBODY_I_N_MAX = 0x40000000 - 512 };
 
 static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
@@ -2283,7 +2430,10 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
 }
 
 /* count * width bytes, 0 on overflow. */
-static size_t nbody_i_bytes(size_t count, size_t width) { return count <= SIZE_MAX / 2 / width ? count * width : 0; }
+static size_t nbody_i_bytes(size_t count, size_t width)
+{
+    return count <= SIZE_MAX / 2 / width ? count * width : 0;
+}
 
 static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width,
                                        nbody_i_growth growth)
@@ -2349,11 +2499,14 @@ static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
 {
     int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
     size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
-    size_t const width = (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    size_t const width =
+        (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
     nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
     if (result == NBODY_OK && centres)
         result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
-    if (result == NBODY_OK) nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory, cells);
+    if (result == NBODY_OK)
+        nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory,
+                             sim->block[NBODY_I_MADE].memory, cells);
     return result;
 }
 
@@ -2368,7 +2521,8 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
 
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
-    size_t const cells = (size_t)sim->frame->cells, width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
+    size_t const cells = (size_t)sim->frame->cells,
+                 width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
@@ -2379,7 +2533,9 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
     }
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
-    sim->table = sim->desc.sources == NBODY_CHEBYSHEV ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
+    sim->table = sim->desc.sources == NBODY_CHEBYSHEV
+                     ? (nbody_real *)sim->block[NBODY_I_TABLE].memory
+                     : NULL;
     sim->table_step = 0; /* a table per level is filled when its level is computed */
     return NBODY_OK;
 }
@@ -2396,7 +2552,8 @@ NBODY_API void nbody_free(nbody *sim)
 {
     int b;
     if (!sim) return;
-    for (b = 0; b < NBODY_BLOCKS; b++) nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
+    for (b = 0; b < NBODY_BLOCKS; b++)
+        nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
     memset(sim, 0, sizeof *sim);
 }
 
@@ -2418,27 +2575,35 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
 {
-    if (desc->method == NBODY_AUTO) desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    if (desc->method == NBODY_AUTO)
+        desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
     if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
     if (desc->sources == NBODY_SOURCES_AUTO)
-        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
+        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
+                                                                             : NBODY_MASS_CENTRES;
     if (desc->subcells == 0) desc->subcells = 8;
-    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity)) desc->gravity = 1;
+    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity))
+        desc->gravity = 1;
     if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
     if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
 }
 
 static nbody_result nbody_i_check_options(const nbody_desc *desc)
 {
-    int const nodes = desc->method == NBODY_FORCE_NODES, tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
+    int const nodes = desc->method == NBODY_FORCE_NODES,
+              tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
     if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
     if ((int)desc->law < 0 || desc->law > NBODY_INVERSE) return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
-    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2))) return NBODY_BAD_OPTION;
-    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1)) return NBODY_BAD_OPTION;
+    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
+        return NBODY_BAD_OPTION;
+    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
+        return NBODY_BAD_OPTION;
     if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
-    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 || desc->max_cells < 0) return NBODY_BAD_LEVELS;
+    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
+        desc->max_cells < 0)
+        return NBODY_BAD_LEVELS;
     return NBODY_OK;
 }
 
@@ -2446,10 +2611,12 @@ static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
 {
     if (!nbody_i_finite((double)desc->gravity)) return NBODY_BAD_NUMBER;
     if (!nbody_i_finite((double)desc->softening) || desc->softening < 0) return NBODY_BAD_NUMBER;
-    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1])) return NBODY_BAD_SQUARE;
+    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1]))
+        return NBODY_BAD_SQUARE;
     if (!nbody_i_finite((double)desc->size) || desc->size < 0) return NBODY_BAD_SQUARE;
     if (desc->mass_stride % sizeof(nbody_real) != 0) return NBODY_BAD_ARGUMENT;
-    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real)) return NBODY_BAD_ARGUMENT;
+    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real))
+        return NBODY_BAD_ARGUMENT;
     if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
     if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
     return NBODY_OK;
@@ -2551,7 +2718,8 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     nbody_i_make_empty(sim);
     if (result != NBODY_OK) return result;
     if (nbody_bytes(sim) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
         return NBODY_BAD_ALLOCATOR;
     sim->desc = given;
     sim->nodes = 0;
@@ -2581,7 +2749,8 @@ static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
     return n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
-static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride, const nbody_real *mass)
+static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                      const nbody_real *mass)
 {
     nbody_i_input input;
     input.pos = pos;
@@ -2598,7 +2767,8 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
 /* Bounds of all bodies and their largest |mass|, and the first bad one. */
 typedef struct nbody_i_bounds { double least[2], most[2], heaviest; } nbody_i_bounds;
 
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n, nbody_i_bounds *bounds)
+static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+                                    nbody_i_bounds *bounds)
 {
     int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
     int32_t i;
@@ -2608,7 +2778,8 @@ static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int3
         const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
         double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
         sim->bad_id = i;
-        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m)) return NBODY_NOT_FINITE;
+        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
+            return NBODY_NOT_FINITE;
         if (m < 0 && !any_sign) return NBODY_BAD_MASS;
         if (weight > bounds->heaviest) bounds->heaviest = weight;
         for (a = 0; a < 2; a++) {
@@ -2627,7 +2798,8 @@ static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int3
 
 /* One counting pass over 8 bits of the keys, from a to b. 0: all keys have the same bits, and
    nothing was moved. */
-static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b, uint32_t *id_b, int32_t n, int shift)
+static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b,
+                              uint32_t *id_b, int32_t n, int shift)
 {
     int32_t place[256], i, at = 0;
     int d;
@@ -2652,7 +2824,8 @@ static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint3
 static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
 {
     int32_t const n = sim->n;
-    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n, *spare_id = spare_key + n;
+    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
+             *spare_id = spare_key + n;
     int shift;
     int32_t i;
     for (i = 0; i < n; i++) {
@@ -2697,7 +2870,8 @@ static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at)
     nbody_cell *cell = &sim->cell[at];
     int32_t begin[5];
     int q;
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count, 2 * (sim->desc.levels - 2 - cell->level), begin);
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     2 * (sim->desc.levels - 2 - cell->level), begin);
     cell->child = sim->frame->cells;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
@@ -2721,7 +2895,8 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
         for (c = first; c < end; c++) divided += nbody_i_divides(&sim->desc, &sim->cell[c]);
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
-        for (c = first; c < end; c++) if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
+        for (c = first; c < end; c++)
+            if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
         first = end;
         end = frame->cells;
         for (c = first; c < end; c++) nbody_i_find_beside(sim->cell, &sim->cell[c]);
@@ -2730,7 +2905,8 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
     for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
     frame->cells_needed = frame->cells;
     for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0) frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+        if (sim->cell[c].child < 0)
+            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
     return NBODY_OK;
 }
 
@@ -2751,7 +2927,8 @@ static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
         if (!nbody_i_offset_is_far(offset)) continue;
         for (b = 0; b < sim->per_cell; b++)
-            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_entry(sim, law, level, offset, b, a);
+            for (a = 0; a < nbody_i_row(sim); a++)
+                nbody_i_fill_entry(sim, law, level, offset, b, a);
     }
 }
 
@@ -2853,13 +3030,14 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
             nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)], (double)source.x - grid.x,
-                            (double)source.y - grid.y, &source);
+            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)],
+                               (double)source.x - grid.x, (double)source.y - grid.y, &source);
         }
     }
     sim->made[at] = 0;
     for (k = 0; k < sim->per_cell; k++)
-        if (moments[k].m > 0) nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
+        if (moments[k].m > 0)
+            nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
 /* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
@@ -2872,12 +3050,16 @@ static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
     int i, j;
     for (i = 0; i < sim->per_cell; i++) mass[i] = 0;
     for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+        nbody_i_stencil const sx = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
         for (j = 0; j < side; j++)
-            for (i = 0; i < side; i++) mass[i + j * side] += (double)sim->m[b] * (double)(sx.weight[i] * sy.weight[j]);
+            for (i = 0; i < side; i++)
+                mass[i + j * side] += (double)sim->m[b] * (double)(sx.weight[i] * sy.weight[j]);
     }
-    for (i = 0; i < sim->per_cell; i++) sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[i];
+    for (i = 0; i < sim->per_cell; i++)
+        sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[i];
 }
 
 /* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
@@ -2892,7 +3074,8 @@ static void nbody_i_m2m(nbody *sim, int32_t child, nbody_real *to)
     for (b = 0; b < side; b++) {
         for (i = 0; i < side; i++) along[b][i] = 0;
         for (a = 0; a < side; a++)
-            for (i = 0; i < side; i++) along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
+            for (i = 0; i < side; i++)
+                along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
     }
     for (j = 0; j < side; j++)
         for (i = 0; i < side; i++) {
@@ -2948,7 +3131,8 @@ typedef struct nbody_i_lanes {
     nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES];
     int32_t place[NBODY_I_LANES];
     int32_t terms;
-    nbody_real partial[NBODY_I_PARTS][NBODY_I_LANES], total[NBODY_I_PARTS][NBODY_I_LANES], compensation[NBODY_I_PARTS][NBODY_I_LANES];
+    nbody_real partial[NBODY_I_PARTS][NBODY_I_LANES], total[NBODY_I_PARTS][NBODY_I_LANES],
+        compensation[NBODY_I_PARTS][NBODY_I_LANES];
 } nbody_i_lanes;
 
 /* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
@@ -2964,26 +3148,32 @@ NBODY_I_INLINE void nbody_i_inverse_roots(nbody_real *root, const nbody_real *u)
     }
 #elif defined(NBODY_I_X86) && defined(__AVX512F__) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 16)
-        _mm512_storeu_ps(root + k, _mm512_div_ps(_mm512_set1_ps(1), _mm512_sqrt_ps(_mm512_loadu_ps(u + k))));
+        _mm512_storeu_ps(root + k,
+                         _mm512_div_ps(_mm512_set1_ps(1), _mm512_sqrt_ps(_mm512_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX__) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 8)
-        _mm256_storeu_ps(root + k, _mm256_div_ps(_mm256_set1_ps(1), _mm256_sqrt_ps(_mm256_loadu_ps(u + k))));
+        _mm256_storeu_ps(root + k,
+                         _mm256_div_ps(_mm256_set1_ps(1), _mm256_sqrt_ps(_mm256_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 4)
         _mm_storeu_ps(root + k, _mm_div_ps(_mm_set1_ps(1), _mm_sqrt_ps(_mm_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX512F__)
     for (k = 0; k < NBODY_I_LANES; k += 8)
-        _mm512_storeu_pd(root + k, _mm512_div_pd(_mm512_set1_pd(1), _mm512_sqrt_pd(_mm512_loadu_pd(u + k))));
+        _mm512_storeu_pd(root + k,
+                         _mm512_div_pd(_mm512_set1_pd(1), _mm512_sqrt_pd(_mm512_loadu_pd(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX__)
     for (k = 0; k < NBODY_I_LANES; k += 4)
-        _mm256_storeu_pd(root + k, _mm256_div_pd(_mm256_set1_pd(1), _mm256_sqrt_pd(_mm256_loadu_pd(u + k))));
+        _mm256_storeu_pd(root + k,
+                         _mm256_div_pd(_mm256_set1_pd(1), _mm256_sqrt_pd(_mm256_loadu_pd(u + k))));
 #elif defined(NBODY_I_X86)
     for (k = 0; k < NBODY_I_LANES; k += 2)
         _mm_storeu_pd(root + k, _mm_div_pd(_mm_set1_pd(1), _mm_sqrt_pd(_mm_loadu_pd(u + k))));
 #elif defined(NBODY_I_NEON) && NBODY_I_REAL_KIND == 1
-    for (k = 0; k < NBODY_I_LANES; k += 4) vst1q_f32(root + k, vdivq_f32(vdupq_n_f32(1), vsqrtq_f32(vld1q_f32(u + k))));
+    for (k = 0; k < NBODY_I_LANES; k += 4)
+        vst1q_f32(root + k, vdivq_f32(vdupq_n_f32(1), vsqrtq_f32(vld1q_f32(u + k))));
 #elif defined(NBODY_I_NEON)
-    for (k = 0; k < NBODY_I_LANES; k += 2) vst1q_f64(root + k, vdivq_f64(vdupq_n_f64(1), vsqrtq_f64(vld1q_f64(u + k))));
+    for (k = 0; k < NBODY_I_LANES; k += 2)
+        vst1q_f64(root + k, vdivq_f64(vdupq_n_f64(1), vsqrtq_f64(vld1q_f64(u + k))));
 #else
     for (k = 0; k < NBODY_I_LANES; k++) root[k] = nbody_i_inverse_root(u[k]);
 #endif
@@ -2995,16 +3185,19 @@ static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
 {
     int k, p;
     for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++) nbody_i_carry(&lanes->partial[p][k], &lanes->total[p][k], &lanes->compensation[p][k]);
+        for (k = 0; k < NBODY_I_LANES; k++)
+            nbody_i_carry(&lanes->partial[p][k], &lanes->total[p][k], &lanes->compensation[p][k]);
     lanes->terms = 0;
 }
 
 /* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. law and
    potential are compile-time constants where this is called. */
-NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, int potential, const nbody_i_run *run, int32_t first,
-                                        int32_t end, nbody_i_lanes *lanes)
+NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, int potential,
+                                        const nbody_i_run *run, int32_t first, int32_t end,
+                                        nbody_i_lanes *lanes)
 {
-    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
+    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
+        y[NBODY_I_LANES], phi[NBODY_I_LANES];
     nbody_real const soften2 = is->soften2;
     int32_t s;
     int k;
@@ -3024,7 +3217,8 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
-            nbody_real const mg = nbody_i_times(m, nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]));
+            nbody_real const mg =
+                nbody_i_times(m, nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]));
             x[k] += nbody_i_times(mg, dx);
             y[k] += nbody_i_times(mg, dy);
         }
@@ -3041,7 +3235,8 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
 }
 
 /* The same with second moments and without potentials. */
-NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, const nbody_i_run *run, int32_t first, int32_t end,
+NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law,
+                                          const nbody_i_run *run, int32_t first, int32_t end,
                                           nbody_i_lanes *lanes)
 {
     nbody_real u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES], y[NBODY_I_LANES];
@@ -3052,7 +3247,8 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
     memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
     memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
     for (s = first; s < end; s++) {
-        nbody_i_source const source = {run->x[s], run->y[s], run->m[s], run->xx[s], run->xy[s], run->yy[s], -1};
+        nbody_i_source const source = {run->x[s],  run->y[s],  run->m[s], run->xx[s],
+                                       run->xy[s], run->yy[s], -1};
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
@@ -3062,7 +3258,8 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
-            nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]), mg = nbody_i_times(source.m, g);
+            nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]),
+                             mg = nbody_i_times(source.m, g);
             nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
             nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, partial);
             x[k] = x[k] + nbody_i_times(mg, dx) + partial[NBODY_I_X];
@@ -3074,8 +3271,8 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
 }
 
 /* The general case: lane by lane through the code of one target. */
-static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
-                                 nbody_i_lanes *lanes)
+static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int32_t s;
     int k, p;
@@ -3091,26 +3288,31 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
 }
 
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
-static void nbody_i_lanes_stretch(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
-                                  nbody_i_lanes *lanes)
+static void nbody_i_lanes_stretch(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                  int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
     if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
-    else if (plain && law->law == NBODY_INVERSE_SQUARE) nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
-    else if (plain && !law->potential) nbody_i_lanes_plain(law, NBODY_INVERSE, 0, run, first, end, lanes);
+    else if (plain && law->law == NBODY_INVERSE_SQUARE)
+        nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
+    else if (plain && !law->potential)
+        nbody_i_lanes_plain(law, NBODY_INVERSE, 0, run, first, end, lanes);
     else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
-    else if (run->xx && !law->potential) nbody_i_lanes_moments(law, NBODY_INVERSE, run, first, end, lanes);
+    else if (run->xx && !law->potential)
+        nbody_i_lanes_moments(law, NBODY_INVERSE, run, first, end, lanes);
     else nbody_i_lanes_fields(sim, law, run, first, end, lanes);
 }
 
 /* All of a run on all lanes; partial sums are added to the totals after every 64 terms. */
-static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, nbody_i_lanes *lanes)
+static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                              nbody_i_lanes *lanes)
 {
     int32_t s = 0;
     while (s < run->count) {
-        int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s, take = left < room ? left : room;
+        int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s,
+                      take = left < room ? left : room;
         nbody_i_lanes_stretch(sim, law, run, s, s + take, lanes);
         s += take;
         lanes->terms += take;
@@ -3119,7 +3321,8 @@ static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nb
 }
 
 /* M2L: a cell's sources on 16 nodes of another, from node a on. */
-static void nbody_i_lanes_table(const nbody *sim, const nbody_real *rows, const nbody_real *mass, nbody_real sum[NBODY_I_LANES])
+static void nbody_i_lanes_table(const nbody *sim, const nbody_real *rows, const nbody_real *mass,
+                                nbody_real sum[NBODY_I_LANES])
 {
     nbody_real at[NBODY_I_LANES];
     int32_t const step = nbody_i_row(sim);
@@ -3138,7 +3341,8 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real sca
 {
     int k, p;
     for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++) lanes->partial[p][k] = nbody_i_times(lanes->partial[p][k], scale[p]);
+        for (k = 0; k < NBODY_I_LANES; k++)
+            lanes->partial[p][k] = nbody_i_times(lanes->partial[p][k], scale[p]);
     nbody_i_carry_lanes(lanes);
 }
 
@@ -3151,7 +3355,10 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real sca
 /* Cells of a level whose nodes are computed together, so that the table of one offset is read once
    for all of them: at order 8 one offset has 32 KB, all have 1.3 MB. On the stack: 56 KB, 108 KB
    for double. */
-enum { NBODY_I_BATCH = 8, NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES };
+enum {
+    NBODY_I_BATCH = 8,
+    NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES
+};
 
 typedef struct nbody_i_batch {
     int32_t first, count;                   /* cells */
@@ -3160,7 +3367,8 @@ typedef struct nbody_i_batch {
 } nbody_i_batch;
 
 /* 16 nodes of a cell, or the remaining ones: their positions, and L2L. */
-static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, nbody_i_lanes *lanes)
+static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
+                               nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     int32_t const count = sim->nodes - a < NBODY_I_LANES ? sim->nodes - a : NBODY_I_LANES;
@@ -3174,19 +3382,22 @@ static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t
         if (cell->level == 2 || k >= count) continue;
         lanes->partial[NBODY_I_X][k] = nbody_i_l2l(sim, cell, a + k, sim->fx);
         lanes->partial[NBODY_I_Y][k] = nbody_i_l2l(sim, cell, a + k, sim->fy);
-        if (law->potential) lanes->partial[NBODY_I_POTENTIAL][k] = nbody_i_l2l(sim, cell, a + k, sim->fp);
+        if (law->potential)
+            lanes->partial[NBODY_I_POTENTIAL][k] = nbody_i_l2l(sim, cell, a + k, sim->fp);
     }
     nbody_i_carry_lanes(lanes);
 }
 
 /* P2L and M2L without table; the cells that act by the table are noted in `around`. */
-static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, nbody_i_around *around, nbody_i_lanes *lanes)
+static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+                                nbody_i_around *around, nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
     int32_t a;
     nbody_i_clear_around(around);
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+        nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
         nbody_i_run run;
@@ -3195,21 +3406,24 @@ static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_
             continue;
         }
         run = nbody_i_run_of(sim, walk.cell, cell->level);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+            nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
 }
 
 /* M2L: the cell at one offset, on all nodes of one cell. */
-static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t from,
-                               const nbody_real scale[NBODY_I_PARTS], nbody_i_lanes *lanes)
+static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int level, int offset,
+                               int32_t from, const nbody_real scale[NBODY_I_PARTS],
+                               nbody_i_lanes *lanes)
 {
     const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
     int32_t a;
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
         const nbody_real *rows = nbody_i_table_rows(sim, level, offset, p);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].partial[p]);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+            nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].partial[p]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
         nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
@@ -3218,7 +3432,8 @@ static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int lev
     }
 }
 
-static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int level, nbody_i_batch *batch)
+static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int level,
+                               nbody_i_batch *batch)
 {
     nbody_real scale[NBODY_I_PARTS];
     int offset;
@@ -3227,13 +3442,16 @@ static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int lev
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (c = 0; c < batch->count; c++) {
             int32_t const from = batch->around[c].source[offset];
-            if (from >= 0) nbody_i_add_offset(sim, law, level, offset, from, scale, batch->lanes[c]);
+            if (from >= 0)
+                nbody_i_add_offset(sim, law, level, offset, from, scale, batch->lanes[c]);
         }
     for (c = 0; c < batch->count; c++)
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+            nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
 }
 
-static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, const nbody_i_lanes *lanes)
+static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+                                const nbody_i_lanes *lanes)
 {
     int32_t a;
     int p;
@@ -3248,12 +3466,15 @@ static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_
     }
 }
 
-static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int level, nbody_i_batch *batch)
+static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int level,
+                                  nbody_i_batch *batch)
 {
     int32_t c;
-    for (c = 0; c < batch->count; c++) nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
+    for (c = 0; c < batch->count; c++)
+        nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
     if (sim->table) nbody_i_add_tables(sim, law, level, batch);
-    for (c = 0; c < batch->count; c++) nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
+    for (c = 0; c < batch->count; c++)
+        nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
 }
 
 static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
@@ -3263,7 +3484,8 @@ static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
     for (level = 2; level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
         nbody_i_ready_table(sim, law, level);
-        for (batch.first = sim->frame->level_first[level]; batch.first < end; batch.first += NBODY_I_BATCH) {
+        for (batch.first = sim->frame->level_first[level]; batch.first < end;
+             batch.first += NBODY_I_BATCH) {
             batch.count = end - batch.first < NBODY_I_BATCH ? end - batch.first : NBODY_I_BATCH;
             nbody_i_make_nodes_of(sim, law, level, &batch);
         }
@@ -3289,7 +3511,8 @@ static void nbody_i_load_lanes(const nbody *sim, int32_t first, int32_t count, n
     }
 }
 
-static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first, int32_t count, nbody_i_lanes *lanes)
+static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first,
+                                int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
     nbody_i_carry_lanes(lanes);
@@ -3305,7 +3528,8 @@ static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, in
 }
 
 /* M2P, VIRTUAL_PARTICLES: the far cells of the leaf and of its ancestors, as nbody_i_add_far. */
-static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_lanes *lanes)
+static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t leaf,
+                              nbody_i_lanes *lanes)
 {
     int const levels = sim->cell[leaf].level;
     int level, up;
@@ -3322,7 +3546,8 @@ static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t 
 }
 
 /* L2P, FORCE_NODES. */
-static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count, nbody_i_lanes *lanes)
+static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count,
+                              nbody_i_lanes *lanes)
 {
     int32_t k;
     int p;
@@ -3336,13 +3561,15 @@ static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t 
     }
 }
 
-static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out, int32_t leaf)
+static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law,
+                                   const nbody_i_outcome *out, int32_t leaf)
 {
     const nbody_cell *cell = &sim->cell[leaf];
     nbody_i_lanes lanes;
     int32_t k;
     for (k = 0; k < cell->count; k += NBODY_I_LANES) {
-        int32_t const first = cell->first + k, count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
+        int32_t const first = cell->first + k,
+                      count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
         nbody_near walk = nbody_near_of(sim, leaf);
         nbody_i_load_lanes(sim, first, count, &lanes);
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
@@ -3355,7 +3582,8 @@ static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, con
     }
 }
 
-static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law,
+                                const nbody_i_outcome *out)
 {
     int32_t c;
     for (c = 0; c < sim->frame->cells; c++) {
@@ -3366,7 +3594,8 @@ static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law, const 
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1). */
-static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law,
+                                const nbody_i_outcome *out)
 {
     nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
     nbody_i_lanes lanes;
@@ -3400,14 +3629,15 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->n = n;
-    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest)) return NBODY_TOO_LARGE;
+    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
+        return NBODY_TOO_LARGE;
     if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
     for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                   const nbody_real *mass, int32_t n)
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n)
 {
     nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
     nbody_result result;
@@ -3424,8 +3654,9 @@ NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbo
     return result;
 }
 
-NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                    const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential)
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                    size_t stride, const nbody_real *mass, int32_t n,
+                                    nbody_real *acc, nbody_real *potential)
 {
     nbody_result result = nbody_build(sim, desc, pos, stride, mass, n);
     nbody_i_outcome out;
@@ -3451,7 +3682,8 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
+                                           const nbody_real *pos, size_t stride,
                                            const nbody_real *mass, int32_t n, nbody_real *acc)
 {
     if (n > 0 && !acc) {
@@ -3461,8 +3693,9 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, c
     return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
 }
 
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
-                                       nbody_real *potential, int32_t *bad_id)
+NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
+                                       int32_t m, nbody_real *acc, nbody_real *potential,
+                                       int32_t *bad_id)
 {
     size_t const step = nbody_i_stride(stride, 2);
     nbody_i_outcome out;
@@ -3484,8 +3717,9 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     law = nbody_i_law_of(sim, potential != NULL);
     for (i = 0; i < m; i++) {
         const nbody_real *p = nbody_i_at(points, step, i);
-        nbody_i_target const t = nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
-                                               nbody_i_point_at((double)p[1], sim->frame->length));
+        nbody_i_target const t =
+            nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
+                          nbody_i_point_at((double)p[1], sim->frame->length));
         nbody_i_store(sim, &out, i, t.total, t.compensation);
     }
     return NBODY_OK;
@@ -3538,7 +3772,8 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
    >>estimate-serial
    ---------------------------------------------------------------------------------------------- */
 
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error)
+NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                      uint32_t seed, nbody_error *error)
 {
     nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0};
     int32_t k, from;
@@ -3569,7 +3804,8 @@ static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbo
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
     while (nbody_next_far(&walk)) {
-        if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell)) counts->table_terms += targets * sim->per_cell;
+        if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell))
+            counts->table_terms += targets * sim->per_cell;
         else counts->far_terms += targets * nbody_i_run_of(sim, walk.cell, cell->level).count;
     }
 }
@@ -3595,7 +3831,8 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
     counts->levels = sim->frame->levels;
     if (!sim->cell) counts->near_terms = (int64_t)sim->n * sim->n;
     for (c = 0; c < sim->frame->cells; c++) {
-        if (sim->cell[c].level >= 2) nbody_i_count_far(sim, c, sim->nodes > 0 ? sim->nodes : sim->cell[c].count, counts);
+        if (sim->cell[c].level >= 2)
+            nbody_i_count_far(sim, c, sim->nodes > 0 ? sim->nodes : sim->cell[c].count, counts);
         if (sim->cell[c].child >= 0) continue;
         counts->leaves++;
         nbody_i_count_near(sim, c, counts);
@@ -3611,7 +3848,8 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
 static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies, int moves)
 {
     if (!bodies || bodies->n < 0) return NBODY_BAD_ARGUMENT;
-    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc))) return NBODY_BAD_ARGUMENT;
+    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc)))
+        return NBODY_BAD_ARGUMENT;
     return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
@@ -3639,13 +3877,14 @@ static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_b
     return result;
 }
 
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
-                                  nbody_integrator integrator)
+NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
+                                  nbody_real dt, nbody_integrator integrator)
 {
     nbody_desc resolved;
     nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
+    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER))
+        result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
     /* a bad desc is refused before anything moves */
     if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n);
@@ -3665,7 +3904,8 @@ NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodi
     return result;
 }
 
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies)
+NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
+                                    nbody_energies *energies)
 {
     double sum[NBODY_I_SUMS];
     int32_t i;
@@ -3688,7 +3928,9 @@ static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
     for (k = 0; k < sim->n; k++) {
         if (sim->id[k] < 0 || sim->id[k] >= sim->n || seen[sim->id[k]]) return 0;
         seen[sim->id[k]] = 1;
-        if (!nbody_i_finite((double)sim->x[k]) || !nbody_i_finite((double)sim->y[k]) || !nbody_i_finite((double)sim->m[k])) return 0;
+        if (!nbody_i_finite((double)sim->x[k]) || !nbody_i_finite((double)sim->y[k]) ||
+            !nbody_i_finite((double)sim->m[k]))
+            return 0;
     }
     return 1;
 }
@@ -3697,10 +3939,12 @@ static int nbody_i_frame_valid(const nbody *sim)
 {
     const nbody_frame *frame = sim->frame;
     int level;
-    if (frame->levels < 1 || frame->levels > NBODY_MAX_LEVELS || frame->level_first[0] != 0) return 0;
+    if (frame->levels < 1 || frame->levels > NBODY_MAX_LEVELS || frame->level_first[0] != 0)
+        return 0;
     for (level = 0; level < frame->levels; level++)
         if (frame->level_first[level] >= frame->level_first[level + 1]) return 0;
-    return frame->level_first[frame->levels] == frame->cells && frame->edge > 0 && nbody_i_finite(frame->edge);
+    return frame->level_first[frame->levels] == frame->cells && frame->edge > 0 &&
+           nbody_i_finite(frame->edge);
 }
 
 /* A cell's own fields, before they are used as indices. `next`: the expected index of its first
@@ -3710,14 +3954,20 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
     const nbody_cell *cell = &sim->cell[at];
     int32_t const *level_first = sim->frame->level_first;
     int k;
-    if (cell->level >= sim->frame->levels || at < level_first[cell->level] || at >= level_first[cell->level + 1]) return 0;
+    if (cell->level >= sim->frame->levels || at < level_first[cell->level] ||
+        at >= level_first[cell->level + 1])
+        return 0;
     if (cell->count < 1 || cell->first < 0 || cell->first > sim->n - cell->count) return 0;
-    if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0) return 0;
+    if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0)
+        return 0;
     if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
-    if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0; }
-    else if (cell->child != next || cell->children < 1 || cell->children > 4 || cell->child > sim->frame->cells - cell->children) return 0;
+    if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
+    } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
+               cell->child > sim->frame->cells - cell->children)
+        return 0;
     if (cell->besides < 1 || cell->besides > 9) return 0;
-    for (k = 0; k < cell->besides; k++) if (cell->beside[k] < 0 || cell->beside[k] >= sim->frame->cells) return 0;
+    for (k = 0; k < cell->besides; k++)
+        if (cell->beside[k] < 0 || cell->beside[k] >= sim->frame->cells) return 0;
     return 1;
 }
 
@@ -3730,7 +3980,9 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
     for (c = 0; c < cell->children; c++) {
         const nbody_cell *child = &sim->cell[cell->child + c];
         int const q = (child->x & 1) + 2 * (child->y & 1);
-        if (child->parent != at || child->level != cell->level + 1 || child->first != first || q <= before) return 0;
+        if (child->parent != at || child->level != cell->level + 1 || child->first != first ||
+            q <= before)
+            return 0;
         if (child->x >> 1 != cell->x || child->y >> 1 != cell->y) return 0;
         first += child->count;
         quarters |= 1 << q;
@@ -3796,7 +4048,8 @@ static int nbody_i_sources_valid(const nbody *sim, int32_t at)
         sources += m;
         size += fabs(m);
     }
-    return fabs(sources - mass) <= (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13) + count * smallest;
+    return fabs(sources - mass) <=
+           (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13) + count * smallest;
 }
 
 static int nbody_i_cells_valid(const nbody *sim)
@@ -3806,12 +4059,16 @@ static int nbody_i_cells_valid(const nbody *sim)
         if (!nbody_i_cell_valid(sim, c, next)) return 0;
         next += sim->cell[c].children;
     }
-    if (next != sim->frame->cells || sim->cell[0].first != 0 || sim->cell[0].count != sim->n) return 0;
+    if (next != sim->frame->cells || sim->cell[0].first != 0 || sim->cell[0].count != sim->n)
+        return 0;
     for (c = 0; c < sim->frame->cells; c++)
-        if (!nbody_i_children_valid(sim, c) || (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c]))) return 0;
+        if (!nbody_i_children_valid(sim, c) ||
+            (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c])))
+            return 0;
     for (c = 0; c < sim->frame->cells; c++)
         if (!nbody_i_beside_valid(sim, c) || !nbody_i_sources_valid(sim, c)) return 0;
-    for (c = 0; c < sim->frame->cells; c++) if (sim->cell[c].child < 0 && !nbody_i_all_counted(sim, c)) return 0;
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].child < 0 && !nbody_i_all_counted(sim, c)) return 0;
     return 1;
 }
 
@@ -3830,7 +4087,8 @@ NBODY_API nbody_result nbody_validate(const nbody *sim)
     return valid ? NBODY_OK : NBODY_INVALID;
 }
 
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most)
+NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                    uint32_t seed, double most)
 {
     nbody_error error;
     nbody_result result = nbody_validate(sim);
