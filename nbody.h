@@ -2363,14 +2363,8 @@ NBODY_API const char *nbody_result_text(nbody_result result)
 
 /* WORK: keys and ids of the sort. */
 enum {
-    NBODY_I_FRAME,
-    NBODY_I_BODIES,
-    NBODY_I_CELLS,
-    NBODY_I_MADE,
-    NBODY_I_SOURCES,
-    NBODY_I_NODES,
-    NBODY_I_TABLE,
-    NBODY_I_WORK
+    NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
+    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK
 };
 enum { NBODY_I_N_MAX = 0x40000000 - 512 };
 
@@ -3192,9 +3186,9 @@ static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
 
 /* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. law and
    potential are compile-time constants where this is called. */
-NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, int potential,
-                                        const nbody_i_run *run, int32_t first, int32_t end,
-                                        nbody_i_lanes *lanes)
+NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law, int potential,
+                                            const nbody_i_run *run, int32_t first, int32_t end,
+                                            nbody_i_lanes *lanes)
 {
     nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
         y[NBODY_I_LANES], phi[NBODY_I_LANES];
@@ -3288,16 +3282,16 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
 }
 
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
-static void nbody_i_lanes_stretch(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                                  int32_t first, int32_t end, nbody_i_lanes *lanes)
+static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
     if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
-        nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
+        nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE)
-        nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
+        nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
     else if (plain && !law->potential)
-        nbody_i_lanes_plain(law, NBODY_INVERSE, 0, run, first, end, lanes);
+        nbody_i_lanes_monopoles(law, NBODY_INVERSE, 0, run, first, end, lanes);
     else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
     else if (run->xx && !law->potential)
@@ -3313,7 +3307,7 @@ static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nb
     while (s < run->count) {
         int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s,
                       take = left < room ? left : room;
-        nbody_i_lanes_stretch(sim, law, run, s, s + take, lanes);
+        nbody_i_lanes_range(sim, law, run, s, s + take, lanes);
         s += take;
         lanes->terms += take;
         if (lanes->terms == NBODY_CHUNK) nbody_i_carry_lanes(lanes);

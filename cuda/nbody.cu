@@ -51,14 +51,8 @@ __device__ __forceinline__ int64_t nbody_i_threads() { return (int64_t)gridDim.x
 /* KEYS and IDS: of the sort; FACTS: below; CHUNKS: chunks of leaves; PARTIAL: partial sums of
    blocks; TEMP: CUB's. */
 enum {
-    NBODY_I_KEYS_A,
-    NBODY_I_KEYS_B,
-    NBODY_I_IDS_A,
-    NBODY_I_IDS_B,
-    NBODY_I_FACTS,
-    NBODY_I_CHUNKS,
-    NBODY_I_PARTIAL,
-    NBODY_I_TEMP
+    NBODY_I_KEYS_A, NBODY_I_KEYS_B, NBODY_I_IDS_A, NBODY_I_IDS_B,
+    NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP
 };
 
 /* Up to NBODY_CHUNK bodies of one leaf. */
@@ -442,9 +436,9 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
    ---------------------------------------------------------------------------------------------- */
 
 /* The range of a block: cells first .. end - 1, a multiple of the block size. */
-struct nbody_i_stretch { int32_t first, end; };
+struct nbody_i_block_range { int32_t first, end; };
 
-__device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int level)
+__device__ nbody_i_block_range nbody_i_block_range_of(const nbody_frame *frame, int level)
 {
     int32_t const first = frame->level_first[level], cells = frame->level_first[level + 1] - first;
     int32_t const turns =
@@ -452,10 +446,10 @@ __device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int leve
     int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * turns * blockDim.x,
                   end = begin + (int64_t)turns * blockDim.x;
     int32_t const last = first + cells;
-    nbody_i_stretch stretch;
-    stretch.first = begin < last ? (int32_t)begin : last;
-    stretch.end = end < last ? (int32_t)end : last;
-    return stretch;
+    nbody_i_block_range range;
+    range.first = begin < last ? (int32_t)begin : last;
+    range.end = end < last ? (int32_t)end : last;
+    return range;
 }
 
 /* The number of children of a cell: its quarters that are not empty. Quarter q is cell 4 code + q a
@@ -505,10 +499,10 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
-    nbody_i_stretch const stretch = nbody_i_stretch_of(sim.frame, level);
+    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int count = 0, all = 0;
     int32_t begin[5];
-    for (int32_t c = stretch.first + (int32_t)threadIdx.x; c < stretch.end;
+    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end;
          c += nbody_i_block_threads) {
         if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
         count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
@@ -544,9 +538,8 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
 }
 
 /* Sums the counts of all ranges before this block's, and of all. */
-__device__ void nbody_i_sum_stretches(const nbody_i_facts *facts,
-                                      int (&shared)[nbody_i_block_threads / 32], int *before,
-                                      int *all)
+__device__ void nbody_i_sum_ranges(const nbody_i_facts *facts,
+                                   int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
 {
     int ahead = 0, any = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
@@ -564,20 +557,20 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
-    nbody_i_stretch const stretch = nbody_i_stretch_of(sim.frame, level);
+    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int32_t const next = sim.frame->level_first[level + 1];
     int before = 0, all = 0, turn = 0;
-    nbody_i_sum_stretches(facts, shared, &before, &all);
+    nbody_i_sum_ranges(facts, shared, &before, &all);
     bool const fits = next + all <= room - 3;
     int32_t *const end = &sim.frame->level_first[level + 2];
     int32_t child = next + before;
-    for (int32_t c = stretch.first; c < stretch.end; c += nbody_i_block_threads) {
+    for (int32_t c = range.first; c < range.end; c += nbody_i_block_threads) {
         int32_t const at = c + (int32_t)threadIdx.x;
         int32_t begin[5];
         int const count =
-            at < stretch.end ? nbody_i_quarters_of(sim, order, sim.cell[at], begin) : 0;
+            at < range.end ? nbody_i_quarters_of(sim, order, sim.cell[at], begin) : 0;
         int const mine = nbody_i_sum_before(count, shared, &turn);
-        if (at < stretch.end)
+        if (at < range.end)
             nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end,
                                    facts);
         child += turn;
