@@ -1688,9 +1688,9 @@ NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_t
    Along one axis, order 2, points 0.146 and 0.854: mass 1 at 0.25 becomes 0.854 and 0.146, with the
    same centre. M2M computes the M_i of a parent from those of its children in the same way.
 
-   Three versions of a step: the functions here are called by >>plain (NBODY_ONE_THREAD on the CPU)
-   and by the CUDA stages except NBODY_FAST, partly through shared memory. >>up-serial runs on the
-   CPU in all other stages. NBODY_FAST on the GPU has kernels of its own.
+   Three versions of this step: the functions here are called by >>plain (NBODY_ONE_THREAD on the
+   CPU) and by the CUDA stages, except NBODY_FAST with CHEBYSHEV, which has kernels of its own.
+   The code at >>up-serial runs on the CPU in all other stages.
    ---------------------------------------------------------------------------------------------- */
 
 /* Sums over one sub-cell: mass, first and second moments. Lengths are from the corner of the
@@ -2941,9 +2941,9 @@ static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 
    This version runs on the CPU with desc.stage = NBODY_ONE_THREAD only. It is four loops over the
    functions of one element (>>up, >>down, >>near-bodies): the text to read and to step through
-   first, and the reference in tests of the version with 16 lanes
-   (>>up-serial, >>down-serial, >>bodies-serial), which runs in all other stages. Both give the same
-   bits. On the GPU, cuda/nbody.cu runs instead: its >>one-thread is the same loops.
+   first, and the reference in tests of the version with 16 lanes, which runs in all other stages:
+   see >>up-serial, >>down-serial and >>bodies-serial. Both give the same bits. On the GPU,
+   cuda/nbody.cu runs instead: its >>one-thread is the same loops.
    ---------------------------------------------------------------------------------------------- */
 
 static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }

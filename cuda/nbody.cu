@@ -18,7 +18,7 @@
    >>contents
 
        all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda
-       stages 1 to 3  >>up-cuda >>table-cuda >>down-cuda >>bodies-cuda >>one-thread
+       stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>down-cuda >>bodies-cuda >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
        calls          >>api-cuda >>estimate-cuda >>step-cuda >>check >>download */
 
