@@ -16,15 +16,15 @@
    Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
    CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
 
-   >>contents
+   >>contents: the banners in order; search for >> and the name
 
-       manual          >>use >>example >>options >>rules >>method >>limits >>not here >>changes
-       declarations    >>config >>results >>desc >>tree >>api >>cuda-api
-       per element     >>numbers >>elements >>codes >>nodes >>overlap >>near >>ray >>triangles
-                       >>queries >>stb_ds >>cuda-templates
-       serial          >>memory >>resolve >>sort >>build >>refit >>measure >>save >>packets >>pairs
-                       >>queries-serial >>validate
-       end             >>licence
+       manual          use example options rules method limits not-here changes
+       declarations    config results desc tree api cuda-api
+       per element     numbers elements codes nodes overlap near ray triangles
+                       queries stb_ds cuda-templates
+       serial          memory resolve sort build refit measure save packets pairs
+                       queries-serial validate
+       end             licence
 
    >>use
 
@@ -148,7 +148,7 @@
    out, and reported by lbvh_cuda_check). Squared distances must be representable: radii below 1e-19
    and distances above 1e19 (float) lose their meaning.
 
-   >>not here
+   >>not-here
 
    Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes
    (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is

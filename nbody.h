@@ -1,7 +1,31 @@
-/* nbody.h - v0.1.0 - hierarchical N-body forces in 2D: direct sum, virtual particles, force nodes; C99 and CUDA.
+/* nbody.h - v0.1.0 - N-body forces in 2D: direct summation, tree code, FMM; C99 and CUDA
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
+   Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
+   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening.
+
+   NBODY_DIRECT             direct summation (P2P): n^2 interactions
+   NBODY_VIRTUAL_PARTICLES  a tree code, n log n: far cells act on bodies as monopoles of sub-cells,
+                            or with quadrupoles (order 2)
+   NBODY_FORCE_NODES        a fast multipole method (FMM), order n: multipole and local expansions
+                            at interpolation points; with order 2 or more the black-box FMM
+
+   The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
+   double can be estimated (nbody_estimate). CPU and GPU give the same bits, except for NBODY_FAST
+   on the GPU.
+
+   >>contents: the banners in order; search for >> and the name
+
+       manual         use example options rules method limits not-here changes
+       declarations   config results desc tree api cuda-api
+       one element    numbers sums force square cells walk runs rule up table
+                      down near-bodies estimate step
+       serial code    serial memory resolve square-serial sort cells-serial
+                      table-serial plain up-serial lanes down-serial bodies-serial
+                      api-serial estimate-serial count step-serial validate licence
+       CUDA           cuda/nbody.cu, with a list of its own
+
    >>use
 
    In one C or C++ file:             #define NBODY_IMPLEMENTATION
@@ -9,16 +33,18 @@
    everywhere else:                  #include "nbody.h"
    on the GPU, in one .cu file:      #define NBODY_IMPLEMENTATION
                                      #define NBODY_CUDA
-                                     #include "nbody.h"                      (needs cuda/nbody.cu beside it)
-   and in every file that calls it:  #define NBODY_CUDA before the include   (C files too: they need no CUDA header)
+                                     #include "nbody.h"      (needs cuda/nbody.cu beside it)
+   and in every file that calls it:  #define NBODY_CUDA before the include (C files too: they need
+                                     no CUDA header)
 
    Build: cc -O3 program.c -lm       GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86), add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same results,
-   but that denormals count as zero where the flag links a start file that says so. clang with FMA:
-   add -ffp-contract=off behind it. nvcc's -use_fast_math flushes denormals on the GPU, and spoils
-   the promised bits.
+   Where the compiler may contract a product and a sum into a fused operation (gcc with
+   -march=native or for ARM) or keep more digits (32-bit x86), add -ffp-contract=off, or -msse2
+   -mfpmath=sse: else results can differ in the last bit.
+   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same
+   results, except that denormals count as zero where the flag links a start file that says so.
+   clang with FMA: add -ffp-contract=off after it. nvcc's -use_fast_math flushes denormals on the
+   GPU, and breaks the promised bits.
 
    >>example: compiles as it stands
 
@@ -28,15 +54,17 @@
 
        int main(void)
        {
-           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4];     // two bodies on a circle of radius 1: each is
-           nbody_bodies bodies = {pos, vel, acc, NULL, 2, 0};                      // drawn inwards by 1 / 2^2 = v^2 / 1
+           // two bodies on a circle of radius 1: the acceleration of each is 1 / 2^2 = v^2 / 1
+           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4];
+           nbody_bodies bodies = {pos, vel, acc, NULL, 2, 0};
            nbody sim = {0};
            nbody_desc desc = {0};
            nbody_result r = NBODY_OK;
            int i;
-           for (i = 0; i < 1000 && r == NBODY_OK; i++) r = nbody_step(&sim, &desc, &bodies, 0.01f, NBODY_LEAPFROG);
+           for (i = 0; i < 1000 && r == NBODY_OK; i++)
+               r = nbody_step(&sim, &desc, &bodies, 0.01f, NBODY_LEAPFROG);
            if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
-           printf("%.2f %.2f\n", pos[2], pos[3]);                                  // near (cos 5, sin 5)
+           printf("%.2f %.2f\n", pos[2], pos[3]);              // near (cos 5, sin 5)
            nbody_free(&sim);
            return 0;
        }
@@ -46,119 +74,129 @@
        name                   default   where              meaning
        NBODY_IMPLEMENTATION   -         one file           makes the functions
        NBODY_CUDA             -         all files, or none adds the GPU functions
-       NBODY_STATIC           -         each file          functions are static: each file has its own
-       NBODY_API              extern    all files          linkage of the functions, for example a dllexport
-       NBODY_REAL             float     all files          float or double; a program that mixes them does not link
+       NBODY_STATIC           -         each file          functions are static: each file has
+                                                           its own
+       NBODY_API              extern    all files          linkage of the functions, for example
+                                                           a dllexport
+       NBODY_REAL             float     all files          float or double; a program that mixes
+                                                           them does not link
 
    >>rules
 
-   Words    A body has an id, its index in your arrays, and a place, its index here, where the bodies of a cell follow each other. A
-            source draws: a body, or a point that stands for a cell's bodies. A target is drawn: a body, a node, a point of yours. One
-            source on one target is a term. Level 0 is the whole square, deeper levels have smaller cells; a cell not divided is a leaf.
-   Law      The acceleration of body i is G times the sum over all j of m_j d / u^(3/2), with d = p_j - p_i, u = |d|^2 + softening^2
-            (NBODY_INVERSE_SQUARE: gravity between bodies that stay in a plane; Kalms equation 6 over m_i, but equations 4 to 6 are
-            printed with p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two dimensions, and of straight
-            lines of charge or vortices). Potentials: -G m / sqrt(u) and G m ln(u) / 2. A negative `gravity` repels.
-   Units    Are yours, any: inside, lengths and masses are scaled by powers of two, which costs no digit.
-   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve, nbody_validate and _verify (and
-            nbody_cuda_... as told there) allocate, by desc.allocator. Memory grows and is kept: an
-            array that is too small becomes half as large again, or as large as needed if that is
-            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
-   Built    A call that reads a tree says NBODY_NOT_BUILT where there is none: before the first
-            build, and after nbody_reserve, nbody_free and a refused build. A tree over n = 0 bodies is
-            built: its forces are 0.
-   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at, nbody_estimate); one at a time may change it.
-   Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field to change. Nothing is printed,
-            nothing aborts, nothing is cut short silently. A refusal leaves outputs unwritten, and the nbody empty.
-   Sums     Terms are added in runs of 64, and the runs by a sum that keeps what rounding lost (two-sum): the error of a float sum does not
-            grow with n. See >>sums.
-   Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the same forces, bit for bit. NBODY_FAST
-            takes the GPU's own reciprocal root and fused products: it differs by rounding only.
+   Words    A body has an id, its index in your arrays, and a place, its index in the arrays sorted
+            by cell. A source exerts a force: it is a body, or a point that represents the bodies of
+            a cell. A target receives a force: it is a body, a node, or a point of yours. A term is
+            the interaction of one source with one target. Level 0 is the whole square; cells of
+            deeper levels are smaller. A cell that is not divided is a leaf.
+   Law      The acceleration of body i is G times the sum over all j of m_j d / u^(3/2), with
+            d = p_j - p_i and u = |d|^2 + softening^2 (NBODY_INVERSE_SQUARE: gravity between bodies
+            that stay in a plane; Kalms equation 6 over m_i, but equations 4 to 6 are printed with
+            p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
+            dimensions, and of straight lines of charge or vortices). Potentials: -G m / sqrt(u) and
+            G m ln(u) / 2. A negative `gravity` repels.
+   Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve,
+            nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
+            desc.allocator. Memory grows and is kept: an array that is too small becomes half as
+            large again, or as large as needed if that is more; a first one, and all of
+            nbody_reserve, are exact. See nbody_bytes.
+   Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
+            build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
+            is built: its forces are 0.
+   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at,
+            nbody_estimate); one at a time may change it.
+   Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
+            to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
+            leaves outputs unwritten, and the nbody empty.
+   Sums     Compensated: up to 64 terms are added plainly, and these partial sums by two-sum. The
+            error of a float sum does not grow with n. See >>sums.
+   Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the
+            same forces, bit for bit. NBODY_FAST on the GPU uses its approximate reciprocal root and
+            fused products: it differs by rounding only.
 
-   >>how it works
+   >>method
 
-   A square around all bodies (Kalms: always 0 .. 1) is divided into 4 cells, each of these into 4, and so on: level l has 2^l cells per
-   side. Cells that hold no body are not stored. Cells that touch are near each other, others are far. At my level, the far cells that act
-   on me are the children of cells near my parent that are not near me. What is near is left to the next level; on the last one it is
-   summed body by body. On levels 0 and 1 nothing is far (Kalms section 5.6.5).
+   The bounding square of all bodies (Kalms: always 0 .. 1) is the root of a quadtree: level l has
+   2^l cells per side, and empty cells are not stored. Cells that touch are near each other; others
+   are far. At each level the interaction list of a cell has the children of the cells near its
+   parent that are not near the cell itself. Near cells are left to the next level, and at the
+   leaves to direct summation. On levels 0 and 1 nothing is far (Kalms section 5.6.5).
 
-       level 2            level 3
-                          . . . . . . . .      c: my cell; on the left my parent.  F: far, acts at this level: 7, then 27, never more
-       F   F   F   F      . . . . . . . .      n: near, left to the next level.    .: acted on my parent, one level up
-                          F F F F F F . .
-       n   n   n   F      F F F F F F . .      4 x 7 + 27 + 9 = 64: each cell acts once, on the coarsest level where it does not touch.
-                          F n n n F F . .      So farther means coarser: a source misplaces the bodies that it stands for by the same
-       n   c   n   F      F n c n F F . .      share e of the distance at most, on every level, and that changes 1 / d^2 by at most
-                          F n n n F F . .      1 / (1 - e)^2 - 1 of it (Kalms equation 9).
-       n   n   n   F      F F F F F F . .                                     (Kalms sections 5.5 and 5.6, Figures 6 to 9)
+   leaves    With desc.levels, all leaves are on the last level, as with Kalms. Else a cell is
+             divided while it has more than desc.leaf bodies: the tree is adaptive.
+   sources   The multipole expansion of a cell: few points in place of its bodies. MASS_CENTRES
+             (Kalms): the masses of 8 x 8 sub-cells at their centres of mass; bodies in leaves act
+             themselves. CHEBYSHEV: k x k fixed points with interpolated masses (of either sign).
+   nodes     The local expansion of a cell: the force of far cells at k x k points, interpolated in
+             between. order 1: 8 x 8 even nodes, linear (Kalms). order k: k x k Chebyshev nodes,
+             polynomials of degree k - 1. With CHEBYSHEV sources, M2L is a table.
 
-   virtual particles   A cell acts through few sources instead of its bodies. MASS_CENTRES (Kalms): 8 x 8 sub-cells, each the sum of
-                       its masses at their centre; the bodies of a leaf act themselves. CHEBYSHEV: k x k fixed points, whose masses
-                       share out each body's as interpolation weights (of either sign). Example: >>up.
-   force nodes         A cell feels through k x k points: far cells act on these; children's points, then bodies, interpolate. order 1:
-                       8 x 8 even nodes, linear (Kalms). order k: k x k Chebyshev nodes, polynomials of degree k - 1. Example: >>rule.
-                       With CHEBYSHEV sources, the force of one cell's sources on another's nodes is a table, the same for all pairs
-                       of cells with the same offset (40 offsets): no root is taken at all.
+       FORCE_NODES (Kalms Figure 15)
+       P2M, M2M   bodies -> sources of leaves -> sources of parents   upward pass     >>up
+       M2L        sources of far cells -> nodes of each cell          by a table      >>table
+       L2L, L2P   bodies <- nodes of leaves <- nodes of parents       downward pass   >>down
+       P2P        near bodies -> bodies                               at the leaves   >>near-bodies
 
-       FORCE_NODES       bodies --> sources of leaves --> sources of parents     up, from the last level to level 2    >>up
-       (Kalms Figure 15)                  |  far cells       |  far cells
-                         bodies <-- nodes of leaves <--- nodes of parents        down, from level 2 to the last        >>down
-                            + near bodies, one by one                            at the leaves                         >>bodies
-       VIRTUAL_PARTICLES has no nodes: the sources far from the leaf and from each of its ancestors act on its bodies (Kalms Figure 12).
+       VIRTUAL_PARTICLES has no nodes: sources that are far from the leaf, or from one of its
+       ancestors, act on its bodies (M2P; Kalms Figure 12).
 
-   leaves              desc.levels given: all leaves are on the last level, as with Kalms. Else a cell is divided while it has more
-                       than desc.leaf bodies: clumps get more levels, voids fewer. Then a leaf can be near cells of other levels:
+       list 1 (U)   leaves that touch a leaf                            P2P        figure: >>walk
+       list 2 (V)   far cells of the same level                         M2L
+       list 3 (W)   smaller cells, not touching, in cells that touch    M2P
+       list 4 (X)   larger leaves, not touching, that touch the parent  P2L
 
-                           +-------+---+---+     c     me, a leaf. My parent: m, c, m, and a cell that is divided again
-                           |       | m | c |     A     larger, touches my parent and not me. Too near for its sources: its bodies act
-                           |   A   +---+-+-+           on my nodes (Carrier, list 4)
-                           |       | m |t|t|     s     smaller, does not touch me, but is in a cell that does. Too near for my nodes:
-                           |       |   |s|s|           its sources act on my bodies (list 3)
-                           +-------+---+-+-+     t, m  touch me: body by body (list 1). F above: list 2
+   Accuracy: mean error of the force and terms per body, for 100,000 bodies, evenly spread. `make
+   bench` prints more; docs/choosing.md has the times.
 
-   Which setting: mean error of the force and interactions (terms) per body, 100,000 bodies, evenly spread. `make bench` prints more.
+       method, order          mean error   terms   (G m d / d^3 for one pair: one term; table: 1/10)
+       VIRTUAL_PARTICLES      3e-4         6400    Kalms; order 2, with second moments: 1.2e-6
+       FORCE_NODES order 1    1e-3         2700    Kalms
+       FORCE_NODES order 4    3e-4         240, and 330 by table: the default
+       FORCE_NODES order 6    6e-6         840, and 410
+       FORCE_NODES order 8    4e-7         840, and 1300 (double: 1.6e-7)
 
-       method, order                   mean error   terms       (G m d / d^3 for one pair: one term; an entry of a table: 1/10)
-       VIRTUAL_PARTICLES               3e-4         6400        Kalms; order 2, with second moments: 1.2e-6
-       FORCE_NODES order 1             1e-3         2700        Kalms
-       FORCE_NODES order 4             3e-4         240, and 330 by table: the default
-       FORCE_NODES order 6             6e-6         840, and 410
-       FORCE_NODES order 8             4e-7         840, and 1300 (double: 1.6e-7)
-
-   Sources  Kalms:  M. Kalms, High-performance particle simulation using CUDA, master's thesis, Linkoeping University, 2015.
-            Barnes, Hut: A hierarchical O(N log N) force-calculation algorithm, Nature 324, 1986.
-            Carrier: J. Carrier, L. Greengard, V. Rokhlin, A fast adaptive multipole algorithm for particle simulations, SIAM J. Sci. Stat.
-                     Comput. 9, 1988 (lists 1 to 4: who acts on whom in a tree of unequal leaves).
-            Fong:    W. Fong, E. Darve, The black-box fast multipole method, J. Comput. Phys. 228, 2009 (Chebyshev sources and nodes).
-            Knuth:   D. Knuth, The Art of Computer Programming 2, section 4.2.2 (the two-sum).
+   Kalms:   M. Kalms, High-performance particle simulation using CUDA, master's thesis, Linkoeping
+            University, 2015.
+   Barnes, Hut: A hierarchical O(N log N) force-calculation algorithm, Nature 324, 1986.
+   Carrier: J. Carrier, L. Greengard, V. Rokhlin, A fast adaptive multipole algorithm for particle
+            simulations, SIAM J. Sci. Stat. Comput. 9, 1988 (lists 1 to 4 of an adaptive tree).
+   Fong:    W. Fong, E. Darve, The black-box fast multipole method, J. Comput. Phys. 228, 2009
+            (Chebyshev sources and nodes).
+   Knuth:   D. Knuth, The Art of Computer Programming 2, section 4.2.2 (the two-sum).
 
    >>limits
 
-   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the square's side. Bodies that crowd into one
-   such cell are summed pair by pair. The sources of cells have coordinates like yours: f times the square's side away from the origin
-   they lose log2 f of their bits against the cell; shift such a scene. L being about the largest of coordinates, square and softening:
-   points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance; a float force of 1/d^2 loses digits
-   from 4e12 L on and is 0 from 1e15 L on; pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that; bodies at one and the same
-   point do not act on each other. NaN and infinite numbers are refused with the index of the first, so are negative masses with
-   MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
+   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the
+   square's side. Bodies that crowd into one such cell are summed pair by pair. The sources of cells
+   have coordinates like yours: f times the square's side away from the origin they lose log2 f of
+   their bits relative to the cell; shift such a scene. Let L be about the largest of coordinates,
+   square and softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count
+   as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
+   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that. Bodies at exactly the same
+   point do not act on each other. NaN and infinite numbers are refused with the index of the first,
+   and so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
 
-   >>not here
+   >>not-here
 
-   3D, periodic squares, several charges per body, relativistic or collisional physics; time steps of their own for each body;
-   images, windows, files (see examples/galaxy.c).
+   3D, periodic squares, several charges per body, relativistic or collisional physics; individual
+   time steps; images, windows, files (see examples/galaxy.c).
 
    >>changes
 
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled without them. From here to its end the
-   compiler is told to respect NaN, infinity and the order of roundings; behind it the caller's options hold again. */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
+   without them. From here to its end the compiler is told to respect NaN, infinity and the order of
+   roundings; behind it the caller's options hold again. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define NBODY_I_FAST_MATH
-#if defined(__clang__) && (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || defined(__powerpc64__) || \
-                           __clang_major__ >= 16) && __clang_major__ >= 11 && !defined(__wasm__)
+#if defined(__clang__) && \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || \
+     defined(__powerpc64__) || __clang_major__ >= 16) && \
+    __clang_major__ >= 11 && !defined(__wasm__)
 #define NBODY_I_STRICT_CLANG
 #pragma float_control(push)
 #pragma float_control(precise, on)
@@ -167,7 +205,8 @@
 #define NBODY_I_STRICT_MSVC
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off)
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER)
 #define NBODY_I_STRICT_GCC
 #ifdef __NVCC__
 #pragma nv_diag_push
@@ -181,7 +220,8 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(NBODY_IMPLEMENTATION)
-#error "nbody.h: this compiler cannot be told to keep the order of roundings: compile the file with NBODY_IMPLEMENTATION without -ffast-math"
+#error "nbody.h: this compiler cannot be told to keep the order of roundings: compile \
+the file with NBODY_IMPLEMENTATION without -ffast-math"
 #endif
 #endif
 
@@ -197,9 +237,9 @@
 #define NBODY_VERSION_MINOR 1
 #define NBODY_VERSION_PATCH 0
 
-/* ------------------------------------------------------------------------------------------------
-   >>options: compile-time choices (the table at the top says where each must be defined)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>config: compile-time choices (>>options says where each must be defined)
+   ---------------------------------------------------------------------------------------------- */
 
 #ifndef NBODY_REAL
 #define NBODY_REAL float
@@ -232,7 +272,8 @@
 #endif
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also for the device. */
+/* Functions of one element, the same source text on both sides: `static inline` in C, and under
+   nvcc also for the device. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(NBODY_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -246,15 +287,16 @@
 #define NBODY_ALIGN_CELL
 #endif
 
-/* Loops over arrays that a GPU can only keep in registers when their indices are known. */
+/* Loops over arrays that a GPU can keep in registers only when all indices are compile-time
+   constants. */
 #ifdef __CUDA_ARCH__
 #define NBODY_I_UNROLL _Pragma("unroll")
 #else
 #define NBODY_I_UNROLL
 #endif
 
-/* In a double build every function gets a second name, so that a program which mixes
-   float and double builds does not link, instead of computing nonsense. */
+/* In a double build every function has another name: a program that mixes float and double builds
+   does not link. */
 #if NBODY_I_REAL_KIND == 2
 #define nbody_version         nbody_f64_version
 #define nbody_result_text     nbody_f64_result_text
@@ -290,45 +332,56 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>results
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
-    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is neither 0 " \
-                            "nor a multiple of sizeof(NBODY_REAL), of one element's bytes at least") \
-    X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go together: see desc.order, desc.sources, desc.subcells, desc.stage") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and desc.max_cells not negative") \
-    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be finite") \
-    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: fitted)") \
-    X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory aligned to 16 bytes, and stays the same until nbody_free") \
-    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the first such " \
-                            "body, the call's bad_id the first such point") \
-    X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is " \
+                            "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
+                            "bytes at least") \
+    X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
+                            "together: see desc.order, desc.sources, desc.subcells, desc.stage") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
+                            "desc.max_cells not negative") \
+    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
+                            "be finite") \
+    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
+                            "(0: fitted)") \
+    X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
+                            "aligned to 16 bytes, and stays the same until nbody_free") \
+    X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
+                            "first such body, the call's bad_id the first such point") \
+    X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only " \
+                            "desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
     X(NBODY_TOO_LARGE,      "the positions span more than the largest number: scale them") \
     X(NBODY_TOO_MANY,       "more than 2^30 - 512 bodies or points") \
     X(NBODY_OUT_OF_MEMORY,  "an allocation failed: desc.allocator or malloc returned NULL") \
     X(NBODY_NOT_BUILT,      "there is no tree: call nbody_build or nbody_accelerations first") \
-    X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but slow; sim.frame->cells_needed is enough") \
+    X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but " \
+                            "slow; sim.frame->cells_needed is enough") \
     X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
     X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
 
-/* ------------------------------------------------------------------------------------------------
-   >>desc: how to sum. All zero is valid; every field says its default.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>desc: method and accuracy. All zero is valid; every field states its default.
+   ---------------------------------------------------------------------------------------------- */
 
 typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
-    NBODY_AUTO = 0,             /* DIRECT for few bodies, else FORCE_NODES; sim.desc.method says which */
-    NBODY_DIRECT,               /* every pair: n^2 terms, exact but for rounding. The oracle of the others */
-    NBODY_VIRTUAL_PARTICLES,    /* far cells act on bodies (Kalms section 5.6.3): n log n terms */
-    NBODY_FORCE_NODES           /* far cells act on force nodes, bodies interpolate (Kalms section 5.6.6): order n terms */
+    NBODY_AUTO = 0,             /* DIRECT for few bodies, else FORCE_NODES; sim.desc.method says
+                                   which */
+    NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
+    NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): order n
+                                   log n terms */
+    NBODY_FORCE_NODES           /* FMM: far cells act on force nodes, bodies interpolate (Kalms
+                                   section 5.6.6): order n terms */
 } nbody_method;
 
 typedef enum nbody_law {
@@ -336,27 +389,34 @@ typedef enum nbody_law {
     NBODY_INVERSE               /* G m_i m_j / d */
 } nbody_law;
 
-/* What stands for the bodies of a far cell. */
+/* The multipole expansion of a cell: points that represent its bodies. */
 typedef enum nbody_sources {
-    NBODY_SOURCES_AUTO = 0,     /* MASS_CENTRES for VIRTUAL_PARTICLES and for order 1, else CHEBYSHEV */
-    NBODY_MASS_CENTRES,         /* the masses of subcells x subcells squares, each at its centre of mass (Kalms section 5.6.1) */
-    NBODY_CHEBYSHEV             /* FORCE_NODES: masses at order x order Chebyshev points */
+    NBODY_SOURCES_AUTO = 0,     /* MASS_CENTRES for VIRTUAL_PARTICLES and for order 1, else
+                                   CHEBYSHEV */
+    NBODY_MASS_CENTRES,         /* the masses of subcells x subcells sub-cells, each at its centre
+                                   of mass (Kalms section 5.6.1) */
+    NBODY_CHEBYSHEV             /* FORCE_NODES: masses at order x order Chebyshev points (Fong) */
 } nbody_sources;
 
-/* How the sums are computed (Kalms sections 6.3.2 to 6.3.4): the same terms, from the plainest
-   program to the fastest. The serial code has two: FAST, and ONE_THREAD, which is >>plain; the other
-   two are FAST there. */
+/* Which program computes the sums (Kalms sections 6.3.2 to 6.3.4): the same terms, from the
+   simplest program to the fastest. The serial code has two: FAST, and ONE_THREAD, which is >>plain;
+   the other two are FAST there. */
 typedef enum nbody_stage {
-    NBODY_FAST = 0,             /* CUDA: registers, warps, few launches. Serial: 16 targets at a time, >>lanes */
-    NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread (but bounds, sort
-                                   and table as always). Serial: the same bits as FAST, several times slower */
+    NBODY_FAST = 0,             /* CUDA: registers, warps, few launches. Serial: 16 targets at a
+                                   time, >>lanes */
+    NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
+                                   (bounds, sort and table are computed as in the other stages).
+                                   Serial: the same bits as FAST, several times slower */
     NBODY_MANY_THREADS,         /* a thread for each body, node or source; one kernel per level */
-    NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources come through shared memory, 64 at a time; one kernel per level */
+    NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources are staged in shared
+                                   memory, 64 at a time; one kernel per level */
 } nbody_stage;
 
 typedef enum nbody_integrator {
-    NBODY_LEAPFROG = 0,         /* half a kick, a drift, half a kick: of second order, and keeps energy over long times */
-    NBODY_EULER                 /* a kick, then a drift with the new velocity (Kalms equations 7 and 8): of first order */
+    NBODY_LEAPFROG = 0,         /* half a kick, a drift, half a kick: second order, symplectic; the
+                                   energy error stays bounded over long times */
+    NBODY_EULER                 /* a kick, then a drift with the new velocity (Kalms equations 7 and
+                                   8): first order */
 } nbody_integrator;
 
 /* What alloc returns must be aligned to 16 bytes; else NBODY_BAD_ALLOCATOR. */
@@ -368,7 +428,8 @@ typedef struct nbody_allocator {
 
 struct CUstream_st; /* cudaStream_t is a pointer to it: plain C needs no CUDA header */
 
-/* Device memory for nbody_cuda. What alloc returns must be usable in order on `stream`, and aligned to 256 bytes. */
+/* Device memory for nbody_cuda. What alloc returns must be usable in order on `stream`, and aligned
+   to 256 bytes. */
 typedef struct nbody_cuda_allocator {
     void *(*alloc)(size_t bytes, struct CUstream_st *stream, void *user);
     void (*free)(void *memory, size_t bytes, struct CUstream_st *stream, void *user);
@@ -378,40 +439,49 @@ typedef struct nbody_cuda_allocator {
 enum {
     NBODY_MAX_LEVELS = 17,      /* 16 bits of a cell's number per axis */
     NBODY_MAX_ORDER = 12,
-    NBODY_CHUNK = 64            /* bodies, sources or nodes taken together (Kalms section 5.4), and terms of a plain sum: >>sums */
+    NBODY_CHUNK = 64            /* bodies, sources or nodes in one piece of work (Kalms section
+                                   5.4), and terms of a partial sum: >>sums */
 };
 
 typedef struct nbody_desc {
     nbody_method method;        /* (default: NBODY_AUTO) */
     nbody_law law;              /* (default: NBODY_INVERSE_SQUARE) */
-    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has 2^(levels - 1) cells per side; up to 2 are the
-                                   direct sum (default: as many as leaf asks for, by the density of each place) */
-    int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with levels: 0, all leaves are on the last
-                                   level, as in the source; else what was measured best for method and order) */
-    int32_t order;              /* VIRTUAL_PARTICLES: 1 = masses, 2 = with their second moments (default: 1);
-                                   FORCE_NODES: 1 = 8 x 8 even nodes, linear; 2 .. NBODY_MAX_ORDER = order x order Chebyshev nodes
-                                   (default: 4). More is more exact: see the table at the top */
+    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has
+                                   2^(levels - 1) cells per side; up to 2 are the direct sum
+                                   (default: adaptive, as many as leaf requires at the local
+                                   density) */
+    int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with
+                                   levels: 0, all leaves are on the last level, as in the source;
+                                   else what was measured best for method and order) */
+    int32_t order;              /* VIRTUAL_PARTICLES: 1 = monopoles, 2 = with second moments
+                                   (quadrupoles) (default: 1); FORCE_NODES: 1 = 8 x 8 even nodes,
+                                   linear; 2 .. NBODY_MAX_ORDER = order x order Chebyshev nodes
+                                   (default: 4). A higher order is more accurate: >>method */
     nbody_sources sources;      /* (default: NBODY_SOURCES_AUTO) */
     int32_t subcells;           /* MASS_CENTRES: per side of a cell, 2, 4 or 8 (default: 8) */
     nbody_real gravity;         /* G; negative repels (default: 1) */
     nbody_real softening;       /* a length (default: 0) */
-    nbody_real min[2], size;    /* the square: lower corner and side. Bodies outside: the fitted one is taken (default: fitted) */
+    nbody_real min[2], size;    /* the square: lower corner and side. Bodies outside: the fitted one
+                                   is taken (default: fitted) */
     size_t mass_stride;         /* bytes from one mass to the next (default: tightly packed) */
-    size_t acc_stride;          /* bytes from one acceleration to the next (default: tightly packed) */
-    nbody_stage stage;          /* which of several programs for the same sums (default: NBODY_FAST) */
-    int32_t max_cells;          /* CUDA: room for cells, before their number is known (default: enough for levels, or for any but the
-                                   oddest of inputs). Too few: cells stay undivided, nbody_cuda_check tells */
+    size_t acc_stride;          /* bytes from one acceleration to the next (default: tightly
+                                   packed) */
+    nbody_stage stage;          /* which program computes the sums (default: NBODY_FAST) */
+    int32_t max_cells;          /* CUDA: capacity in cells, before their number is known (default:
+                                   enough for levels, or for any but the oddest of inputs). Too few:
+                                   cells stay undivided, nbody_cuda_check reports it */
     nbody_allocator allocator;  /* (default: malloc and free) */
     nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } nbody_desc;
 
-/* ------------------------------------------------------------------------------------------------
-   >>tree: the object. All zero is empty. Every array may be read by you.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>tree: the object. All zero is empty. You may read every array.
+   ---------------------------------------------------------------------------------------------- */
 
-/* A cell: 64 bytes. Cells are stored level by level, and in Morton order (>>square) within a level, so that the children of one are
-   neighbours in memory, and so are its bodies. No cell is empty. (Kalms section 6.1 has a full grid on each level, and in each cell a
-   linked list of chunks; here a cell is a stretch of arrays that are sorted once.) */
+/* A cell: 64 bytes. Cells are stored level by level, and in Morton order (>>square) within a level,
+   so that siblings are contiguous in memory, and so are the bodies of a cell. No cell is empty.
+   (Kalms section 6.1 has a full grid on each level, and in each cell a linked list of chunks; here
+   a cell is a range of arrays that are sorted once.) */
 typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1 */
     int32_t first, count;       /* its bodies: places first .. first + count - 1 */
@@ -419,35 +489,47 @@ typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t child;              /* the first of its children; -1: a leaf */
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
     uint8_t besides;
-    uint8_t quarters;           /* which children there are: bit 0 lower left, 1 lower right, 2 upper left, 3 upper right */
-    int32_t beside[9];          /* besides of them: the cells of its level that touch it, itself too, and larger leaves that touch it */
+    uint8_t quarters;           /* which children exist: bit 0 lower left, 1 lower right, 2 upper
+                                   left, 3 upper right */
+    int32_t beside[9];          /* adjacent cells, `besides` of them: the cells of its level that
+                                   touch it (colleagues), itself included, and larger leaves that
+                                   touch it */
 } nbody_cell;
 
-/* What an evaluation found out; in device memory on the GPU (nbody_cuda_download fetches it). */
+/* What an evaluation determined; in device memory on the GPU (nbody_cuda_download fetches it). */
 typedef struct nbody_frame {
     double min[2], size;        /* the square of level 0, in your units */
-    double length, mass;        /* powers of two: a body's x is its position / length, its m is its mass / mass */
+    double length, mass;        /* powers of two: a body's x is its position / length, its m is its
+                                   mass / mass */
     double origin[2], edge;     /* the square in units of `length` */
     double inverse;             /* 1 / edge */
-    double soften2;             /* softening^2 in units of length^2, at least what keeps 1 / d^3 finite */
+    double soften2;             /* softening^2 in units of length^2, with a minimum that keeps
+                                   1 / d^3 finite */
     int32_t levels;             /* levels that have cells */
-    int32_t cells;              /* in all */
-    int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l: level_first[l] .. level_first[l + 1] - 1 */
+    int32_t cells;              /* total */
+    int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l:
+                                                  level_first[l] .. level_first[l + 1] - 1 */
     int32_t cells_needed;       /* CUDA: more than `cells` when desc.max_cells was too small */
     int32_t fitted;             /* 1: the square was fitted to the bodies */
-    int32_t chunks;             /* of up to NBODY_CHUNK bodies, all of one leaf: the pieces of work for the GPU (Kalms section 6.1.2) */
-    int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a negative mass); 0: none */
+    int32_t chunks;             /* of up to NBODY_CHUNK bodies, all of one leaf: the work items of
+                                   the GPU (Kalms section 6.1.2) */
+    int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a
+                                     negative mass); 0: none */
 } nbody_frame;
 
-/* Force nodes and Chebyshev points along one axis of a cell, whose side counts as 1: the same for all cells. >>rule */
+/* Force nodes and Chebyshev points along one axis of a cell of side 1: the same for all
+   cells. >>rule */
 typedef struct nbody_rule {
     int32_t side;               /* nodes per side */
     int32_t linear;             /* 1: even nodes, linear */
-    int32_t stencil;            /* nodes per side that one interpolation takes: 2, or side */
+    int32_t stencil;            /* nodes per side that one interpolation uses: 2, or side */
     nbody_real t[NBODY_MAX_ORDER];       /* where they are, ascending, 0 .. 1 */
-    nbody_real scale[NBODY_MAX_ORDER];   /* of the polynomial that is 1 at t[i] and 0 at the others: 1 / product of t[i] - t[j] */
-    nbody_real to_child[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [half][a][i]: weight of the parent's node i for node a of the child in
-                                                                  that half. Masses go up by the same weights */
+    nbody_real scale[NBODY_MAX_ORDER];   /* of the Lagrange polynomial that is 1 at t[i] and 0 at
+                                            the others: 1 / product of t[i] - t[j] */
+    nbody_real to_child[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [half][a][i]: weight of the
+                                                                 parent's node i for node a of the
+                                                                 child in that half (L2L). M2M uses
+                                                                 the same weights */
 } nbody_rule;
 
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
@@ -456,23 +538,28 @@ enum { NBODY_BLOCKS = 8 };
 
 typedef struct nbody {
     int32_t n;                  /* bodies */
-    nbody_desc desc;            /* as resolved: nothing in it is 0 for "default" any more */
+    nbody_desc desc;            /* as resolved: all defaults filled in */
     nbody_frame *frame;         /* NULL: nothing was built */
 
-    int32_t *id;                /* [n] your number of the body at a place: by cell, in Morton order; DIRECT: as they came */
+    int32_t *id;                /* [n] id of the body at a place: by cell, in Morton order; DIRECT:
+                                   input order */
     nbody_real *x, *y, *m;      /* [n] by place, in units of frame->length and frame->mass */
     nbody_cell *cell;           /* [frame->cells]; DIRECT: none */
 
     nbody_rule rule;            /* of nodes, and of CHEBYSHEV sources */
     int32_t per_cell;           /* sources of a cell at most: subcells^2, or order^2 */
-    int32_t *made;              /* [cell] MASS_CENTRES: how many there are; a leaf on the last level has none: its bodies act */
-    nbody_real *vx, *vy;        /* [cell * per_cell] MASS_CENTRES: where they are (as x, y) */
-    nbody_real *vm;             /* [cell * per_cell] their masses (as m). CHEBYSHEV: point i + order * j of the rule */
-    nbody_real *vxx, *vxy, *vyy;/* [cell * per_cell] VIRTUAL_PARTICLES of order 2: second moments of mass around vx, vy */
+    int32_t *made;              /* [cell] MASS_CENTRES: number of sources; a leaf on the last level
+                                   has none: its bodies act */
+    nbody_real *vx, *vy;        /* [cell * per_cell] MASS_CENTRES: their positions (as x, y) */
+    nbody_real *vm;             /* [cell * per_cell] their masses (as m). CHEBYSHEV: point
+                                   i + order * j of the rule */
+    nbody_real *vxx, *vxy, *vyy;/* [cell * per_cell] VIRTUAL_PARTICLES of order 2: second moments of
+                                   mass around vx, vy */
     int32_t nodes;              /* side^2, 0: the method has none */
-    nbody_real *fx, *fy, *fp;   /* [cell * nodes] force and potential of all far cells on unit mass, in the units of the arrays; fp only
-                                   where a potential was asked for */
-    nbody_real *table;          /* >>table */
+    nbody_real *fx, *fy, *fp;   /* [cell * nodes] local expansions: force and potential of all far
+                                   cells on unit mass, in the units of the arrays; fp only where a
+                                   potential was requested */
+    nbody_real *table;          /* the M2L table: >>table */
     size_t table_step;          /* reals from one level's table to the next; 0: there is one */
 
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
@@ -481,75 +568,92 @@ typedef struct nbody {
     nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
 } nbody;
 
-/* ------------------------------------------------------------------------------------------------
-   >>api: functions. Unless a comment says otherwise, a call on a const nbody may run in many threads at once, and a pointer that is NULL,
-   a count below 0 or a bad stride is NBODY_BAD_ARGUMENT. The walks (nbody_far_of, nbody_near_of, ...) are further down: >>walk.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>api: functions. Unless a comment says otherwise, a call on a const nbody may run in many
+   threads at once, and a pointer that is NULL, a count below 0 or a bad stride is
+   NBODY_BAD_ARGUMENT. The walks (nbody_far_of, nbody_near_of, ...) are declared at >>walk.
+   ---------------------------------------------------------------------------------------------- */
 
 /* NBODY_VERSION_... of the file that made the functions, as major * 10000 + minor * 100 + patch. */
 NBODY_API int nbody_version(void);
 
-/* English text of a result: what was wrong, and the field to change. Never NULL. */
+/* English text of a result: what is wrong, and the field to change. Never NULL. */
 NBODY_API const char *nbody_result_text(nbody_result result);
 
-/* `*out` = desc with every default filled in for n bodies (desc NULL: all defaults). NBODY_BAD_... says what is wrong with desc. */
+/* `*out` = desc with every default filled in for n bodies (desc NULL: all defaults). NBODY_BAD_...
+   says what is wrong with desc. */
 NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n);
 
-/* Levels that suit n evenly spread bodies, for this method and order: a number for desc.levels where the tree of the source is wanted,
-   with all leaves on one level. 1 at least, and where desc is refused. */
+/* Number of levels that suits n evenly spread bodies, for this method and order: a value for
+   desc.levels where all leaves shall be on one level, as in the source. At least 1; 1 where desc is
+   refused. */
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n);
 
-/* Takes the memory that n evenly spread bodies need, with potentials; empties it. Refused as nbody_build. Not thread-safe on one nbody. */
+/* Allocates the memory that n evenly spread bodies need, with potentials, and empties the nbody.
+   Refused as nbody_build. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n);
 
-/* Builds the tree and its virtual particles (DIRECT: takes over the bodies), without any force: then nbody_fields_at can be asked, and
-   the walks. pos: 2 numbers per body, `stride` bytes apart (0: tightly packed). mass: [n], NULL: all 1. n = 0 is fine. O(n levels).
-   NBODY_BAD_..., NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave it empty. Not thread-safe on one nbody. */
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                   const nbody_real *mass, int32_t n);
+/* Builds the tree and its sources (DIRECT: copies the bodies), without any force: then
+   nbody_fields_at and the walks can be called. pos: 2 numbers per body, `stride` bytes apart (0:
+   tightly packed). mass: [n], NULL: all 1. n = 0 is valid. O(n levels). NBODY_BAD_...,
+   NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave it empty. Not
+   thread-safe on one nbody. */
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n);
 
-/* acc[2 i], acc[2 i + 1] = acceleration of body i: force over mass (Kalms equation 6 over m_i), which also bodies of mass 0 have. Builds
-   the tree; see nbody_build. acc may not overlap the input. Cost: the terms of the table at the top; DIRECT: n^2. */
-NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+/* acc[2 i], acc[2 i + 1] = acceleration of body i: force over mass (Kalms equation 6 over m_i),
+   defined for bodies of mass 0 too. Builds the tree; see nbody_build. acc may not overlap the
+   input. Cost: the terms of the table at >>method; DIRECT: n^2. */
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
+                                           const nbody_real *pos, size_t stride,
                                            const nbody_real *mass, int32_t n, nbody_real *acc);
 
-/* The same, with the potential [n] at each body, without its own; either output may be NULL. Potentials cost about as much again, and
-   more where they are logarithms (NBODY_INVERSE). */
-NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                    const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential);
+/* The same, with the potential [n] at each body, without its own; either output may be NULL.
+   Potentials double the cost, or more where they are logarithms (NBODY_INVERSE). */
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                    size_t stride, const nbody_real *mass, int32_t n,
+                                    nbody_real *acc, nbody_real *potential);
 
-/* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square or not: acc[2 m], potential[m]. After
-   nbody_build, or any of the two above; else NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), through the
-   sources of cells that do not touch its own. A body exactly at a point does not draw it, and counts in its potential only if softened.
-   NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
-                                       nbody_real *potential, int32_t *bad_id);
+/* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
+   or not: acc[2 m], potential[m]. After nbody_build, or either of the two above; else
+   NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
+   cells that do not touch its own. A body exactly at a point exerts no force on it, and counts in
+   its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
+                                       int32_t m, nbody_real *acc, nbody_real *potential,
+                                       int32_t *bad_id);
 
-/* How far accelerations are from the direct sum in double, over a sample of bodies. */
+/* Errors of accelerations against direct summation in double, over a sample of bodies. */
 typedef struct nbody_error {
     int32_t samples;            /* bodies compared */
-    double mean;                /* |a - a_ref| / |a_ref|, on average over the sample */
-    double worst;               /* the largest of the sample. Grows where forces cancel: judge a method by `share` */
-    double mean_share, share;   /* |a - a_ref| / sum of all |terms|: on average, and the largest */
-    double direction;           /* |a/|a| - a_ref/|a_ref||: the angle between them, in radians where it is small; on average */
-    double length;              /* ||a| - |a_ref|| / |a_ref|, on average */
-    double bias;                /* (|a| - |a_ref|) / |a_ref|, on average: below 0 where forces come out too short */
+    double mean;                /* |a - a_ref| / |a_ref|, mean over the sample */
+    double worst;               /* the largest of the sample. Grows where forces cancel: judge a
+                                   method by `share` */
+    double mean_share, share;   /* |a - a_ref| / sum of all |terms|: mean and largest */
+    double direction;           /* |a/|a| - a_ref/|a_ref||: the angle between them, in radians where
+                                   it is small; mean */
+    double length;              /* ||a| - |a_ref|| / |a_ref|, mean */
+    double bias;                /* (|a| - |a_ref|) / |a_ref|, mean: below 0 where forces come out
+                                   too short */
 } nbody_error;
 
-/* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct sums in double for `samples` bodies,
-   spread over the square, others for each seed (more than n: all). NBODY_NOT_BUILT. n * samples terms: with 64 of 1M, below a step's. */
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error);
+/* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
+   sums in double for `samples` bodies, spread over the square, others for each seed
+   (more than n: all). NBODY_NOT_BUILT. n * samples terms: with 64 of 1M, fewer than one step's. */
+NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                      uint32_t seed, nbody_error *error);
 
-/* What the tree of the last evaluation cost. */
+/* Terms of the last evaluation. */
 typedef struct nbody_counts {
     int32_t cells, leaves;
     int32_t levels;             /* of the deepest leaf, + 1 */
-    int64_t near_terms;         /* bodies on bodies, each with itself too */
-    int64_t far_terms;          /* sources on bodies or nodes, bodies on nodes */
-    int64_t table_terms;        /* sources on nodes by table: a product and a sum per force component */
+    int64_t near_terms;         /* P2P: bodies on bodies, itself included */
+    int64_t far_terms;          /* sources on bodies or nodes, bodies on nodes (M2P, P2L, M2L
+                                   without table) */
+    int64_t table_terms;        /* M2L by table: a product and a sum per force component */
 } nbody_counts;
 
-/* Counts them, from the walks. NBODY_NOT_BUILT. O(cells). */
+/* Counts them by the walks. NBODY_NOT_BUILT. O(cells). */
 NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts);
 
 /* The bodies of a simulation, tightly packed; CUDA: device memory. */
@@ -557,14 +661,17 @@ typedef struct nbody_bodies {
     nbody_real *pos, *vel, *acc;/* [2 n] each */
     const nbody_real *mass;     /* [n], NULL: all 1 */
     int32_t n;
-    int32_t fresh;              /* 1: acc belongs to pos. nbody_step sets it; clear it when you changed pos, mass or desc yourself */
+    int32_t fresh;              /* 1: acc belongs to pos. nbody_step sets it; clear it when you
+                                   changed pos, mass or desc yourself */
 } nbody_bodies;
 
-/* One time step: moves vel and pos by dt. acc is then that of the new positions (LEAPFROG) or of the old (EULER). LEAPFROG evaluates
-   forces once per step (twice in the first), EULER once; strides in desc are not used. NBODY_BAD_NUMBER: dt. Refusals as nbody_build,
-   before anything moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick and the drift. */
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
-                                  nbody_integrator integrator);
+/* One time step: advances vel and pos by dt. acc is then that of the new positions (LEAPFROG) or of
+   the old (EULER). LEAPFROG evaluates forces once per step (twice in the first), EULER once;
+   strides in desc are not used. NBODY_BAD_NUMBER: dt. Refusals as nbody_build, before anything
+   moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick
+   and the drift. */
+NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
+                                  nbody_real dt, nbody_integrator integrator);
 
 typedef struct nbody_energies {
     double kinetic;             /* sum of m v^2 / 2 */
@@ -575,35 +682,40 @@ typedef struct nbody_energies {
     double centre[2];           /* sum of m pos / mass; 0 without mass */
 } nbody_energies;
 
-/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not looked at. O(n). */
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies);
+/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not read.
+   O(n). */
+NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
+                                    nbody_energies *energies);
 
-/* NBODY_OK, or NBODY_INVALID when the structure is damaged: cells and their bodies nested, Morton order, ids each once, `beside` as
-   >>cells makes it, sources with the mass of their cells, and all bodies counted once on every leaf. For tests and students.
+/* NBODY_OK, or NBODY_INVALID when the structure is damaged. Checked: cells and their bodies are
+   nested and in Morton order, each id occurs once, `beside` is as >>cells makes it, sources have
+   the mass of their cells, and all bodies act on every leaf exactly once. For tests and students.
    NBODY_NOT_BUILT, NBODY_OUT_OF_MEMORY: it allocates n bytes. O(n levels). */
 NBODY_API nbody_result nbody_validate(const nbody *sim);
 
-/* The structure as nbody_validate does, and then the forces as nbody_estimate does: NBODY_INVALID when one of the samples is off by more
-   than `most` of the sum of all |terms|, or not a number. For tests of your own, with your data. */
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most);
+/* Checks the structure as nbody_validate does, and then the forces as nbody_estimate does:
+   NBODY_INVALID when a sample's error exceeds `most` of the sum of all |terms|, or is not a number.
+   For tests of your own, with your data. */
+NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                    uint32_t seed, double most);
 
 /* Bytes of memory that it holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
 
-/* Gives the memory back and empties it; an empty one is fine. */
+/* Frees the memory and empties it; an empty one is valid. */
 NBODY_API void nbody_free(nbody *sim);
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these; they are made by one .cu file with
-   NBODY_IMPLEMENTATION and NBODY_CUDA. All pointers d_... are device memory. Nothing here waits for
-   the GPU unless its comment says so; every launch error comes back as NBODY_CUDA_ERROR. An error of your own that
-   you have left unread before may be cleared.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NBODY_IMPLEMENTATION and NBODY_CUDA makes them. All pointers d_... are device memory. Nothing
+   here waits for the GPU unless its comment says so; every launch error is returned as
+   NBODY_CUDA_ERROR. An earlier CUDA error of your own that you have not read may be cleared.
+   ---------------------------------------------------------------------------------------------- */
 
 #ifdef NBODY_CUDA
 
-/* What kernels take by value: an nbody whose arrays lie in device memory. A type of its own, so that host code cannot walk through device
-   pointers by accident (Kalms section 6.3.7). */
+/* What kernels take by value: an nbody whose arrays are in device memory. It is a type of its own,
+   so that host code cannot dereference device pointers by accident (Kalms section 6.3.7). */
 typedef struct nbody_device { nbody sim; } nbody_device;
 
 enum { NBODY_CUDA_SCRATCH = 8 };
@@ -615,58 +727,85 @@ typedef struct nbody_cuda {
     nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
 } nbody_cuda;
 
-/* Takes all memory that evaluations over up to n bodies need, with potentials: they allocate nothing after it, and a step can be captured
-   in a CUDA graph. A graph keeps n, desc and addresses: a later call that needs more memory, or another n or desc, makes it stale. */
-NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream);
+/* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
+   allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
+   addresses: a later call that needs more memory, or another n or desc, makes it stale. */
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                          struct CUstream_st *stream);
 
-/* As the serial ones. Bodies that are not finite are not refused here: forces then mean nothing, and nbody_cuda_check tells. Points that
-   are not finite get NaN. To capture a nbody_cuda_step in a graph, have bodies->fresh at 1 for LEAPFROG (after one step), at 0 for EULER:
-   a graph keeps what it was. */
-NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                        const nbody_real *d_mass, int32_t n, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                                const nbody_real *d_mass, int32_t n, nbody_real *d_acc, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc, nbody_real *d_potential,
-                                         struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points, size_t stride, int32_t m, nbody_real *d_acc,
+/* As the serial ones. Bodies that are not finite are not refused here: the forces are then
+   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. To capture
+   nbody_cuda_step in a graph, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for EULER: a
+   graph keeps the value at capture. */
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
+                                        const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n,
+                                        struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
+                                                const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n,
+                                                nbody_real *d_acc, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
+                                         const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
+                                         nbody_real *d_potential, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
+                                            size_t stride, int32_t m, nbody_real *d_acc,
                                             nbody_real *d_potential, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
+NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
+                                       nbody_bodies *bodies, nbody_real dt,
                                        nbody_integrator integrator, struct CUstream_st *stream);
 
-/* As nbody_estimate and nbody_energy; d_error and d_energies: one each, in device memory. NBODY_NOT_BUILT: estimate needs an evaluation,
-   energy at least nbody_cuda_reserve. */
-NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
+/* As nbody_estimate and nbody_energy; d_error and d_energies: one each, in device memory.
+   NBODY_NOT_BUILT: estimate needs an evaluation, energy at least nbody_cuda_reserve. */
+NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc,
+                                           int32_t samples, uint32_t seed, nbody_error *d_error,
                                            struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential,
-                                         nbody_energies *d_energies, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies,
+                                         const nbody_real *d_potential, nbody_energies *d_energies,
+                                         struct CUstream_st *stream);
 
 /* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
-   says what the last evaluation met: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS (device.sim.bad_id: the first
-   such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL with `*frame` (may be NULL) saying how many are needed: set desc.max_cells to that. */
-NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream);
+   returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
+   (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
+   (may be NULL) says how many are needed: set desc.max_cells to that. */
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
+                                        struct CUstream_st *stream);
 
-/* Copies everything into a host nbody (its memory reused): evaluated there, walked, counted and validated here. Waits for the stream. */
-NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, struct CUstream_st *stream);
+/* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
+   validate then work. Waits for the stream. */
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
+                                           struct CUstream_st *stream);
 
-/* Gives the device memory back, in the order of the stream that it was last used on: that stream must still exist. One nbody_cuda belongs
-   to one stream at a time; to use it on another, or in kernels of your own there, order the two by an event. */
+/* Frees the device memory, in the order of the stream that it was last used on: that stream must
+   still exist. One nbody_cuda belongs to one stream at a time; to use it on another, or in kernels
+   of your own there, order the two by an event. */
 NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 #endif /* NBODY_CUDA */
 
 /* Stop here if you only need the API; the walks are next, and are part of it:
 
-       nbody_far far_cells = nbody_far_of(&sim, cell);          cells that act on `cell` at its own level
-       while (nbody_next_far(&far_cells)) use(far_cells.cell);
-       nbody_near nearby = nbody_near_of(&sim, leaf);            what is left for the bodies of a leaf, once its ancestors are done
-       while (nbody_next_near(&nearby)) use(nearby.cell, nearby.whole);      whole: by its bodies; else by its sources */
+       nbody_far far_cells = nbody_far_of(&sim, cell);      lists 2 and 4: cells that act on `cell`
+       while (nbody_next_far(&far_cells)) use(far_cells.cell);                    at its own level
+       nbody_near nearby = nbody_near_of(&sim, leaf);       lists 1 and 3: what remains for the
+       while (nbody_next_near(&nearby))                     bodies of a leaf
+           use(nearby.cell, nearby.whole);              whole: by its bodies; else by its sources
 
-/* ------------------------------------------------------------------------------------------------
-   >>numbers: what both sides must round alike
-   ------------------------------------------------------------------------------------------------ */
+   The prototypes of the walks:
 
-/* a * b, rounded. The GPU's compiler would fuse a plain product with a sum that follows, round once, and get other bits. */
+       nbody_far nbody_far_of(const nbody *sim, int32_t cell);
+       int nbody_next_far(nbody_far *walk);
+       nbody_near nbody_near_of(const nbody *sim, int32_t leaf);
+       nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y);
+       int nbody_next_near(nbody_near *walk); */
+
+/* ----------------------------------------------------------------------------------------------
+   >>numbers: arithmetic that must round identically on CPU and GPU
+   ---------------------------------------------------------------------------------------------- */
+
+/* a * b, rounded. nvcc would contract a plain product and a following sum into a fused
+   multiply-add, which rounds once and gives other bits. */
 NBODY_FN nbody_real nbody_i_times(nbody_real a, nbody_real b)
 {
 #if defined(__CUDA_ARCH__) && NBODY_I_REAL_KIND == 1
@@ -678,7 +817,8 @@ NBODY_FN nbody_real nbody_i_times(nbody_real a, nbody_real b)
 #endif
 }
 
-/* The same of doubles: places, scales and sources are computed in double in every build. */
+/* The same for double: cell coordinates, scales and sources are computed in double in every
+   build. */
 NBODY_FN double nbody_i_product(double a, double b)
 {
 #if defined(__CUDA_ARCH__)
@@ -688,7 +828,8 @@ NBODY_FN double nbody_i_product(double a, double b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under -ffinite-math-only. */
+/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would be optimised
+   away under -ffinite-math-only. */
 NBODY_FN int nbody_i_finite(double x)
 {
     uint64_t bits;
@@ -696,8 +837,8 @@ NBODY_FN int nbody_i_finite(double x)
     return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
 }
 
-/* clang before 15 takes a call as fast as the file is, whatever the pragmas say, and then estimates
-   the root of a float. */
+/* clang before 15 compiles a library call under the flags of the file, whatever the pragmas say,
+   and would then approximate the square root of a float. */
 #if defined(NBODY_I_STRICT_CLANG) && __clang_major__ < 15 && defined(__SSE2__) && defined(__GNUC__)
 #ifdef __AVX__
 #define NBODY_I_ROOT_BY_ASM "vsqrtps %0, %0"
@@ -738,8 +879,9 @@ NBODY_FN double nbody_i_unit(double x)
     return x > 0 ? nbody_i_power(e > 1000 ? 1000 : e < -1000 ? -1000 : e) : 1;
 }
 
-/* ln u, for u > 0: both sides need the same bits, and libraries differ. With s = (f - 1) / (f + 1), ln f = 2 (s + s^3/3 + s^5/5 ..),
-   and f = u / 2^e between the roots of 1/2 and 2 has s^2 < 0.03: the next term would be below 1e-17. */
+/* ln u, for u > 0: both sides need the same bits, and libraries differ. With s = (f - 1) / (f + 1),
+   ln f = 2 (s + s^3/3 + s^5/5 ..). f = u / 2^e between the roots of 1/2 and 2 has s^2 < 0.03: the
+   next term would be below 1e-17. */
 NBODY_FN double nbody_i_log(double u)
 {
     int e = 0, power;
@@ -750,33 +892,37 @@ NBODY_FN double nbody_i_log(double u)
     return nbody_i_product(e - (up > 1), 0.69314718055994531) + nbody_i_product(2 * s, series);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>sums: terms in runs of NBODY_CHUNK, runs without loss
+/* ----------------------------------------------------------------------------------------------
+   >>sums: compensated summation of partial sums of NBODY_CHUNK terms
 
-   A plain float sum of n terms loses about log2(n) / 2 bits, and more in an unlucky order. Here a plain sum takes 64 terms at most, and
-   what each addition of such a part to the whole rounds away is kept in a second number (Knuth's two-sum, exact): the error stays that of
-   64 terms, for a dozen operations more. (Kalms section 7.3 saw the length of forces go wrong as n grew, and laid it to such sums. Up to
-   100,000 bodies it is as large without them: a virtual particle is exact only while its sub-cell holds one body.)
-   ------------------------------------------------------------------------------------------------ */
+   A plain float sum of n terms loses about log2(n) / 2 bits, and more in an unlucky order. Here a
+   plain partial sum has 64 terms at most. The rounding error of adding it to the total is exact to
+   compute (Knuth's two-sum) and is accumulated in a second number, the compensation. The error
+   stays that of 64 terms, for a dozen operations more per 64 terms. (Kalms section 7.3 saw the
+   length of forces go wrong as n grew, and attributed it to such sums. Up to 100,000 bodies the
+   error is as large without them: a virtual particle is exact only while its sub-cell holds one
+   body.)
+   ---------------------------------------------------------------------------------------------- */
 
 enum { NBODY_I_X, NBODY_I_Y, NBODY_I_POTENTIAL, NBODY_I_PARTS };
 
-/* whole + lost is the sum so far, part what comes next. `seen` is how much of part arrived in sum, sum - seen what is left of whole: what
-   is missing of either goes to lost. Float, 16777216 + 1: sum is 16777216, seen 0, lost 1. */
-NBODY_FN void nbody_i_carry(nbody_real *part, nbody_real *whole, nbody_real *lost)
+/* Two-sum: adds `partial` to the sum so far, total + compensation. `seen` is the portion of partial
+   that arrived in sum, and sum - seen the portion of total: what is missing of both goes to the
+   compensation. Float, 16777216 + 1: sum is 16777216, seen 0, compensation 1. */
+NBODY_FN void nbody_i_carry(nbody_real *partial, nbody_real *total, nbody_real *compensation)
 {
-    nbody_real const sum = *whole + *part, seen = sum - *whole;
-    *lost += (*whole - (sum - seen)) + (*part - seen);
-    *whole = sum;
-    *part = 0;
+    nbody_real const sum = *total + *partial, seen = sum - *total;
+    *compensation += (*total - (sum - seen)) + (*partial - seen);
+    *total = sum;
+    *partial = 0;
 }
 
-/* Where a force is wanted, and what has been added there. */
+/* A target: where a force is computed, and its sums so far. */
 typedef struct nbody_i_target {
     nbody_real x, y;
-    int32_t place;              /* of the body it is, -1: none */
-    int32_t terms;              /* in `part` */
-    nbody_real part[NBODY_I_PARTS], whole[NBODY_I_PARTS], lost[NBODY_I_PARTS];
+    int32_t place;              /* of the body, -1: not a body */
+    int32_t terms;              /* added to `partial` */
+    nbody_real partial[NBODY_I_PARTS], total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
 } nbody_i_target;
 
 NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t place)
@@ -787,30 +933,34 @@ NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t pl
     t.y = y;
     t.place = place;
     t.terms = 0;
-    for (p = 0; p < NBODY_I_PARTS; p++) t.part[p] = t.whole[p] = t.lost[p] = 0;
+    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = t.total[p] = t.compensation[p] = 0;
     return t;
 }
 
 NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
 {
     int p;
-    for (p = 0; p < NBODY_I_PARTS; p++) nbody_i_carry(&t->part[p], &t->whole[p], &t->lost[p]);
+    for (p = 0; p < NBODY_I_PARTS; p++)
+        nbody_i_carry(&t->partial[p], &t->total[p], &t->compensation[p]);
     t->terms = 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>force: what one source does to a target. d = source - target, u = d^2 + softening^2, in the units of the arrays; G comes last.
+/* ----------------------------------------------------------------------------------------------
+   >>force: the interaction of one source and one target. d = source - target, u =
+   d^2 + softening^2, in the units of the arrays; G is applied last.
 
-       force on unit mass   m g d     g = u^(-3/2), NBODY_INVERSE: 1 / u               (Kalms equation 5, with the sign that attracts)
+       force on unit mass   m g d     g = u^(-3/2), NBODY_INVERSE: 1 / u
+                                          (Kalms equation 5, with the sign that attracts)
        potential            m phi     phi = -u^(-1/2), NBODY_INVERSE: ln(u) / 2
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_law {
     nbody_law law;
     int softened;               /* desc.softening > 0 */
-    int potential;              /* is it wanted? */
+    int potential;              /* is it requested? */
     nbody_real soften2;         /* frame->soften2 */
-    nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are logarithms of your lengths */
+    nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are
+                                   logarithms of your lengths */
 } nbody_i_law;
 
 NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
@@ -820,11 +970,12 @@ NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
     law.softened = sim->desc.softening > 0;
     law.potential = potential;
     law.soften2 = (nbody_real)sim->frame->soften2;
-    law.log_length = law.law == NBODY_INVERSE && potential ? (nbody_real)nbody_i_log(sim->frame->length) : 0;
+    law.log_length =
+        law.law == NBODY_INVERSE && potential ? (nbody_real)nbody_i_log(sim->frame->length) : 0;
     return law;
 }
 
-/* g. root: 1 / sqrt(u), not looked at by NBODY_INVERSE. */
+/* g. root: 1 / sqrt(u), not used by NBODY_INVERSE. */
 NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real root)
 {
     if (law == NBODY_INVERSE) return 1 / u;
@@ -834,57 +985,78 @@ NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real roo
 /* phi. */
 NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
-    if (law->law == NBODY_INVERSE) return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
+    if (law->law == NBODY_INVERSE)
+        return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
     return -root;
 }
 
-/* Does a source at distance^2 d2 count in the potential? Not a body in its own, and nothing that sits on the target unsoftened. */
-NBODY_FN int nbody_i_counts(const nbody_i_law *law, nbody_real d2, int is_self) { return law->softened ? !is_self : d2 > 0; }
-
-/* One source, and its second moments of mass around itself: Q = (xx xy, xy yy), xx the sum of m (x - centre)^2, and so on. A body at the
-   offset s from the centre acts by g (d + s): of its Taylor series in s, the first-order terms cancel around a centre of mass, and the
-   second see Q. With g' = c g / u and g'' = c (c - 1) g / u^2, derivatives by u (c = -3/2, NBODY_INVERSE: -1):
-
-       force of m at d + its spread   m g d + g' (2 Q d + trace(Q) d) + 2 g'' (d Q d) d
-       potential                      m phi + g trace(Q) / 2 + g' (d Q d)
-
-   Q is divided by u first: the powers of 1 / u alone would overflow for sources that are near. */
-typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
-
-NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx, nbody_real dy, nbody_real u,
-                                  nbody_real g, nbody_real part[NBODY_I_PARTS])
+/* Does a source at distance^2 d2 count in the potential? Not a body in its own potential, and no
+   unsoftened source at the target's position. */
+NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_self)
 {
-    nbody_real const c = law->law == NBODY_INVERSE ? (nbody_real)-1 : (nbody_real)-1.5, over = 1 / u, cg = nbody_i_times(c, g);
-    nbody_real const xx = nbody_i_times(s->xx, over), xy = nbody_i_times(s->xy, over), yy = nbody_i_times(s->yy, over);
-    nbody_real const qx = nbody_i_times(xx, dx) + nbody_i_times(xy, dy), qy = nbody_i_times(xy, dx) + nbody_i_times(yy, dy);
-    nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy);
-    nbody_real const along = nbody_i_times(cg, xx + yy + nbody_i_times(2 * (c - 1), nbody_i_times(spread, over)));
-    part[NBODY_I_X] += nbody_i_times(2 * cg, qx) + nbody_i_times(along, dx);
-    part[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
-    part[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
+    return law->softened ? !is_self : d2 > 0;
 }
 
-/* Adds one term: m g d, m phi. A body on itself adds d = 0, so no term need be left out of the force (Kalms equation 6: j != i). */
-NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments, nbody_i_target *t)
+/* One source, and its second moments of mass (quadrupole) around itself: Q = (xx xy, xy yy), xx the
+   sum of m (x - centre)^2, and so on. A body at the offset s from the centre acts by g (d + s). Of
+   its Taylor series in s, the first-order terms cancel around a centre of mass, and Q gives the
+   second-order ones. With g' = c g / u and g'' = c (c - 1) g / u^2, derivatives by u (c = -3/2,
+   NBODY_INVERSE: -1):
+
+       force of m at d + its quadrupole   m g d + g' (2 Q d + trace(Q) d) + 2 g'' (d Q d) d
+       potential                          m phi + g trace(Q) / 2 + g' (d Q d)
+
+   Q is divided by u first: powers of 1 / u alone would overflow for near sources. */
+typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
+
+NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx,
+                                  nbody_real dy, nbody_real u, nbody_real g,
+                                  nbody_real partial[NBODY_I_PARTS])
+{
+    nbody_real const c = law->law == NBODY_INVERSE ? (nbody_real)-1 : (nbody_real)-1.5,
+                     over = 1 / u, cg = nbody_i_times(c, g);
+    nbody_real const xx = nbody_i_times(s->xx, over), xy = nbody_i_times(s->xy, over),
+                     yy = nbody_i_times(s->yy, over);
+    nbody_real const qx = nbody_i_times(xx, dx) + nbody_i_times(xy, dy),
+                     qy = nbody_i_times(xy, dx) + nbody_i_times(yy, dy);
+    nbody_real const spread = nbody_i_times(dx, qx) + nbody_i_times(dy, qy);
+    nbody_real const along =
+        nbody_i_times(cg, xx + yy + nbody_i_times(2 * (c - 1), nbody_i_times(spread, over)));
+    partial[NBODY_I_X] += nbody_i_times(2 * cg, qx) + nbody_i_times(along, dx);
+    partial[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
+    partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
+}
+
+/* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
+   (Kalms equation 6: j != i). */
+NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments,
+                          nbody_i_target *t)
 {
     nbody_real const dx = s->x - t->x, dy = s->y - t->y;
     nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
-    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root), mg = nbody_i_times(s->m, g);
-    t->part[NBODY_I_X] += nbody_i_times(mg, dx);
-    t->part[NBODY_I_Y] += nbody_i_times(mg, dy);
-    if (law->potential && nbody_i_counts(law, d2, s->place == t->place && s->place >= 0))
-        t->part[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
-    if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->part);
+    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root),
+                     mg = nbody_i_times(s->m, g);
+    t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
+    t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
+    if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
+        t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
+    if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>square: where a body is in the tree (Kalms section 5.3)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>square: cells, keys and units of bodies (Kalms section 5.3)
+   ---------------------------------------------------------------------------------------------- */
 
 /* Side of a cell of this level, and how many such sides a unit of length has. */
-NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level) { return frame->edge / (double)(1 << level); }
-NBODY_FN double nbody_i_cells_per_unit(const nbody_frame *frame, int level) { return frame->inverse * (double)(1 << level); }
+NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level)
+{
+    return frame->edge / (double)(1 << level);
+}
+NBODY_FN double nbody_i_cells_per_unit(const nbody_frame *frame, int level)
+{
+    return frame->inverse * (double)(1 << level);
+}
 
 /* The lower border of column (axis 0) or row (axis 1) `at`. */
 NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, int32_t at)
@@ -895,19 +1067,24 @@ NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, in
 /* Column or row of a coordinate; what lies on or beyond the border goes to the last cell. */
 NBODY_FN int32_t nbody_i_column(const nbody_frame *frame, int level, int axis, nbody_real x)
 {
-    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
     int32_t const last = (1 << level) - 1;
     return at >= last ? last : at > 0 ? (int32_t)at : 0;
 }
 
-/* Where in its cell a coordinate is, 0 .. 1: in double, so that the cells of deep levels lose nothing. */
-NBODY_FN nbody_real nbody_i_within(const nbody_frame *frame, int level, int axis, int32_t column, nbody_real x)
+/* Position of a coordinate within its cell, 0 .. 1: in double, so that no bits are lost in deep
+   levels. */
+NBODY_FN nbody_real nbody_i_within(const nbody_frame *frame, int level, int axis, int32_t column,
+                                   nbody_real x)
 {
-    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level)) - column;
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level)) -
+        column;
     return (nbody_real)(at > 1 ? 1 : at > 0 ? at : 0);
 }
 
-/* Bits of a 16-bit number with a zero between any two. */
+/* The bits of a 16-bit number, with zeros interleaved. */
 NBODY_FN uint32_t nbody_i_spread(uint32_t v)
 {
     v = (v | v << 8) & 0x00FF00FFu;
@@ -916,17 +1093,22 @@ NBODY_FN uint32_t nbody_i_spread(uint32_t v)
     return (v | v << 1) & 0x55555555u;
 }
 
-/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. On level 2:
+/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. On level
+   2:
 
-       row 3   10 11 14 15      column 3 = 11, row 1 = 01 in binary: row and column in turn, 01 11 = 7.
-           2    8  9 12 13      The children of cell c are 4 c .. 4 c + 3 on their level: bodies that are sorted by the number on the
-           1    2  3  6  7      last level lie cell by cell on every level at once.
-           0    0  1  4  5 */
-NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y) { return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x); }
+       row 3   10 11 14 15   column 3 = 11, row 1 = 01 in binary: row and column interleaved,
+           2    8  9 12 13   01 11 = 7. The children of cell c are 4 c .. 4 c + 3 on their level:
+           1    2  3  6  7   bodies sorted by the number on the last level are contiguous in each
+           0    0  1  4  5   cell of every level. */
+NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y)
+{
+    return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x);
+}
 
-/* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a number can be. */
-NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2], const double most[2],
-                                double heaviest)
+/* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a
+   number can be. */
+NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2],
+                                const double most[2], double heaviest)
 {
     double largest = 0, softening;
     int a;
@@ -935,7 +1117,8 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->fitted = !(desc->size > 0);
     for (a = 0; a < 2; a++) {
         frame->min[a] = (double)desc->min[a] + 0;
-        if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size)) frame->fitted = 1;
+        if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size))
+            frame->fitted = 1;
     }
     if (frame->fitted) {
         frame->min[0] = least[0] + 0; /* -0 becomes 0 */
@@ -949,7 +1132,8 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     if (frame->size > largest) largest = frame->size;
     if ((double)desc->softening > largest) largest = (double)desc->softening;
     if (!(largest > 0)) largest = 0.75; /* all bodies at the origin */
-    if (frame->size < largest * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300)) /* else powers of a cell's side would overflow */
+    /* else powers of a cell's side would overflow */
+    if (frame->size < largest * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300))
         frame->size = nbody_i_unit(largest) * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300);
     frame->length = nbody_i_unit(largest);
     frame->mass = nbody_i_unit(heaviest);
@@ -958,11 +1142,13 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->inverse = 1 / frame->edge;
     softening = (double)desc->softening / frame->length;
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
-    frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
-    return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) && nbody_i_finite(frame->soften2);
+    frame->soften2 =
+        nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
+    return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
+           nbody_i_finite(frame->soften2);
 }
 
-/* The caller's numbers of element i. */
+/* Element i of the caller's array. */
 NBODY_FN const nbody_real *nbody_i_at(const nbody_real *data, size_t stride, int32_t i)
 {
     return (const nbody_real *)(const void *)((const char *)data + stride * (size_t)i);
@@ -989,14 +1175,16 @@ NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
 
 /* Key of body i: the Morton number of its cell on the last level. */
-NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i, int levels)
+NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i,
+                              int levels)
 {
     const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
-    return nbody_i_code(nbody_i_column(frame, levels - 1, 0, nbody_i_scaled((double)p[0], frame->length)),
-                        nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
+    return nbody_i_code(
+        nbody_i_column(frame, levels - 1, 0, nbody_i_scaled((double)p[0], frame->length)),
+        nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
 }
 
-/* Body i of yours comes to `place`. */
+/* Copies the caller's body i to `place`. */
 NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_t place, int32_t i)
 {
     const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
@@ -1006,13 +1194,15 @@ NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_
     sim->m[place] = nbody_i_scaled((double)nbody_i_mass(input, i), sim->frame->mass);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>cells: how a level is made from the one above
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cells: one level from the level above
+   ---------------------------------------------------------------------------------------------- */
 
-/* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end. shift: of the quarter's two bits.
-   Bodies of quarters 0 0 1 3 3 give begin 0 2 3 3 5: there is none in quarter 2. */
-NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end, int shift, int32_t begin[5])
+/* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end.
+   shift: of the quarter's two bits. Bodies of quarters 0 0 1 3 3 give begin 0 2 3 3 5: quarter 2 is
+   empty. */
+NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end, int shift,
+                               int32_t begin[5])
 {
     uint32_t q;
     begin[0] = first;
@@ -1034,7 +1224,8 @@ NBODY_FN int nbody_i_divides(const nbody_desc *desc, const nbody_cell *cell)
 }
 
 /* The child in quarter q (bit 0: right, bit 1: up), which holds bodies first .. end - 1. */
-NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first, int32_t end)
+NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first,
+                                  int32_t end)
 {
     nbody_cell child;
     int k;
@@ -1060,8 +1251,9 @@ NBODY_FN nbody_cell nbody_i_root(int32_t n)
     return root;
 }
 
-/* Do a cell and another of the same level or a deeper one have a point in common? On the level of the little one, the large one has the
-   columns x << s .. ((x + 1) << s) - 1, and one more on each side touches it. */
+/* Do a cell and another of the same level or a deeper one touch? On the level of the smaller cell,
+   the larger one has the columns x << s .. ((x + 1) << s) - 1; one column more on each side touches
+   it. */
 NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
 {
     int const s = little->level - large->level;
@@ -1069,9 +1261,11 @@ NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
            little->y >= (large->y << s) - 1 && little->y <= (large->y + 1) << s;
 }
 
-/* Finds what is beside a cell: of the cells beside its parent, the leaves that touch it, and the children that touch it. (What touches a
-   cell lies in what touches its parent, so nothing else needs to be looked at.) All nine are read before anything is written, so that a
-   GPU waits for memory once and not nine times; where a child is follows from `quarters`, without reading it. */
+/* Finds the adjacent cells: of the cells adjacent to the parent, the leaves that touch this cell,
+   and the children that touch it. (What touches a cell lies in what touches its parent, so nothing
+   else needs to be tested.) All nine are read before anything is written, so that a GPU has one
+   memory latency instead of nine; the index of a child follows from `quarters`, without reading
+   it. */
 NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 {
     const nbody_cell *parent = &cells[cell->parent];
@@ -1094,7 +1288,8 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
     for (k = 0; k < 9; k++) {
         int const s = level - deep[k];
         if (at[k] < 0) continue;
-        if (child[k] < 0 && cx >= (x[k] << s) - 1 && cx <= (x[k] + 1) << s && cy >= (y[k] << s) - 1 && cy <= (y[k] + 1) << s)
+        if (child[k] < 0 && cx >= (x[k] << s) - 1 && cx <= (x[k] + 1) << s &&
+            cy >= (y[k] << s) - 1 && cy <= (y[k] + 1) << s)
             cell->beside[found++] = at[k];
         NBODY_I_UNROLL
         for (q = 0; q < 4; q++) {
@@ -1107,18 +1302,43 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
     cell->besides = (uint8_t)found;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>walk: which cells act on a cell
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>walk: interaction lists (Kalms sections 5.5 and 5.6, Figures 6 to 9; Carrier, lists 1 to 4)
 
-/* Cells that act on a cell at its own level: the children of what is beside its parent, and leaves there, that do not touch it. (Kalms
-   section 5.6.2: "considered near on the prior level but far on the current level"; Carrier, lists 2 and 4.) */
+   level 2            level 3
+                      . . . . . . . .      c: the cell; on the left its parent
+   F   F   F   F      . . . . . . . .      F: far, list 2: 7 and 27 cells, never more than 27
+                      F F F F F F . .      n: near, left to the next level
+   n   n   n   F      F F F F F F . .      .: acted on the parent, one level up
+                      F n n n F F . .
+   n   c   n   F      F n c n F F . .      4 x 7 + 27 + 9 = 64: each cell acts once, on the coarsest
+                      F n n n F F . .      level where it does not touch the target's cell.
+   n   n   n   F      F F F F F F . .
+
+   So farther means coarser. A source misplaces the bodies that it represents by the same share e of
+   the distance at most, on every level, which changes 1 / d^2 by at most 1 / (1 - e)^2 - 1 of it
+   (Kalms equation 9).
+
+   In an adaptive tree a leaf can be near cells of other levels:
+
+       +-------+---+---+   c     this leaf. Its parent has m, c, m, and a cell that is divided again
+       |       | m | c |   A     list 4 (X, P2L): a larger leaf that touches the parent, not c. Too
+       |   A   +---+-+-+         near for its sources: its bodies act on the nodes of c
+       |       | m |t|t|   s     list 3 (W, M2P): smaller, not touching c, in a cell that does. Too
+       |       |   |s|s|         near for the nodes of c: its sources act on the bodies of c
+       +-------+---+-+-+   t, m  list 1 (U, P2P): touch c. F above: list 2 (V, M2L)
+   ---------------------------------------------------------------------------------------------- */
+
+/* Lists 2 and 4 of a cell: the children of the cells adjacent to its parent, and leaves there, that
+   do not touch it. (Kalms section 5.6.2: "considered near on the prior level but far on the current
+   level"; Carrier, lists 2 and 4.) */
 typedef struct nbody_far {
-    int32_t cell;               /* the one found, of the same level, or a larger leaf. That acts by its bodies; others by their sources,
-                                   but leaves of MASS_CENTRES by their bodies */
+    int32_t cell;               /* the one found: a cell of the same level, or a larger leaf. Larger
+                                   leaves contribute their bodies; other cells their sources, but
+                                   leaves of MASS_CENTRES their bodies */
     const nbody_cell *cells;
-    int32_t of;                 /* whom they act on */
-    int32_t k, c;               /* next: child c of the k-th beside the parent */
+    int32_t of;                 /* the target cell */
+    int32_t k, c;               /* next: child c of the k-th cell adjacent to the parent */
 } nbody_far;
 
 NBODY_FN nbody_far nbody_far_of(const nbody *sim, int32_t cell)
@@ -1154,17 +1374,18 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
     return 0;
 }
 
-/* What is left for the bodies of a leaf: leaves that touch it, and, inside cells that touch it, smaller ones that do not (Carrier, lists
-   1 and 3). The walk goes down from each cell beside the leaf, and no deeper than what it finds. For a point that is no body, the same
-   from the root. */
+/* Lists 1 and 3 of a leaf: leaves that touch it, and, inside cells that touch it, smaller ones that
+   do not (Carrier, lists 1 and 3). The walk descends from each cell adjacent to the leaf, and not
+   below what it finds. For a point that is not a body it starts at the root. */
 typedef struct nbody_near {
     int32_t cell;               /* the one found */
-    int32_t whole;              /* 1: body by body; 0: it is far enough for its sources. (Leaves of MASS_CENTRES, and those with no more
-                                   bodies than sources, act by their bodies then too.) */
+    int32_t whole;              /* 1: list 1, body by body; 0: list 3, far enough for its sources.
+                                   (Leaves of MASS_CENTRES, and those with no more bodies than
+                                   sources, contribute their bodies in list 3 too.) */
     const nbody *sim;
     int32_t of;                 /* the leaf, -1: a point */
     nbody_real x, y;            /* the point */
-    int32_t k;                  /* the walk is below the k-th cell beside the leaf */
+    int32_t k;                  /* the walk is below the k-th cell adjacent to the leaf */
     int32_t at;                 /* next, -1: done */
 } nbody_near;
 
@@ -1196,16 +1417,18 @@ NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real 
     return walk;
 }
 
-/* Column of a point that may lie anywhere, in cells of this level; where no cell can be beside it, cells + 2 or -3 stand for all. */
+/* Column of a point that may lie anywhere, in cells of this level; where no cell can be adjacent to
+   it, cells + 2 or -3. */
 NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axis, nbody_real x)
 {
-    double const at = nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
     int32_t const cells = 1 << level;
     if (at >= cells + 2) return cells + 2;
     return at >= 0 ? (int32_t)at : at >= -1 ? -1 : -3;
 }
 
-/* Is a cell too close to act by its sources? Levels 0 and 1 have none. */
+/* Is a cell too close to act by its sources? Levels 0 and 1 have no sources. */
 NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
 {
     int32_t x, y;
@@ -1219,7 +1442,8 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
     return cell->x >= x - 1 && cell->x <= x + 1 && cell->y >= y - 1 && cell->y <= y + 1;
 }
 
-/* The cell where the walk goes on when it is done with all below walk->at: the next sibling, or that of an ancestor. */
+/* Sets walk->at to the cell after the subtree of walk->at: the next sibling, or that of an
+   ancestor. */
 NBODY_FN void nbody_i_step_over(nbody_near *walk)
 {
     const nbody_cell *cells = walk->sim->cell;
@@ -1233,7 +1457,8 @@ NBODY_FN void nbody_i_step_over(nbody_near *walk)
         walk->at = cells[walk->at].parent;
     }
     walk->k++;
-    walk->at = walk->of >= 0 && walk->k < cells[walk->of].besides ? cells[walk->of].beside[walk->k] : -1;
+    walk->at =
+        walk->of >= 0 && walk->k < cells[walk->of].besides ? cells[walk->of].beside[walk->k] : -1;
 }
 
 NBODY_FN int nbody_next_near(nbody_near *walk)
@@ -1253,16 +1478,16 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>runs: the sources by which a cell acts, one after the other in memory
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>runs: the sources of a cell, contiguous in memory
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_run {
     const nbody_real *x, *y, *m;        /* x NULL: points of the rule in the cell at corner */
     const nbody_real *xx, *xy, *yy;     /* second moments, NULL: none */
     nbody_real corner[2], edge;
     int32_t count;
-    int32_t place;                      /* of the first, where they are bodies; else -1 */
+    int32_t place;                      /* of the first, where the sources are bodies; else -1 */
 } nbody_i_run;
 
 NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t count)
@@ -1278,11 +1503,12 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
     return run;
 }
 
-/* Do the bodies of a cell act themselves, though it is far? Leaves with MASS_CENTRES (in Kalms section 5.6.3, step 2, only parents get
-   virtual particles), and where they are fewer than the sources. */
+/* Does a far cell contribute its bodies? Leaves with MASS_CENTRES (in Kalms section 5.6.3, step 2,
+   only parents get virtual particles), and where there are fewer bodies than sources. */
 NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
 {
-    return cell->child < 0 && (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
+    return cell->child < 0 &&
+           (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
 }
 
 NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
@@ -1307,11 +1533,13 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
     return run;
 }
 
-/* What a far cell acts by, on a cell of this level (of nbody_near: its own level). A larger leaf is too near for its sources. */
+/* The sources of a far cell for a target cell of this level (of nbody_near: its own level). A
+   larger leaf is too near for its sources. */
 NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
 {
     const nbody_cell *cell = &sim->cell[at];
-    if (cell->level < level || nbody_i_acts_by_bodies(sim, cell)) return nbody_i_bodies(sim, cell->first, cell->count);
+    if (cell->level < level || nbody_i_acts_by_bodies(sim, cell))
+        return nbody_i_bodies(sim, cell->first, cell->count);
     return nbody_i_virtual(sim, at);
 }
 
@@ -1319,8 +1547,10 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
 {
     nbody_i_source source;
     int const side = sim->rule.side;
-    source.x = run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
-    source.y = run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.x =
+        run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y =
+        run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
     source.m = run->m[s];
     source.xx = run->xx ? run->xx[s] : 0;
     source.xy = run->xx ? run->xy[s] : 0;
@@ -1329,8 +1559,9 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
-/* All of a run on one target. */
-NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, nbody_i_target *t)
+/* Adds all terms of a run to one target. */
+NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                              nbody_i_target *t)
 {
     int32_t s;
     for (s = 0; s < run->count; s++) {
@@ -1339,29 +1570,37 @@ NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nb
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>rule: interpolation between nodes
 
-   order 1: Kalms spreads nodes evenly and takes the 2 x 2 around a body (section 5.6.4); how many, and what happens at the border of a
-   cell, he leaves open. Here each cell has 8 x 8, one chunk, at (i + 1/2) / 8 of its side, and uses its own alone: those of the next cell
-   have felt other far cells. Between the outer nodes and the border the line goes on.
+   order 1: Kalms spreads nodes evenly and interpolates between the 2 x 2 around a body (section
+   5.6.4); he does not specify how many, nor what happens at the border of a cell. Here each cell
+   has 8 x 8, one chunk, at (i + 1/2) / 8 of its side, and uses only its own nodes: those of the
+   adjacent cell have other far cells. Between the outer nodes and the border the line is
+   extrapolated.
 
-       |--0-----1-----2x----3-----4-----5-----6-----7--|    u: of a body, 0 .. 1;  s = 8 u - 1/2;  i = floor(s), 0 .. 6;  f = s - i
-       0 1/16  3/16  5/16                         15/16 1   along a row: F = (1 - f) F_i + f F_i+1; then the same across two rows
+       |--0-----1-----2x----3-----4-----5-----6-----7--|    u: position of a body, 0 .. 1
+       0 1/16  3/16  5/16                         15/16 1   s = 8 u - 1/2;  i = floor(s), 0 .. 6
 
-       u = 0.34: s = 2.22, nodes 2 and 3 by 0.78 and 0.22        u = 0.03: s = -0.26, nodes 0 and 1 by 1.26 and -0.26
+       f = s - i.  Along a row: F = (1 - f) F_i + f F_i+1; then the same across two rows.
+       u = 0.34: s = 2.22, nodes 2 and 3 by 0.78 and 0.22
+       u = 0.03: s = -0.26, nodes 0 and 1 by 1.26 and -0.26
 
-   order k (Fong): t_i = (1 - cos(pi (i + 1/2) / k)) / 2, for k = 4: 0.038, 0.309, 0.691, 0.962. Denser towards the borders, where
-   polynomials through even nodes swing. F = sum of w_i(u) F_i, with w_i(u) = product of (u - t_j) / (t_i - t_j) over all j but i.
-   ------------------------------------------------------------------------------------------------ */
+   order k (Fong): Chebyshev nodes t_i = (1 - cos(pi (i + 1/2) / k)) / 2, for k = 4: 0.038, 0.309,
+   0.691, 0.962. They are denser towards the borders, where polynomials through even nodes
+   oscillate. F = sum of w_i(u) F_i, with w_i(u) = product of (u - t_j) / (t_i - t_j) over all j
+   except i.
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_stencil {
     int32_t first;
     nbody_real weight[NBODY_MAX_ORDER]; /* of nodes first .. first + rule.stencil - 1 */
 } nbody_i_stencil;
 
-/* All w_i(u): left is the product of u - t[j] over the nodes before i, right over those behind it; nothing is divided by u - t[i]. */
-NBODY_FN void nbody_i_polynomials(const nbody_rule *rule, nbody_real u, nbody_real weight[NBODY_MAX_ORDER])
+/* All w_i(u): left is the product of u - t[j] over the nodes before i, right over those after it;
+   there is no division by u - t[i]. */
+NBODY_FN void nbody_i_polynomials(const nbody_rule *rule, nbody_real u,
+                                  nbody_real weight[NBODY_MAX_ORDER])
 {
     nbody_real left = 1, right = 1;
     int i;
@@ -1390,9 +1629,9 @@ NBODY_FN nbody_i_stencil nbody_i_stencil_at(const nbody_rule *rule, nbody_real u
     return stencil;
 }
 
-/* The value between nodes: rows first, then across them. */
-NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx, const nbody_i_stencil *sy,
-                                    const nbody_real *value)
+/* The interpolated value: along the rows first, then across them. */
+NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx,
+                                    const nbody_i_stencil *sy, const nbody_real *value)
 {
     nbody_real sum = 0;
     int i, j;
@@ -1405,141 +1644,168 @@ NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stenci
     return sum;
 }
 
-/* What far cells do to a body of this leaf, by the leaf's nodes: the first that is added to a target. */
-NBODY_FN void nbody_i_feel_nodes(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
+/* L2P: the force of all far cells on a body of this leaf, interpolated from the leaf's nodes. It is
+   the first term of a target. */
+NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
 {
     const nbody_cell *cell = &sim->cell[at];
     size_t const first = (size_t)at * (size_t)sim->nodes;
-    nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
-    nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
-    t->part[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
-    t->part[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
-    if (potential) t->part[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
+    nbody_i_stencil const sx =
+        nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
+    nbody_i_stencil const sy =
+        nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
+    t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
+    t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
+    if (potential)
+        t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
     nbody_i_carry_target(t);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>up: the sources of a cell
+/* ----------------------------------------------------------------------------------------------
+   >>up: P2M and M2M, the sources of a cell
 
-   MASS_CENTRES (Kalms section 5.6.1, Figure 10): an even grid over a cell's 2 x 2 children. What they give, bodies or sources of their
-   own, is sorted into its sub-cells, and each that has mass becomes one virtual particle. With subcells = 4, lengths in sub-cells:
+   MASS_CENTRES (Kalms section 5.6.1, Figure 10): an even grid over a cell's 2 x 2 children. Bodies
+   of children that are leaves, and sources of others, are assigned to its sub-cells. Each sub-cell
+   that has mass becomes one virtual particle. With subcells = 4, lengths in sub-cells:
 
-       +---+---+---+---+ 4       bodies                       virtual particles: total mass, centre of mass
+       +---+---+---+---+ 4       bodies                    virtual particles: mass, centre of mass
        |   .   |   . d |         a  mass 1  at 0.2, 0.2
-       + . + . + . + . +         b       3     0.6, 0.6       a, b  mass 4  at (1 * 0.2 + 3 * 0.6) / 4 = 0.5, 0.5
-       |   .   |   .   |         c       2     1.5, 0.5       c     as it is
-       +---+---+---+---+ 2       d       5     3.2, 3.4       d     as it is
+       + . + . + . + . +         b       3     0.6, 0.6    a, b  mass 4  at (1 * 0.2 + 3 * 0.6) / 4
+       |   .   |   .   |         c       2     1.5, 0.5                   = 0.5, 0.5
+       +---+---+---+---+ 2       d       5     3.2, 3.4    c, d  unchanged
        |   .   |   .   |
        + . + . + . + . +
        |a,b. c |   .   |
        +---+---+---+---+ 0
 
-   CHEBYSHEV (Fong): the force F(x) of unit mass at x on something far away is smooth in x, so it can be interpolated between masses at
-   the points t_i of >>rule. Then the sum over all bodies b of a cell is one over its points:
+   CHEBYSHEV (Fong): the force F(x) of unit mass at x on something far away is smooth in x, so it
+   can be interpolated between masses at the points t_i of >>rule. Then the sum over all bodies b of
+   a cell is one over its points:
 
-       sum_b m_b F(x_b)  ~  sum_b m_b sum_i w_i(x_b) F(t_i)  =  sum_i M_i F(t_i),     M_i = sum_b m_b w_i(x_b)
+       sum_b m_b F(x_b)  ~  sum_b m_b sum_i w_i(x_b) F(t_i)  =  sum_i M_i F(t_i)
+       M_i = sum_b m_b w_i(x_b)
 
-   Along one axis, order 2, points 0.146 and 0.854: mass 1 at 0.25 becomes 0.854 and 0.146, with the same centre. A parent's points take
-   the M_i of its children's in the same way.
-   ------------------------------------------------------------------------------------------------ */
+   Along one axis, order 2, points 0.146 and 0.854: mass 1 at 0.25 becomes 0.854 and 0.146, with the
+   same centre. M2M computes the M_i of a parent from those of its children in the same way.
 
-/* Sums of one sub-cell. Lengths are from the corner of the cell. */
-typedef struct nbody_i_heap { double m, mx, my, mxx, mxy, myy; } nbody_i_heap;
+   Three versions of this step: the functions here are called by >>plain (NBODY_ONE_THREAD on the
+   CPU) and by the CUDA stages, except NBODY_FAST with CHEBYSHEV, which has kernels of its own.
+   The code at >>up-serial runs on the CPU in all other stages.
+   ---------------------------------------------------------------------------------------------- */
 
-NBODY_FN void nbody_i_clear_heap(nbody_i_heap *heap) { heap->m = heap->mx = heap->my = heap->mxx = heap->mxy = heap->myy = 0; }
+/* Sums over one sub-cell: mass, first and second moments. Lengths are from the corner of the
+   cell. */
+typedef struct nbody_i_moments { double m, mx, my, mxx, mxy, myy; } nbody_i_moments;
+
+NBODY_FN void nbody_i_clear_moments(nbody_i_moments *moments)
+{
+    moments->m = moments->mx = moments->my = moments->mxx = moments->mxy = moments->myy = 0;
+}
 
 /* Adds a body, or a source of a child with its own moments. */
-NBODY_FN void nbody_i_heap_up(nbody_i_heap *heap, double x, double y, const nbody_i_source *s)
+NBODY_FN void nbody_i_accumulate(nbody_i_moments *moments, double x, double y,
+                                 const nbody_i_source *s)
 {
     double const m = (double)s->m, mx = nbody_i_product(m, x), my = nbody_i_product(m, y);
-    heap->m += m;
-    heap->mx += mx;
-    heap->my += my;
-    heap->mxx += nbody_i_product(mx, x) + (double)s->xx;
-    heap->mxy += nbody_i_product(mx, y) + (double)s->xy;
-    heap->myy += nbody_i_product(my, y) + (double)s->yy;
+    moments->m += m;
+    moments->mx += mx;
+    moments->my += my;
+    moments->mxx += nbody_i_product(mx, x) + (double)s->xx;
+    moments->mxy += nbody_i_product(mx, y) + (double)s->xy;
+    moments->myy += nbody_i_product(my, y) + (double)s->yy;
 }
 
-/* The virtual particle of a sub-cell: its mass at its centre of mass, source number `at` of all. Moments around the corner become those
-   around the centre: sum of m (x - c)^2 = sum of m x^2 - (sum of m x) c. */
-NBODY_FN void nbody_i_store_heap(const nbody *sim, const nbody_i_heap *heap, double corner_x, double corner_y, size_t at)
+/* The virtual particle of a sub-cell: its mass at its centre of mass, source number `at` of all.
+   Moments around the corner are moved to the centre: sum of m (x - c)^2 = sum of m x^2 - (sum of m
+   x) c. */
+NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *moments,
+                                   double corner_x, double corner_y, size_t at)
 {
-    double const x = heap->mx / heap->m, y = heap->my / heap->m;
+    double const x = moments->mx / moments->m, y = moments->my / moments->m;
     sim->vx[at] = (nbody_real)(corner_x + x);
     sim->vy[at] = (nbody_real)(corner_y + y);
-    sim->vm[at] = (nbody_real)heap->m;
+    sim->vm[at] = (nbody_real)moments->m;
     if (!sim->vxx) return;
-    sim->vxx[at] = (nbody_real)(heap->mxx - nbody_i_product(heap->mx, x));
-    sim->vxy[at] = (nbody_real)(heap->mxy - nbody_i_product(heap->mx, y));
-    sim->vyy[at] = (nbody_real)(heap->myy - nbody_i_product(heap->my, y));
+    sim->vxx[at] = (nbody_real)(moments->mxx - nbody_i_product(moments->mx, x));
+    sim->vxy[at] = (nbody_real)(moments->mxy - nbody_i_product(moments->mx, y));
+    sim->vyy[at] = (nbody_real)(moments->myy - nbody_i_product(moments->my, y));
 }
 
-/* What a child gives to its parent's sub-cells: its bodies if it is a leaf, else its own sources. */
+/* The sources that a child contributes to its parent's sub-cells: its bodies if it is a leaf, else
+   its own sources. */
 NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
 {
     const nbody_cell *cell = &sim->cell[child];
-    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_virtual(sim, child);
+    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count)
+                           : nbody_i_virtual(sim, child);
 }
 
-/* Column (or row) of a point's sub-cell. from_corner: its distance to the cell's corner along that axis. */
+/* Column (or row) of a point's sub-cell. from_corner: its distance to the cell's corner along that
+   axis. */
 NBODY_FN int nbody_i_subcell(double from_corner, double subcells_per_unit, int subcells)
 {
     double const at = nbody_i_product(from_corner, subcells_per_unit);
     return at >= subcells - 1 ? subcells - 1 : at > 0 ? (int)at : 0;
 }
 
-/* The cell's lower left corner, and sub-cells per unit of length. */
-typedef struct nbody_i_sieve { double x, y, per_unit; int subcells; } nbody_i_sieve;
+/* The grid of sub-cells: the cell's lower left corner, and sub-cells per unit of length. */
+typedef struct nbody_i_subgrid { double x, y, per_unit; int subcells; } nbody_i_subgrid;
 
-NBODY_FN nbody_i_sieve nbody_i_sieve_of(const nbody *sim, const nbody_cell *cell)
+NBODY_FN nbody_i_subgrid nbody_i_subgrid_of(const nbody *sim, const nbody_cell *cell)
 {
-    nbody_i_sieve sieve;
-    sieve.x = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    sieve.y = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
-    sieve.subcells = sim->desc.subcells;
-    sieve.per_unit = nbody_i_cells_per_unit(sim->frame, cell->level) * sieve.subcells;
-    return sieve;
+    nbody_i_subgrid grid;
+    grid.x = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    grid.y = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    grid.subcells = sim->desc.subcells;
+    grid.per_unit = nbody_i_cells_per_unit(sim->frame, cell->level) * grid.subcells;
+    return grid;
 }
 
-NBODY_FN int nbody_i_sieve_point(const nbody_i_sieve *sieve, nbody_real x, nbody_real y)
+NBODY_FN int nbody_i_subcell_at(const nbody_i_subgrid *grid, nbody_real x, nbody_real y)
 {
-    return nbody_i_subcell((double)x - sieve->x, sieve->per_unit, sieve->subcells) +
-           nbody_i_subcell((double)y - sieve->y, sieve->per_unit, sieve->subcells) * sieve->subcells;
+    return nbody_i_subcell((double)x - grid->x, grid->per_unit, grid->subcells) +
+           nbody_i_subcell((double)y - grid->y, grid->per_unit, grid->subcells) * grid->subcells;
 }
 
-/* The sums of one sub-cell, from all that the children give. */
-NBODY_FN nbody_i_heap nbody_i_subcell_heap(const nbody *sim, const nbody_cell *cell, int subcell)
+/* The sums of one sub-cell over the sources of all children. */
+NBODY_FN nbody_i_moments nbody_i_subcell_moments(const nbody *sim, const nbody_cell *cell,
+                                                 int subcell)
 {
-    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
-    nbody_i_heap heap;
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    nbody_i_moments moments;
     int c;
     int32_t s;
-    nbody_i_clear_heap(&heap);
+    nbody_i_clear_moments(&moments);
     for (c = 0; c < cell->children; c++) {
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
             nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            if (nbody_i_sieve_point(&sieve, source.x, source.y) != subcell) continue;
-            nbody_i_heap_up(&heap, (double)source.x - sieve.x, (double)source.y - sieve.y, &source);
+            if (nbody_i_subcell_at(&grid, source.x, source.y) != subcell) continue;
+            nbody_i_accumulate(&moments, (double)source.x - grid.x, (double)source.y - grid.y,
+                               &source);
         }
     }
-    return heap;
+    return moments;
 }
 
-/* CHEBYSHEV, a leaf: M_ij, the mass at point (i, j). */
+/* P2M, CHEBYSHEV: M_ij, the mass at point (i, j) of a leaf. */
 NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell, int i, int j)
 {
     double sum = 0;
     int32_t b;
     for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
-        sum += nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
+        nbody_i_stencil const sx = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+        sum +=
+            nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
     }
     return sum;
 }
 
-/* CHEBYSHEV: what one child hands up to its parent's point (i, j). to_child has the weight of point i where the child's point a is. */
+/* M2M, CHEBYSHEV: the contribution of one child to its parent's point (i, j). to_child has the
+   weight of point i at the child's point a. */
 NBODY_FN nbody_real nbody_i_mass_of_child(const nbody *sim, int32_t child, int i, int j)
 {
     const nbody_cell *cell = &sim->cell[child];
@@ -1549,7 +1815,8 @@ NBODY_FN nbody_real nbody_i_mass_of_child(const nbody *sim, int32_t child, int i
     for (b = 0; b < sim->rule.side; b++) {
         nbody_real along = 0;
         for (a = 0; a < sim->rule.side; a++)
-            along += nbody_i_times(sim->rule.to_child[cell->x & 1][a][i], mass[a + b * sim->rule.side]);
+            along +=
+                nbody_i_times(sim->rule.to_child[cell->x & 1][a][i], mass[a + b * sim->rule.side]);
         sum += nbody_i_times(sim->rule.to_child[cell->y & 1][b][j], along);
     }
     return sum;
@@ -1564,32 +1831,43 @@ NBODY_FN nbody_real nbody_i_point_mass(const nbody *sim, const nbody_cell *cell,
     return sum;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>table: CHEBYSHEV sources on CHEBYSHEV nodes
+/* ----------------------------------------------------------------------------------------------
+   >>table: M2L, CHEBYSHEV sources on CHEBYSHEV nodes
 
-   Source b of a cell and node a of another, (dx, dy) cells apart, lie at the same distance in every such pair of cells on a level: what
-   unit mass at b does to a is computed once for each offset. A left child has far cells at dx = -2 .. 3, a right one at -3 .. 2, the same
-   in y, without the 3 x 3 around it: 27 offsets for one cell, 7 * 7 - 9 = 40 for all. Without softening one table does for all levels:
-   forces and potentials scale with a power of the cells' side (logarithms do not: they have tables for each level).
-   [level][offset][x, y, potential][b][a], rows padded to whole vectors.
-   ------------------------------------------------------------------------------------------------ */
+   Source b of a cell and node a of another, (dx, dy) cells apart, have the same distance in every
+   such pair of cells on a level. The force of unit mass at b on a is computed once for each offset.
+   A left child has far cells at dx = -2 .. 3, a right one at -3 .. 2, the same in y, without the 3
+   x 3 around it: 27 offsets for one cell, 7 * 7 - 9 = 40 for all. Without softening one table
+   serves all levels: forces and potentials scale with a power of the cells' side (logarithms do
+   not: they have a table for each level). [level][offset][x, y, potential][b][a], rows padded to
+   whole vectors.
+   ---------------------------------------------------------------------------------------------- */
 
-enum { NBODY_I_OFFSETS = 49, NBODY_I_LANES = 16 }; /* -3 .. 3 in both directions; targets that the serial code takes at once */
+enum { NBODY_I_OFFSETS = 49, NBODY_I_LANES = 16 }; /* -3 .. 3 in both directions; targets that the
+                                                      serial code computes at once */
 
-NBODY_FN int32_t nbody_i_row(const nbody *sim) { return (sim->nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES; }
+NBODY_FN int32_t nbody_i_row(const nbody *sim)
+{
+    return (sim->nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
+}
 
 NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 {
-    return (size_t)NBODY_I_OFFSETS * (size_t)sim->per_cell * NBODY_I_PARTS * (size_t)nbody_i_row(sim);
+    return (size_t)NBODY_I_OFFSETS * (size_t)sim->per_cell * NBODY_I_PARTS *
+           (size_t)nbody_i_row(sim);
 }
 
 /* Is one table enough for all levels? */
-NBODY_FN int nbody_i_scale_free(const nbody_i_law *law) { return !law->softened && !(law->law == NBODY_INVERSE && law->potential); }
-
-/* The rows of all sources of a cell, for nodes of another `offset` away. */
-NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset, int part)
+NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 {
-    size_t const rows = (size_t)((offset * NBODY_I_PARTS + part) * sim->per_cell) * (size_t)nbody_i_row(sim);
+    return !law->softened && !(law->law == NBODY_INVERSE && law->potential);
+}
+
+/* The rows of all sources of a cell, for nodes of a cell at `offset`. */
+NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset, int component)
+{
+    size_t const rows =
+        (size_t)((offset * NBODY_I_PARTS + component) * sim->per_cell) * (size_t)nbody_i_row(sim);
     return sim->table + rows + sim->table_step * (size_t)level;
 }
 
@@ -1599,68 +1877,86 @@ NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
 }
 
 /* One entry in double: edge = side of the cells, log_length and soften2 as in the law. */
-NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge, int offset, int32_t b, int32_t a,
-                                  double entry[NBODY_I_PARTS])
+NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge, int offset,
+                                  int32_t b, int32_t a, double entry[NBODY_I_PARTS])
 {
     int const side = sim->rule.side;
-    double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] - (double)sim->rule.t[a % side]);
-    double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] - (double)sim->rule.t[a / side]);
-    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + (law->softened ? sim->frame->soften2 : 0);
+    double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] -
+                                                (double)sim->rule.t[a % side]);
+    double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] -
+                                                (double)sim->rule.t[a / side]);
+    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) +
+                     (law->softened ? sim->frame->soften2 : 0);
     double const root = 1 / sqrt(u), over = 1 / u;
     double const g = law->law == NBODY_INVERSE ? over : nbody_i_product(root, over);
     entry[NBODY_I_X] = nbody_i_product(g, dx);
     entry[NBODY_I_Y] = nbody_i_product(g, dy);
     entry[NBODY_I_POTENTIAL] = -root;
     if (law->law == NBODY_INVERSE)
-        entry[NBODY_I_POTENTIAL] = law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
+        entry[NBODY_I_POTENTIAL] =
+            law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
 }
 
-/* Do offsets of both at most 1 occur? No: such cells touch. */
+/* Is the offset in the table? Not if both components are at most 1: such cells touch. */
 NBODY_FN int nbody_i_offset_is_far(int offset)
 {
     int const x = offset % 7 - 3, y = offset / 7 - 3;
     return x < -1 || x > 1 || y < -1 || y > 1;
 }
 
-/* Fills the entries of one offset, source and node, for one level; edge 1 where the table is scale-free. */
-NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t b, int32_t a)
+/* Fills the entries of one offset, source and node, for one level; edge 1 where the table is
+   scale-free. */
+NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset,
+                                 int32_t b, int32_t a)
 {
     double const edge = nbody_i_scale_free(law) ? 1 : nbody_i_edge(sim->frame, level);
     double entry[NBODY_I_PARTS] = {0, 0, 0};
     int p;
-    if (a < sim->nodes && nbody_i_offset_is_far(offset)) nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
+    if (a < sim->nodes && nbody_i_offset_is_far(offset))
+        nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
     for (p = 0; p < NBODY_I_PARTS; p++)
         nbody_i_table_rows(sim, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
 }
 
-/* What the entries are multiplied by on a level: forces, and the potential. */
-NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int level, nbody_real scale[NBODY_I_PARTS])
+/* Factors of the entries on a level: of forces, and of the potential. */
+NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int level,
+                                  nbody_real scale[NBODY_I_PARTS])
 {
     double const over = 1 / nbody_i_edge(sim->frame, level);
     double const force = law->law == NBODY_INVERSE ? over : nbody_i_product(over, over);
     int const scale_free = nbody_i_scale_free(law);
     scale[NBODY_I_X] = scale[NBODY_I_Y] = scale_free ? (nbody_real)force : 1;
-    scale[NBODY_I_POTENTIAL] = scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
+    scale[NBODY_I_POTENTIAL] =
+        scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>down: the nodes of a cell (Kalms section 5.6.6, step 3; there the parent hands the first sum down, here the child fetches it)
+/* ----------------------------------------------------------------------------------------------
+   >>down: L2L and M2L, the nodes of a cell (Kalms section 5.6.6, step 3; there the parent
+   distributes the first sum, here the child reads it)
 
-       F(node a)  =  sum_i w_i(where a is in the parent) F(parent's node i)  +  sum over far cells of this level
-   ------------------------------------------------------------------------------------------------ */
+       F(node a)  =  sum_i w_i(position of a in the parent) F(parent's node i)      L2L
+                     + sum over far cells of this level                             M2L, P2L
 
-/* Does a far cell act on nodes by the table? */
+   Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the
+   CPU), and on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in
+   all other stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels
+   of their own.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Does a far cell act on the nodes by the table (list 2), or directly (list 4)? */
 NBODY_FN int nbody_i_by_table(const nbody *sim, const nbody_cell *source, const nbody_cell *target)
 {
     return sim->desc.sources == NBODY_CHEBYSHEV && source->level == target->level;
 }
 
-/* What the cell's parent has felt, at node a of the cell. */
-NBODY_FN nbody_real nbody_i_feel_parent(const nbody *sim, const nbody_cell *cell, int32_t a, const nbody_real *nodes)
+/* L2L: the parent's expansion at node a of the cell. */
+NBODY_FN nbody_real nbody_i_l2l(const nbody *sim, const nbody_cell *cell, int32_t a,
+                                const nbody_real *nodes)
 {
     int const side = sim->rule.side;
     const nbody_real *value = nodes + (size_t)cell->parent * (size_t)sim->nodes;
-    const nbody_real *wx = sim->rule.to_child[cell->x & 1][a % side], *wy = sim->rule.to_child[cell->y & 1][a / side];
+    const nbody_real *wx = sim->rule.to_child[cell->x & 1][a % side],
+                     *wy = sim->rule.to_child[cell->y & 1][a / side];
     nbody_real sum = 0;
     int i, j;
     for (j = 0; j < side; j++) {
@@ -1676,12 +1972,15 @@ NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
     const nbody_cell *cell = &sim->cell[at];
     nbody_real const edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     int const side = sim->rule.side;
-    return nbody_i_target_at(
-        (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) + nbody_i_times(edge, sim->rule.t[a % side]),
-        (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) + nbody_i_times(edge, sim->rule.t[a / side]), -1);
+    return nbody_i_target_at((nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) +
+                                 nbody_i_times(edge, sim->rule.t[a % side]),
+                             (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) +
+                                 nbody_i_times(edge, sim->rule.t[a / side]),
+                             -1);
 }
 
-/* The far cells that act by the table, by their offset; -1: none there. So they are added in the same order for all cells. */
+/* The far cells that act by the table, indexed by their offset; -1: none. So they are added in the
+   same order for all cells. */
 typedef struct nbody_i_around { int32_t source[NBODY_I_OFFSETS]; } nbody_i_around;
 
 NBODY_FN void nbody_i_clear_around(nbody_i_around *around)
@@ -1690,28 +1989,31 @@ NBODY_FN void nbody_i_clear_around(nbody_i_around *around)
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) around->source[offset] = -1;
 }
 
-/* Sums of the table are scaled when they are carried. */
+/* Adds the partial sums of the table to the totals, scaled for the level. */
 NBODY_FN void nbody_i_carry_table(nbody_i_target *t, const nbody_real scale[NBODY_I_PARTS])
 {
     int p;
-    for (p = 0; p < NBODY_I_PARTS; p++) t->part[p] = nbody_i_times(t->part[p], scale[p]);
+    for (p = 0; p < NBODY_I_PARTS; p++) t->partial[p] = nbody_i_times(t->partial[p], scale[p]);
     nbody_i_carry_target(t);
 }
 
-/* The cells around on node a. */
-NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int level, const nbody_i_around *around, int32_t a,
-                                nbody_i_target *t)
+/* M2L: the far cells in `around` on node a. */
+NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int level,
+                                const nbody_i_around *around, int32_t a, nbody_i_target *t)
 {
     nbody_real scale[NBODY_I_PARTS];
     int offset, p;
     int32_t b;
     nbody_i_table_scale(sim, law, level, scale);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
-        const nbody_real *mass = sim->vm + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) * (size_t)sim->per_cell;
+        const nbody_real *mass =
+            sim->vm + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) *
+                          (size_t)sim->per_cell;
         if (around->source[offset] < 0) continue;
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             const nbody_real *row = nbody_i_table_rows(sim, level, offset, p) + a;
-            for (b = 0; b < sim->per_cell; b++) t->part[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
+            for (b = 0; b < sim->per_cell; b++)
+                t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
         }
         t->terms += sim->per_cell;
         if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
@@ -1719,8 +2021,9 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
     nbody_i_carry_table(t, scale);
 }
 
-/* Node a of a cell: what the parent felt (of level 2: nothing), then the far cells of this level. */
-NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a)
+/* The force at node a of a cell: L2L (none on level 2), then the far cells of this level. */
+NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *law, int32_t at,
+                                           int32_t a)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_i_target t = nbody_i_node(sim, at, a);
@@ -1728,38 +2031,49 @@ NBODY_FN nbody_i_target nbody_i_feel(const nbody *sim, const nbody_i_law *law, i
     nbody_i_around around;
     nbody_i_clear_around(&around);
     if (cell->level > 2) {
-        t.part[NBODY_I_X] = nbody_i_feel_parent(sim, cell, a, sim->fx);
-        t.part[NBODY_I_Y] = nbody_i_feel_parent(sim, cell, a, sim->fy);
-        if (law->potential) t.part[NBODY_I_POTENTIAL] = nbody_i_feel_parent(sim, cell, a, sim->fp);
+        t.partial[NBODY_I_X] = nbody_i_l2l(sim, cell, a, sim->fx);
+        t.partial[NBODY_I_Y] = nbody_i_l2l(sim, cell, a, sim->fy);
+        if (law->potential) t.partial[NBODY_I_POTENTIAL] = nbody_i_l2l(sim, cell, a, sim->fp);
         nbody_i_carry_target(&t);
     }
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
-        if (nbody_i_by_table(sim, source, cell)) around.source[nbody_i_offset(source, cell)] = walk.cell;
+        if (nbody_i_by_table(sim, source, cell))
+            around.source[nbody_i_offset(source, cell)] = walk.cell;
         else {
             nbody_i_run const run = nbody_i_run_of(sim, walk.cell, cell->level);
             nbody_i_add_run(sim, law, &run, &t);
         }
     }
     nbody_i_carry_target(&t);
-    if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_add_table(sim, law, cell->level, &around, a, &t);
+    if (sim->desc.sources == NBODY_CHEBYSHEV)
+        nbody_i_add_table(sim, law, cell->level, &around, a, &t);
     return t;
 }
 
-NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, const nbody_i_target *t)
+NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
+                                 const nbody_i_target *t)
 {
     size_t const to = (size_t)at * (size_t)sim->nodes + (size_t)a;
-    sim->fx[to] = t->whole[NBODY_I_X] + t->lost[NBODY_I_X];
-    sim->fy[to] = t->whole[NBODY_I_Y] + t->lost[NBODY_I_Y];
-    if (law->potential) sim->fp[to] = t->whole[NBODY_I_POTENTIAL] + t->lost[NBODY_I_POTENTIAL];
+    sim->fx[to] = t->total[NBODY_I_X] + t->compensation[NBODY_I_X];
+    sim->fy[to] = t->total[NBODY_I_Y] + t->compensation[NBODY_I_Y];
+    if (law->potential)
+        sim->fp[to] = t->total[NBODY_I_POTENTIAL] + t->compensation[NBODY_I_POTENTIAL];
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>bodies: the force on one body: far cells (by nodes, or directly), and near bodies (Kalms sections 5.6.3 and 5.6.6, steps 3 and 4)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>near-bodies: L2P, M2P and P2P, the force on one body: far cells (by nodes, or directly), and
+   near bodies (Kalms sections 5.6.3 and 5.6.6, steps 3 and 4)
 
-/* VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down. */
-NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_target *t)
+   Three versions of this step: nbody_i_body is called by >>plain (NBODY_ONE_THREAD on the CPU), and
+   on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>bodies-serial runs on the CPU in all
+   other stages, 16 bodies at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels of
+   their own.
+   ---------------------------------------------------------------------------------------------- */
+
+/* M2P, VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down. */
+NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t leaf,
+                              nbody_i_target *t)
 {
     int const levels = sim->cell[leaf].level;
     int level, up;
@@ -1778,10 +2092,12 @@ NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t 
 NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
-    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count) : nbody_i_run_of(sim, walk->cell, cell->level);
+    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
+                       : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
-NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk, nbody_i_target *t)
+NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
+                               nbody_i_target *t)
 {
     while (nbody_next_near(&walk)) {
         nbody_i_run const run = nbody_i_near_run(sim, &walk);
@@ -1789,8 +2105,9 @@ NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_n
     }
 }
 
-/* All that acts on a body. leaf -1: the direct sum. */
-NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t place)
+/* The total force on a body. leaf -1: direct summation. */
+NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, int32_t leaf,
+                                     int32_t place)
 {
     nbody_i_target t = nbody_i_target_at(sim->x[place], sim->y[place], place);
     if (leaf < 0) {
@@ -1798,22 +2115,23 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
         nbody_i_add_run(sim, law, &run, &t);
     } else {
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far(sim, law, leaf, &t);
-        else if (sim->cell[leaf].level >= 2) nbody_i_feel_nodes(sim, leaf, law->potential, &t);
+        else if (sim->cell[leaf].level >= 2) nbody_i_l2p(sim, leaf, law->potential, &t);
         nbody_i_add_near(sim, law, nbody_near_of(sim, leaf), &t);
     }
     nbody_i_carry_target(&t);
     return t;
 }
 
-/* A coordinate of a point, in the units of the arrays; so far away that d^2 would overflow, it stays where it does not. */
+/* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
 NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
 {
     double const most = NBODY_I_REAL_KIND == 1 ? 1e18 : 1e150, at = value / unit;
     return (nbody_real)(at > most ? most : at < -most ? -most : at);
 }
 
-/* A point that is no body. */
-NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x, nbody_real y)
+/* The total force at a point that is not a body. */
+NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x,
+                                      nbody_real y)
 {
     nbody_i_target t = nbody_i_target_at(x, y, -1);
     if (sim->cell) nbody_i_add_near(sim, law, nbody_near_point(sim, x, y), &t);
@@ -1825,47 +2143,55 @@ NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, 
     return t;
 }
 
-/* From the units of the arrays to yours. */
+/* The caller's output arrays. */
 typedef struct nbody_i_outcome {
-    nbody_real *acc, *potential; /* NULL: not wanted */
+    nbody_real *acc, *potential; /* NULL: not requested */
     size_t acc_stride;
 } nbody_i_outcome;
 
 NBODY_FN double nbody_i_force_unit(const nbody *sim)
 {
     double const unit = sim->frame->mass / sim->frame->length;
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? unit : unit / sim->frame->length);
+    return (double)sim->desc.gravity *
+           (sim->desc.law == NBODY_INVERSE ? unit : unit / sim->frame->length);
 }
 
 NBODY_FN double nbody_i_potential_unit(const nbody *sim)
 {
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE ? sim->frame->mass : sim->frame->mass / sim->frame->length);
+    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE
+                                            ? sim->frame->mass
+                                            : sim->frame->mass / sim->frame->length);
 }
 
-NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i, const nbody_real whole[NBODY_I_PARTS],
-                            const nbody_real lost[NBODY_I_PARTS])
+NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
+                            const nbody_real total[NBODY_I_PARTS],
+                            const nbody_real compensation[NBODY_I_PARTS])
 {
     double const force = nbody_i_force_unit(sim);
     if (out->acc) {
         nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
-        acc[0] = (nbody_real)nbody_i_product((double)whole[NBODY_I_X] + (double)lost[NBODY_I_X], force);
-        acc[1] = (nbody_real)nbody_i_product((double)whole[NBODY_I_Y] + (double)lost[NBODY_I_Y], force);
+        acc[0] = (nbody_real)nbody_i_product(
+            (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X], force);
+        acc[1] = (nbody_real)nbody_i_product(
+            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y], force);
     }
     if (out->potential)
-        out->potential[i] = (nbody_real)nbody_i_product(
-            (double)whole[NBODY_I_POTENTIAL] + (double)lost[NBODY_I_POTENTIAL], nbody_i_potential_unit(sim));
+        out->potential[i] = (nbody_real)nbody_i_product((double)total[NBODY_I_POTENTIAL] +
+                                                            (double)compensation[NBODY_I_POTENTIAL],
+                                                        nbody_i_potential_unit(sim));
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>estimate: one sample
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>estimate: the error of one sample
+   ---------------------------------------------------------------------------------------------- */
 
 /* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays. */
 typedef struct nbody_i_exact { double x, y, all; } nbody_i_exact;
 
 NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
 {
-    double const dx = (double)sim->x[from] - (double)sim->x[place], dy = (double)sim->y[from] - (double)sim->y[place];
+    double const dx = (double)sim->x[from] - (double)sim->x[place],
+                 dy = (double)sim->y[from] - (double)sim->y[place];
     double const d2 = dx * dx + dy * dy, u = d2 + sim->frame->soften2;
     double const g = (double)sim->m[from] / (sim->desc.law == NBODY_INVERSE ? u : u * sqrt(u));
     sum->x += g * dx;
@@ -1873,29 +2199,35 @@ NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, n
     sum->all += (g < 0 ? -g : g) * sqrt(d2);
 }
 
-/* The place of sample k: evenly through the tree's order, from a start that the seed moves (the next seed by a golden section of n). */
+/* The place of sample k: evenly spaced by place, from a start that depends on the seed (the
+   next seed: further on by a golden section of n). */
 NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed, int32_t k)
 {
     uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
-/* One sample's errors; nbody_i_finish_error makes averages of their sums. */
-NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place, const nbody_i_exact *exact)
+/* The errors of one sample; nbody_i_finish_error turns their sums into means. */
+NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place,
+                                          const nbody_i_exact *exact)
 {
     nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0};
     const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
-    double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit, all = exact->all * (unit < 0 ? -unit : unit);
+    double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit,
+                 all = exact->all * (unit < 0 ? -unit : unit);
     double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
-    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay), right = sqrt(x * x + y * y);
+    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay),
+                 right = sqrt(x * x + y * y);
     e.samples = 1;
-    if (!(all <= 0 && error <= 0)) e.mean_share = e.share = error / all; /* infinite where there should be no force */
+    /* infinite where there should be no force */
+    if (!(all <= 0 && error <= 0)) e.mean_share = e.share = error / all;
     if (right > 0) {
         double const ux = length > 0 ? ax / length : 0, uy = length > 0 ? ay / length : 0;
         e.mean = e.worst = error / right;
         e.bias = (length - right) / right;
         e.length = e.bias < 0 ? -e.bias : e.bias;
-        e.direction = sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
+        e.direction =
+            sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
     } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
     return e;
 }
@@ -1922,11 +2254,12 @@ NBODY_FN void nbody_i_finish_error(nbody_error *sum)
     sum->bias *= over;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>step: one body's motion and energy
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>step: the motion and energy of one body
+   ---------------------------------------------------------------------------------------------- */
 
-/* Element e (of 2 n) of a kick, v_new = v + a dt (Kalms equation 7), and of a drift, p_new = p + v_new dt (equation 8). */
+/* Element e (of 2 n) of a kick, v_new = v + a dt (Kalms equation 7), and of a drift, p_new =
+   p + v_new dt (equation 8). */
 NBODY_FN void nbody_i_kick(const nbody_bodies *bodies, size_t e, nbody_real dt)
 {
     bodies->vel[e] += nbody_i_times(bodies->acc[e], dt);
@@ -1937,10 +2270,11 @@ NBODY_FN void nbody_i_drift(const nbody_bodies *bodies, size_t e, nbody_real dt)
     bodies->pos[e] += nbody_i_times(bodies->vel[e], dt);
 }
 
-enum { NBODY_I_SUMS = 8 }; /* as many doubles as a nbody_energies has */
+enum { NBODY_I_SUMS = 8 }; /* the number of doubles in nbody_energies */
 
-/* What body i adds to the energies; the centre still times the mass. */
-NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential, int32_t i, double sum[NBODY_I_SUMS])
+/* Adds body i to the energies; the centre is still multiplied by the mass. */
+NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential,
+                                  int32_t i, double sum[NBODY_I_SUMS])
 {
     size_t const e = 2 * (size_t)i;
     double const m = bodies->mass ? (double)bodies->mass[i] : 1;
@@ -1974,9 +2308,9 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 #endif
 #endif /* NBODY_H */
 
-/* ================================================================================================
-   The serial implementation
-   ================================================================================================ */
+/* ==============================================================================================
+   >>serial: the serial implementation (CPU)
+   ============================================================================================== */
 
 #if defined(NBODY_IMPLEMENTATION) && !defined(NBODY_IMPLEMENTATION_DONE)
 #define NBODY_IMPLEMENTATION_DONE
@@ -1991,7 +2325,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 #define NBODY_I_NEON 1
 #endif
 
-/* Loops over the lanes are turned into vector instructions as they stand; gcc 12 would unroll them first, and then not see it. */
+/* Compilers vectorise the loops over lanes; gcc 12 would unroll them first, and then not vectorise
+   them. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define NBODY_I_KEEP_LOOP _Pragma("GCC unroll 1")
 #else
@@ -2010,20 +2345,27 @@ extern "C" {
 
 #define NBODY_I_TEXT(code, text) #code ": " text,
 
-NBODY_API int nbody_version(void) { return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH; }
+NBODY_API int nbody_version(void)
+{
+    return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH;
+}
 
 NBODY_API const char *nbody_result_text(nbody_result result)
 {
     static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
-    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result : NBODY_RESULT_COUNT];
+    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result
+                                                                 : NBODY_RESULT_COUNT];
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>memory: blocks that grow and are kept
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>memory: blocks that grow and are reused
+   ---------------------------------------------------------------------------------------------- */
 
 /* WORK: keys and ids of the sort. */
-enum { NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE, NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK };
+enum {
+    NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
+    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK
+};
 enum { NBODY_I_N_MAX = 0x40000000 - 512 };
 
 static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
@@ -2037,9 +2379,9 @@ static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, si
     else free(memory);
 }
 
-/* What a block takes that had `had` bytes and needs `bytes`, which are more. EXACT: those. AHEAD:
-   half as much again as it had, so that a few more bodies with every build allocate only now and
-   then; a first allocation is exact. */
+/* New size of a block of `had` bytes that needs `bytes`, which are more. EXACT: `bytes`. AHEAD:
+   half as much again as it had, so that slowly growing n allocates only now and then; a first
+   allocation is exact. */
 typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth;
 static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
 {
@@ -2047,8 +2389,8 @@ static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
     return growth == NBODY_I_AHEAD && more > bytes ? more : bytes;
 }
 
-/* Makes a block of at least `bytes`, keeping the first `keep` bytes of what it holds. Where there
-   is no memory to grow ahead, what is needed will do. */
+/* Makes a block of at least `bytes`, keeping the first `keep` bytes of its contents. If the
+   allocation with spare room fails, the exact size is tried. */
 static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t keep,
                                  nbody_i_growth growth)
 {
@@ -2057,7 +2399,7 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
     void *memory;
     if (bytes <= block->bytes) return NBODY_OK;
     room = nbody_i_room(growth, block->bytes, bytes);
-    if (keep == 0) { /* nothing in it is worth a copy: so it need not be there beside the new one */
+    if (keep == 0) { /* nothing to copy: free it first, so that both need not fit */
         nbody_i_give_back(&sim->desc.allocator, block->memory, block->bytes);
         block->memory = NULL;
         block->bytes = 0;
@@ -2081,8 +2423,11 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
     return NBODY_OK;
 }
 
-/* count * width bytes, 0 if that is more than a size can say. */
-static size_t nbody_i_bytes(size_t count, size_t width) { return count <= SIZE_MAX / 2 / width ? count * width : 0; }
+/* count * width bytes, 0 on overflow. */
+static size_t nbody_i_bytes(size_t count, size_t width)
+{
+    return count <= SIZE_MAX / 2 / width ? count * width : 0;
+}
 
 static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width,
                                        nbody_i_growth growth)
@@ -2094,7 +2439,7 @@ static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size
 /* Bytes of a body's four arrays. */
 enum { NBODY_I_BODY = sizeof(int32_t) + 3 * sizeof(nbody_real) };
 
-/* Points the bodies' arrays into their block, reals first: they are the wider ones. */
+/* Sets the bodies' arrays to their block, reals first: they are the wider ones. */
 static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
 {
     if (room == 0) return;
@@ -2120,19 +2465,19 @@ static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth
     return NBODY_OK;
 }
 
-/* Arrays of sources per cell: of CHEBYSHEV masses alone. */
+/* Number of arrays of sources: CHEBYSHEV has masses alone. */
 static int nbody_i_source_arrays(const nbody_desc *desc)
 {
     if (desc->sources == NBODY_CHEBYSHEV) return 1;
     return desc->method == NBODY_VIRTUAL_PARTICLES && desc->order == 2 ? 6 : 3;
 }
 
-/* `cells`: that have sources. */
+/* `cells`: the number of cells with sources. */
 static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t cells)
 {
     size_t const step = cells * (size_t)sim->per_cell;
     int const arrays = nbody_i_source_arrays(&sim->desc);
-    if (step == 0) return; /* no cell has any */
+    if (step == 0) return; /* no cell has sources */
     sim->vm = (nbody_real *)sources;
     sim->vx = arrays > 1 ? sim->vm + step : NULL;
     sim->vy = arrays > 1 ? sim->vm + 2 * step : NULL;
@@ -2142,16 +2487,20 @@ static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t c
     sim->made = arrays > 1 ? (int32_t *)made : NULL;
 }
 
-/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they come last. */
+/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they are stored
+   last. */
 static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
 {
     int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
     size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
-    size_t const width = (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    size_t const width =
+        (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
     nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
     if (result == NBODY_OK && centres)
         result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
-    if (result == NBODY_OK) nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory, cells);
+    if (result == NBODY_OK)
+        nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory,
+                             sim->block[NBODY_I_MADE].memory, cells);
     return result;
 }
 
@@ -2166,19 +2515,22 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
 
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
-    size_t const cells = (size_t)sim->frame->cells, width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
+    size_t const cells = (size_t)sim->frame->cells,
+                 width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
         size_t const table = nbody_i_table_level(sim);
         size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-        if (table > room) sim->table_kind = 0; /* it is made anew */
+        if (table > room) sim->table_kind = 0; /* to be filled again */
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
     }
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
-    sim->table = sim->desc.sources == NBODY_CHEBYSHEV ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
-    sim->table_step = 0; /* where each level needs one of its own, it is made when its turn comes */
+    sim->table = sim->desc.sources == NBODY_CHEBYSHEV
+                     ? (nbody_real *)sim->block[NBODY_I_TABLE].memory
+                     : NULL;
+    sim->table_step = 0; /* a table per level is filled when its level is computed */
     return NBODY_OK;
 }
 
@@ -2194,18 +2546,20 @@ NBODY_API void nbody_free(nbody *sim)
 {
     int b;
     if (!sim) return;
-    for (b = 0; b < NBODY_BLOCKS; b++) nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
+    for (b = 0; b < NBODY_BLOCKS; b++)
+        nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
     memset(sim, 0, sizeof *sim);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>resolve: defaults, and what can be refused before a body is read
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>resolve: defaults and checks, before a body is read
+   ---------------------------------------------------------------------------------------------- */
 
-/* Below so many bodies the direct sum is the faster one: see the bench's group `methods`. */
+/* Up to so many bodies direct summation is faster: see the benchmark's group `methods`. */
 enum { NBODY_I_FEW = 1024 };
 
-/* A cell is divided above so many bodies, where a tree adapts. Measured: the bench's group `leaf`. */
+/* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
+   `leaf`. */
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
     if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
@@ -2215,27 +2569,35 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
 {
-    if (desc->method == NBODY_AUTO) desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    if (desc->method == NBODY_AUTO)
+        desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
     if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
     if (desc->sources == NBODY_SOURCES_AUTO)
-        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
+        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
+                                                                             : NBODY_MASS_CENTRES;
     if (desc->subcells == 0) desc->subcells = 8;
-    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity)) desc->gravity = 1;
+    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity))
+        desc->gravity = 1;
     if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
     if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
 }
 
 static nbody_result nbody_i_check_options(const nbody_desc *desc)
 {
-    int const nodes = desc->method == NBODY_FORCE_NODES, tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
+    int const nodes = desc->method == NBODY_FORCE_NODES,
+              tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
     if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
     if ((int)desc->law < 0 || desc->law > NBODY_INVERSE) return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
-    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2))) return NBODY_BAD_OPTION;
-    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1)) return NBODY_BAD_OPTION;
+    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
+        return NBODY_BAD_OPTION;
+    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
+        return NBODY_BAD_OPTION;
     if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
-    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 || desc->max_cells < 0) return NBODY_BAD_LEVELS;
+    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
+        desc->max_cells < 0)
+        return NBODY_BAD_LEVELS;
     return NBODY_OK;
 }
 
@@ -2243,16 +2605,19 @@ static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
 {
     if (!nbody_i_finite((double)desc->gravity)) return NBODY_BAD_NUMBER;
     if (!nbody_i_finite((double)desc->softening) || desc->softening < 0) return NBODY_BAD_NUMBER;
-    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1])) return NBODY_BAD_SQUARE;
+    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1]))
+        return NBODY_BAD_SQUARE;
     if (!nbody_i_finite((double)desc->size) || desc->size < 0) return NBODY_BAD_SQUARE;
     if (desc->mass_stride % sizeof(nbody_real) != 0) return NBODY_BAD_ARGUMENT;
-    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real)) return NBODY_BAD_ARGUMENT;
+    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real))
+        return NBODY_BAD_ARGUMENT;
     if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
     if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
     return NBODY_OK;
 }
 
-/* Levels of a tree whose leaves hold from `most` / 4 to `most` bodies, were they evenly spread. */
+/* Levels of a tree whose leaves would hold from `most` / 4 to `most` bodies if they were evenly
+   spread. */
 static int32_t nbody_i_even_levels(int32_t n, int32_t most)
 {
     int32_t levels = 1;
@@ -2283,7 +2648,8 @@ NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
     return nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
 }
 
-/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must be the same bits everywhere, and libraries differ. */
+/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must have the same
+   bits everywhere, and libraries differ. */
 static double nbody_i_cosine(double angle)
 {
     double sum = 0;
@@ -2301,7 +2667,8 @@ static double nbody_i_node_at(int linear, int side, int i)
     return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
 }
 
-/* The nodes, and the weights between a parent's and a child's: node t of the child in half `bit` is at (bit + t) / 2 of the parent. */
+/* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
+   of the parent. */
 static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
 {
     int i, j, bit;
@@ -2322,7 +2689,7 @@ static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
         }
 }
 
-/* Nothing is built; memory and desc stay. */
+/* Marks it as not built; memory and desc are kept. */
 static void nbody_i_make_empty(nbody *sim)
 {
     sim->n = 0;
@@ -2335,7 +2702,7 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cuda_error = 0;
 }
 
-/* Empties it and takes over a checked desc. */
+/* Empties it and copies a checked desc. */
 static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
 {
     nbody_desc given;
@@ -2345,7 +2712,8 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     nbody_i_make_empty(sim);
     if (result != NBODY_OK) return result;
     if (nbody_bytes(sim) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free || had->user != given.allocator.user))
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
         return NBODY_BAD_ALLOCATOR;
     sim->desc = given;
     sim->nodes = 0;
@@ -2361,7 +2729,7 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     return NBODY_OK;
 }
 
-/* stride in bytes, 0 replaced; 0 if it is not one. */
+/* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
 static size_t nbody_i_stride(size_t stride, int numbers)
 {
     size_t const tight = (size_t)numbers * sizeof(nbody_real);
@@ -2375,7 +2743,8 @@ static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
     return n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
-static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride, const nbody_real *mass)
+static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                      const nbody_real *mass)
 {
     nbody_i_input input;
     input.pos = pos;
@@ -2385,14 +2754,15 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
     return input;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>square
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>square-serial: bounds of the bodies
+   ---------------------------------------------------------------------------------------------- */
 
 /* Bounds of all bodies and their largest |mass|, and the first bad one. */
 typedef struct nbody_i_bounds { double least[2], most[2], heaviest; } nbody_i_bounds;
 
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n, nbody_i_bounds *bounds)
+static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+                                    nbody_i_bounds *bounds)
 {
     int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
     int32_t i;
@@ -2402,7 +2772,8 @@ static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int3
         const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
         double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
         sim->bad_id = i;
-        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m)) return NBODY_NOT_FINITE;
+        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
+            return NBODY_NOT_FINITE;
         if (m < 0 && !any_sign) return NBODY_BAD_MASS;
         if (weight > bounds->heaviest) bounds->heaviest = weight;
         for (a = 0; a < 2; a++) {
@@ -2415,12 +2786,14 @@ static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int3
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>sort: bodies by the Morton number of their last cell, equal ones as they came
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>sort: bodies by the Morton number of their cell on the last level; a stable radix sort
+   ---------------------------------------------------------------------------------------------- */
 
-/* One pass over 8 bits of the keys, from a to b. 0: all keys have the same, and nothing was moved. */
-static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b, uint32_t *id_b, int32_t n, int shift)
+/* One counting pass over 8 bits of the keys, from a to b. 0: all keys have the same bits, and
+   nothing was moved. */
+static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b,
+                              uint32_t *id_b, int32_t n, int shift)
 {
     int32_t place[256], i, at = 0;
     int d;
@@ -2440,11 +2813,13 @@ static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint3
     return 1;
 }
 
-/* Sorts, lowest byte first (a pass keeps the order of equal ones), places the bodies, and returns their keys in order. */
+/* Sorts from the lowest byte (each pass is stable), places the bodies, and returns their sorted
+   keys. */
 static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
 {
     int32_t const n = sim->n;
-    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n, *spare_id = spare_key + n;
+    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
+             *spare_id = spare_key + n;
     int shift;
     int32_t i;
     for (i = 0; i < n; i++) {
@@ -2463,16 +2838,17 @@ static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
     return key;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>cells: level by level, from the root down (Kalms section 5.3)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>cells-serial: level by level, from the root down (Kalms section 5.3)
+   ---------------------------------------------------------------------------------------------- */
 
-/* Room for `more` cells. */
+/* Makes room for `more` cells. */
 static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
 {
     size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
     size_t const had = sim->block[NBODY_I_CELLS].bytes;
-    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that are not there */
+    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
+                                                   yet */
     int64_t const cells = sim->frame->cells + more;
     size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
     nbody_result result;
@@ -2482,13 +2858,14 @@ static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth g
     return result;
 }
 
-/* Divides one cell; its children come behind all others. */
+/* Divides one cell; its children are appended. */
 static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at)
 {
     nbody_cell *cell = &sim->cell[at];
     int32_t begin[5];
     int q;
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count, 2 * (sim->desc.levels - 2 - cell->level), begin);
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     2 * (sim->desc.levels - 2 - cell->level), begin);
     cell->child = sim->frame->cells;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
@@ -2512,7 +2889,8 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
         for (c = first; c < end; c++) divided += nbody_i_divides(&sim->desc, &sim->cell[c]);
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
-        for (c = first; c < end; c++) if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
+        for (c = first; c < end; c++)
+            if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
         first = end;
         end = frame->cells;
         for (c = first; c < end; c++) nbody_i_find_beside(sim->cell, &sim->cell[c]);
@@ -2521,15 +2899,16 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
     for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
     frame->cells_needed = frame->cells;
     for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0) frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+        if (sim->cell[c].child < 0)
+            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>table-serial: M2L, made before it is used
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>table-serial: the M2L table is filled before it is used
+   ---------------------------------------------------------------------------------------------- */
 
-/* What `table` would hold for this law: 0 is nothing worth keeping. */
+/* What `table` would hold for this law; 0: it cannot be reused. */
 static int nbody_i_kind_of_table(const nbody_i_law *law)
 {
     return nbody_i_scale_free(law) ? 1 + 2 * (law->law == NBODY_INVERSE) : 0;
@@ -2542,11 +2921,13 @@ static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
         if (!nbody_i_offset_is_far(offset)) continue;
         for (b = 0; b < sim->per_cell; b++)
-            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_entry(sim, law, level, offset, b, a);
+            for (a = 0; a < nbody_i_row(sim); a++)
+                nbody_i_fill_entry(sim, law, level, offset, b, a);
     }
 }
 
-/* Makes `table` fit a level: one that is scale-free stays for the life of the nbody. */
+/* Fills `table` for a level, unless it fits: a scale-free table is kept for the life of the
+   nbody. */
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
     int const kind = nbody_i_kind_of_table(law);
@@ -2555,33 +2936,35 @@ static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
     sim->table_kind = kind;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>plain: NBODY_ONE_THREAD, the method one number at a time
 
-   Four loops over the functions of one element (>>up, >>down, >>bodies): the text to read and to step
-   through first, and the oracle of the fast form below. Each number has the same bits in both. It runs
-   with desc.stage = NBODY_ONE_THREAD, on the CPU and, one thread of it, on the GPU.
-   ------------------------------------------------------------------------------------------------ */
+   This version runs on the CPU with desc.stage = NBODY_ONE_THREAD only. It is four loops over the
+   functions of one element (>>up, >>down, >>near-bodies): the text to read and to step through
+   first, and the reference in tests of the version with 16 lanes, which runs in all other stages:
+   see >>up-serial, >>down-serial and >>bodies-serial. Both give the same bits. On the GPU,
+   cuda/nbody.cu runs instead: its >>one-thread is the same loops.
+   ---------------------------------------------------------------------------------------------- */
 
 static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }
 
-/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes the next virtual particle. */
+/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes a virtual particle. */
 static void nbody_i_plain_centres(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     int subcell;
     sim->made[at] = 0;
     for (subcell = 0; subcell < sim->per_cell; subcell++) {
-        nbody_i_heap const heap = nbody_i_subcell_heap(sim, cell, subcell);
-        if (heap.m > 0) {
-            nbody_i_store_heap(sim, &heap, sieve.x, sieve.y, first + (size_t)sim->made[at]++);
+        nbody_i_moments const moments = nbody_i_subcell_moments(sim, cell, subcell);
+        if (moments.m > 0) {
+            nbody_i_store_centre(sim, &moments, grid.x, grid.y, first + (size_t)sim->made[at]++);
         }
     }
 }
 
-/* P2M (a leaf) or M2M (its parents) with CHEBYSHEV. */
+/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
 static void nbody_i_plain_masses(nbody *sim, int32_t at)
 {
     int const side = sim->rule.side;
@@ -2592,7 +2975,7 @@ static void nbody_i_plain_masses(nbody *sim, int32_t at)
     }
 }
 
-/* M2L and L2L: the nodes of each level, after those of the level above. */
+/* L2L and M2L: the nodes of each level, after those of the level above. */
 static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
 {
     int level;
@@ -2601,13 +2984,13 @@ static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
         nbody_i_ready_table(sim, law, level);
         for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
             for (a = 0; a < sim->nodes; a++) {
-                nbody_i_target const t = nbody_i_feel(sim, law, at, a);
+                nbody_i_target const t = nbody_i_node_force(sim, law, at, a);
                 nbody_i_store_node(sim, law, at, a, &t);
             }
     }
 }
 
-/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by the direct sum. */
+/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by direct summation. */
 static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
                                  const nbody_i_outcome *out, int32_t leaf)
 {
@@ -2616,39 +2999,42 @@ static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
     int32_t place;
     for (place = first; place < end; place++) {
         nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
-        nbody_i_store(sim, out, sim->id[place], t.whole, t.lost);
+        nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>up: sources, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes those of level 1 too, where nothing is far)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>up-serial: P2M and M2M, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes
+   the sources of level 1 too, where nothing is far)
 
-/* As nbody_i_plain_centres, for all sub-cells at once. Runs unless desc.stage is NBODY_ONE_THREAD. */
+   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain).
+   ---------------------------------------------------------------------------------------------- */
+
+/* MASS_CENTRES: as nbody_i_plain_centres, for all sub-cells at once. */
 static void nbody_i_make_centres(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_i_sieve const sieve = nbody_i_sieve_of(sim, cell);
-    nbody_i_heap heap[64];
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    nbody_i_moments moments[64];
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     int c, k;
     int32_t s;
-    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_heap(&heap[k]);
+    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
     for (c = 0; c < cell->children; c++) {
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
             nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            nbody_i_heap_up(&heap[nbody_i_sieve_point(&sieve, source.x, source.y)], (double)source.x - sieve.x,
-                            (double)source.y - sieve.y, &source);
+            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)],
+                               (double)source.x - grid.x, (double)source.y - grid.y, &source);
         }
     }
     sim->made[at] = 0;
     for (k = 0; k < sim->per_cell; k++)
-        if (heap[k].m > 0) nbody_i_store_heap(sim, &heap[k], sieve.x, sieve.y, first + (size_t)sim->made[at]++);
+        if (moments[k].m > 0)
+            nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
-/* The Chebyshev masses of a leaf: as nbody_i_mass_of_bodies for all points at once. This and what follows
-   runs unless desc.stage is NBODY_ONE_THREAD. */
+/* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
 static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -2658,16 +3044,21 @@ static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
     int i, j;
     for (i = 0; i < sim->per_cell; i++) mass[i] = 0;
     for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+        nbody_i_stencil const sx = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(
+            &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
         for (j = 0; j < side; j++)
-            for (i = 0; i < side; i++) mass[i + j * side] += (double)sim->m[b] * (double)(sx.weight[i] * sy.weight[j]);
+            for (i = 0; i < side; i++)
+                mass[i + j * side] += (double)sim->m[b] * (double)(sx.weight[i] * sy.weight[j]);
     }
-    for (i = 0; i < sim->per_cell; i++) sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[i];
+    for (i = 0; i < sim->per_cell; i++)
+        sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[i];
 }
 
-/* The sum over a child's rows is the same for all j: made once. Else as nbody_i_mass_of_child. */
-static void nbody_i_hand_up(nbody *sim, int32_t child, nbody_real *to)
+/* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
+   which are the same for all j, are computed once. */
+static void nbody_i_m2m(nbody *sim, int32_t child, nbody_real *to)
 {
     const nbody_cell *cell = &sim->cell[child];
     const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
@@ -2677,7 +3068,8 @@ static void nbody_i_hand_up(nbody *sim, int32_t child, nbody_real *to)
     for (b = 0; b < side; b++) {
         for (i = 0; i < side; i++) along[b][i] = 0;
         for (a = 0; a < side; a++)
-            for (i = 0; i < side; i++) along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
+            for (i = 0; i < side; i++)
+                along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
     }
     for (j = 0; j < side; j++)
         for (i = 0; i < side; i++) {
@@ -2697,7 +3089,7 @@ static void nbody_i_make_masses(nbody *sim, int32_t at)
         return;
     }
     for (i = 0; i < sim->per_cell; i++) to[i] = 0;
-    for (c = 0; c < cell->children; c++) nbody_i_hand_up(sim, cell->child + c, to);
+    for (c = 0; c < cell->children; c++) nbody_i_m2m(sim, cell->child + c, to);
 }
 
 static void nbody_i_make_sources_of(nbody *sim, int32_t at)
@@ -2721,22 +3113,24 @@ static void nbody_i_make_sources(nbody *sim)
             nbody_i_make_sources_of(sim, c);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>lanes: 16 targets at once
+/* ----------------------------------------------------------------------------------------------
+   >>lanes: 16 targets at once, for vector instructions
 
-   The same sums as nbody_i_add, target by target, bit for bit; the loops over the lanes become vector instructions (16 lanes: gcc makes
-   poor code of 8, and 32 do not fit the registers).
-   ------------------------------------------------------------------------------------------------ */
+   The same sums as nbody_i_add, target by target, bit for bit. Runs on the CPU in every stage but
+   NBODY_ONE_THREAD. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
+   code of 8, and 32 do not fit the registers).
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_lanes {
     nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES];
     int32_t place[NBODY_I_LANES];
     int32_t terms;
-    nbody_real part[NBODY_I_PARTS][NBODY_I_LANES], whole[NBODY_I_PARTS][NBODY_I_LANES], lost[NBODY_I_PARTS][NBODY_I_LANES];
+    nbody_real partial[NBODY_I_PARTS][NBODY_I_LANES], total[NBODY_I_PARTS][NBODY_I_LANES],
+        compensation[NBODY_I_PARTS][NBODY_I_LANES];
 } nbody_i_lanes;
 
-/* root[k] = 1 / sqrt(u[k]). Written for the processor, because a compiler may not turn sqrt() into vectors: it could set errno. The plain
-   form gives the same bits, 4 times slower. */
+/* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
+   set errno. The plain form gives the same bits, 4 times slower. */
 NBODY_I_INLINE void nbody_i_inverse_roots(nbody_real *root, const nbody_real *u)
 {
     int k;
@@ -2748,26 +3142,32 @@ NBODY_I_INLINE void nbody_i_inverse_roots(nbody_real *root, const nbody_real *u)
     }
 #elif defined(NBODY_I_X86) && defined(__AVX512F__) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 16)
-        _mm512_storeu_ps(root + k, _mm512_div_ps(_mm512_set1_ps(1), _mm512_sqrt_ps(_mm512_loadu_ps(u + k))));
+        _mm512_storeu_ps(root + k,
+                         _mm512_div_ps(_mm512_set1_ps(1), _mm512_sqrt_ps(_mm512_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX__) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 8)
-        _mm256_storeu_ps(root + k, _mm256_div_ps(_mm256_set1_ps(1), _mm256_sqrt_ps(_mm256_loadu_ps(u + k))));
+        _mm256_storeu_ps(root + k,
+                         _mm256_div_ps(_mm256_set1_ps(1), _mm256_sqrt_ps(_mm256_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 4)
         _mm_storeu_ps(root + k, _mm_div_ps(_mm_set1_ps(1), _mm_sqrt_ps(_mm_loadu_ps(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX512F__)
     for (k = 0; k < NBODY_I_LANES; k += 8)
-        _mm512_storeu_pd(root + k, _mm512_div_pd(_mm512_set1_pd(1), _mm512_sqrt_pd(_mm512_loadu_pd(u + k))));
+        _mm512_storeu_pd(root + k,
+                         _mm512_div_pd(_mm512_set1_pd(1), _mm512_sqrt_pd(_mm512_loadu_pd(u + k))));
 #elif defined(NBODY_I_X86) && defined(__AVX__)
     for (k = 0; k < NBODY_I_LANES; k += 4)
-        _mm256_storeu_pd(root + k, _mm256_div_pd(_mm256_set1_pd(1), _mm256_sqrt_pd(_mm256_loadu_pd(u + k))));
+        _mm256_storeu_pd(root + k,
+                         _mm256_div_pd(_mm256_set1_pd(1), _mm256_sqrt_pd(_mm256_loadu_pd(u + k))));
 #elif defined(NBODY_I_X86)
     for (k = 0; k < NBODY_I_LANES; k += 2)
         _mm_storeu_pd(root + k, _mm_div_pd(_mm_set1_pd(1), _mm_sqrt_pd(_mm_loadu_pd(u + k))));
 #elif defined(NBODY_I_NEON) && NBODY_I_REAL_KIND == 1
-    for (k = 0; k < NBODY_I_LANES; k += 4) vst1q_f32(root + k, vdivq_f32(vdupq_n_f32(1), vsqrtq_f32(vld1q_f32(u + k))));
+    for (k = 0; k < NBODY_I_LANES; k += 4)
+        vst1q_f32(root + k, vdivq_f32(vdupq_n_f32(1), vsqrtq_f32(vld1q_f32(u + k))));
 #elif defined(NBODY_I_NEON)
-    for (k = 0; k < NBODY_I_LANES; k += 2) vst1q_f64(root + k, vdivq_f64(vdupq_n_f64(1), vsqrtq_f64(vld1q_f64(u + k))));
+    for (k = 0; k < NBODY_I_LANES; k += 2)
+        vst1q_f64(root + k, vdivq_f64(vdupq_n_f64(1), vsqrtq_f64(vld1q_f64(u + k))));
 #else
     for (k = 0; k < NBODY_I_LANES; k++) root[k] = nbody_i_inverse_root(u[k]);
 #endif
@@ -2779,21 +3179,25 @@ static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
 {
     int k, p;
     for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++) nbody_i_carry(&lanes->part[p][k], &lanes->whole[p][k], &lanes->lost[p][k]);
+        for (k = 0; k < NBODY_I_LANES; k++)
+            nbody_i_carry(&lanes->partial[p][k], &lanes->total[p][k], &lanes->compensation[p][k]);
     lanes->terms = 0;
 }
 
-/* A stretch of a run, without moments: what nearly all time goes into. law and potential are constants where this is called. */
-NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, int potential, const nbody_i_run *run, int32_t first,
-                                        int32_t end, nbody_i_lanes *lanes)
+/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. law and
+   potential are compile-time constants where this is called. */
+NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law, int potential,
+                                            const nbody_i_run *run, int32_t first, int32_t end,
+                                            nbody_i_lanes *lanes)
 {
-    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
+    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
+        y[NBODY_I_LANES], phi[NBODY_I_LANES];
     nbody_real const soften2 = is->soften2;
     int32_t s;
     int k;
-    memcpy(x, lanes->part[NBODY_I_X], sizeof x);
-    memcpy(y, lanes->part[NBODY_I_Y], sizeof y);
-    memcpy(phi, lanes->part[NBODY_I_POTENTIAL], sizeof phi);
+    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
+    memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
     for (s = first; s < end; s++) {
         nbody_real const sx = run->x[s], sy = run->y[s], m = run->m[s];
         int32_t const self = run->place < 0 ? -2 : run->place + s;
@@ -2807,7 +3211,8 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
-            nbody_real const mg = nbody_i_times(m, nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]));
+            nbody_real const mg =
+                nbody_i_times(m, nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]));
             x[k] += nbody_i_times(mg, dx);
             y[k] += nbody_i_times(mg, dy);
         }
@@ -2818,13 +3223,14 @@ NBODY_I_INLINE void nbody_i_lanes_plain(const nbody_i_law *is, nbody_law law, in
             phi[k] += counts ? nbody_i_times(m, -root[k]) : 0;
         }
     }
-    memcpy(lanes->part[NBODY_I_X], x, sizeof x);
-    memcpy(lanes->part[NBODY_I_Y], y, sizeof y);
-    memcpy(lanes->part[NBODY_I_POTENTIAL], phi, sizeof phi);
+    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
 }
 
 /* The same with second moments and without potentials. */
-NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, const nbody_i_run *run, int32_t first, int32_t end,
+NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law,
+                                          const nbody_i_run *run, int32_t first, int32_t end,
                                           nbody_i_lanes *lanes)
 {
     nbody_real u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES], y[NBODY_I_LANES];
@@ -2832,10 +3238,11 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
     int32_t s;
     int k;
     constant.law = law;
-    memcpy(x, lanes->part[NBODY_I_X], sizeof x);
-    memcpy(y, lanes->part[NBODY_I_Y], sizeof y);
+    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
     for (s = first; s < end; s++) {
-        nbody_i_source const source = {run->x[s], run->y[s], run->m[s], run->xx[s], run->xy[s], run->yy[s], -1};
+        nbody_i_source const source = {run->x[s],  run->y[s],  run->m[s], run->xx[s],
+                                       run->xy[s], run->yy[s], -1};
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
@@ -2845,20 +3252,21 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law, 
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
-            nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]), mg = nbody_i_times(source.m, g);
-            nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
-            nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, part);
-            x[k] = x[k] + nbody_i_times(mg, dx) + part[NBODY_I_X];
-            y[k] = y[k] + nbody_i_times(mg, dy) + part[NBODY_I_Y];
+            nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]),
+                             mg = nbody_i_times(source.m, g);
+            nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
+            nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, partial);
+            x[k] = x[k] + nbody_i_times(mg, dx) + partial[NBODY_I_X];
+            y[k] = y[k] + nbody_i_times(mg, dy) + partial[NBODY_I_Y];
         }
     }
-    memcpy(lanes->part[NBODY_I_X], x, sizeof x);
-    memcpy(lanes->part[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
 }
 
-/* The same with everything, lane by lane through the text of one target. */
-static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
-                                 nbody_i_lanes *lanes)
+/* The general case: lane by lane through the code of one target. */
+static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int32_t s;
     int k, p;
@@ -2866,43 +3274,49 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
         nbody_i_source const source = nbody_i_source_of(sim, run, s);
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-            for (p = 0; p < NBODY_I_PARTS; p++) t.part[p] = lanes->part[p][k];
+            for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = lanes->partial[p][k];
             nbody_i_add(law, &source, run->xx != NULL, &t);
-            for (p = 0; p < NBODY_I_PARTS; p++) lanes->part[p][k] = t.part[p];
+            for (p = 0; p < NBODY_I_PARTS; p++) lanes->partial[p][k] = t.partial[p];
         }
     }
 }
 
-/* A stretch of a run, by the quickest way that can do it. */
-static void nbody_i_lanes_stretch(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, int32_t first, int32_t end,
-                                  nbody_i_lanes *lanes)
+/* Sources first .. end - 1 of a run, by the fastest version that applies. */
+static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
     if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
-        nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
-    else if (plain && law->law == NBODY_INVERSE_SQUARE) nbody_i_lanes_plain(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
-    else if (plain && !law->potential) nbody_i_lanes_plain(law, NBODY_INVERSE, 0, run, first, end, lanes);
+        nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
+    else if (plain && law->law == NBODY_INVERSE_SQUARE)
+        nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
+    else if (plain && !law->potential)
+        nbody_i_lanes_monopoles(law, NBODY_INVERSE, 0, run, first, end, lanes);
     else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
-    else if (run->xx && !law->potential) nbody_i_lanes_moments(law, NBODY_INVERSE, run, first, end, lanes);
+    else if (run->xx && !law->potential)
+        nbody_i_lanes_moments(law, NBODY_INVERSE, run, first, end, lanes);
     else nbody_i_lanes_fields(sim, law, run, first, end, lanes);
 }
 
-/* All of a run on all lanes, a carry after every 64 terms. */
-static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run, nbody_i_lanes *lanes)
+/* All of a run on all lanes; partial sums are added to the totals after every 64 terms. */
+static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                              nbody_i_lanes *lanes)
 {
     int32_t s = 0;
     while (s < run->count) {
-        int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s, take = left < room ? left : room;
-        nbody_i_lanes_stretch(sim, law, run, s, s + take, lanes);
+        int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s,
+                      take = left < room ? left : room;
+        nbody_i_lanes_range(sim, law, run, s, s + take, lanes);
         s += take;
         lanes->terms += take;
         if (lanes->terms == NBODY_CHUNK) nbody_i_carry_lanes(lanes);
     }
 }
 
-/* A cell's sources on 16 nodes of another, from node a on. */
-static void nbody_i_lanes_table(const nbody *sim, const nbody_real *rows, const nbody_real *mass, nbody_real sum[NBODY_I_LANES])
+/* M2L: a cell's sources on 16 nodes of another, from node a on. */
+static void nbody_i_lanes_table(const nbody *sim, const nbody_real *rows, const nbody_real *mass,
+                                nbody_real sum[NBODY_I_LANES])
 {
     nbody_real at[NBODY_I_LANES];
     int32_t const step = nbody_i_row(sim);
@@ -2921,17 +3335,24 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real sca
 {
     int k, p;
     for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++) lanes->part[p][k] = nbody_i_times(lanes->part[p][k], scale[p]);
+        for (k = 0; k < NBODY_I_LANES; k++)
+            lanes->partial[p][k] = nbody_i_times(lanes->partial[p][k], scale[p]);
     nbody_i_carry_lanes(lanes);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>down: nodes, from level 2 to the last (Kalms section 5.6.6, step 3)
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>down-serial: L2L and M2L, from level 2 to the last (Kalms section 5.6.6, step 3)
 
-/* Cells of a level whose nodes are made together, so that the table of one offset is read once for all of them: at order 8 one offset has
-   32 KB, all have 1.3 MB. On the stack: 56 KB, 108 KB for double. */
-enum { NBODY_I_BATCH = 8, NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES };
+   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain).
+   ---------------------------------------------------------------------------------------------- */
+
+/* Cells of a level whose nodes are computed together, so that the table of one offset is read once
+   for all of them: at order 8 one offset has 32 KB, all have 1.3 MB. On the stack: 56 KB, 108 KB
+   for double. */
+enum {
+    NBODY_I_BATCH = 8,
+    NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES
+};
 
 typedef struct nbody_i_batch {
     int32_t first, count;                   /* cells */
@@ -2939,8 +3360,9 @@ typedef struct nbody_i_batch {
     nbody_i_lanes lanes[NBODY_I_BATCH][NBODY_I_NODE_LANES];
 } nbody_i_batch;
 
-/* 16 nodes of a cell, or what is left of them: where they are, and what the parent felt there. */
-static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a, nbody_i_lanes *lanes)
+/* 16 nodes of a cell, or the remaining ones: their positions, and L2L. */
+static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
+                               nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     int32_t const count = sim->nodes - a < NBODY_I_LANES ? sim->nodes - a : NBODY_I_LANES;
@@ -2952,21 +3374,24 @@ static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t
         lanes->y[k] = t.y;
         lanes->place[k] = -1;
         if (cell->level == 2 || k >= count) continue;
-        lanes->part[NBODY_I_X][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fx);
-        lanes->part[NBODY_I_Y][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fy);
-        if (law->potential) lanes->part[NBODY_I_POTENTIAL][k] = nbody_i_feel_parent(sim, cell, a + k, sim->fp);
+        lanes->partial[NBODY_I_X][k] = nbody_i_l2l(sim, cell, a + k, sim->fx);
+        lanes->partial[NBODY_I_Y][k] = nbody_i_l2l(sim, cell, a + k, sim->fy);
+        if (law->potential)
+            lanes->partial[NBODY_I_POTENTIAL][k] = nbody_i_l2l(sim, cell, a + k, sim->fp);
     }
     nbody_i_carry_lanes(lanes);
 }
 
-/* All that is not done by the table; the rest is noted in `around`. */
-static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, nbody_i_around *around, nbody_i_lanes *lanes)
+/* P2L and M2L without table; the cells that act by the table are noted in `around`. */
+static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+                                nbody_i_around *around, nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
     int32_t a;
     nbody_i_clear_around(around);
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+        nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
         nbody_i_run run;
@@ -2975,21 +3400,24 @@ static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_
             continue;
         }
         run = nbody_i_run_of(sim, walk.cell, cell->level);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+            nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
 }
 
-/* The cells at one offset, on all nodes of one cell. */
-static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int level, int offset, int32_t from,
-                               const nbody_real scale[NBODY_I_PARTS], nbody_i_lanes *lanes)
+/* M2L: the cell at one offset, on all nodes of one cell. */
+static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int level, int offset,
+                               int32_t from, const nbody_real scale[NBODY_I_PARTS],
+                               nbody_i_lanes *lanes)
 {
     const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
     int32_t a;
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
         const nbody_real *rows = nbody_i_table_rows(sim, level, offset, p);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].part[p]);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+            nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].partial[p]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
         nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
@@ -2998,7 +3426,8 @@ static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int lev
     }
 }
 
-static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int level, nbody_i_batch *batch)
+static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int level,
+                               nbody_i_batch *batch)
 {
     nbody_real scale[NBODY_I_PARTS];
     int offset;
@@ -3007,13 +3436,16 @@ static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int lev
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (c = 0; c < batch->count; c++) {
             int32_t const from = batch->around[c].source[offset];
-            if (from >= 0) nbody_i_add_offset(sim, law, level, offset, from, scale, batch->lanes[c]);
+            if (from >= 0)
+                nbody_i_add_offset(sim, law, level, offset, from, scale, batch->lanes[c]);
         }
     for (c = 0; c < batch->count; c++)
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
+        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
+            nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
 }
 
-static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, const nbody_i_lanes *lanes)
+static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+                                const nbody_i_lanes *lanes)
 {
     int32_t a;
     int p;
@@ -3021,19 +3453,22 @@ static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_
         const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
         nbody_i_target t;
         for (p = 0; p < NBODY_I_PARTS; p++) {
-            t.whole[p] = group->whole[p][a % NBODY_I_LANES];
-            t.lost[p] = group->lost[p][a % NBODY_I_LANES];
+            t.total[p] = group->total[p][a % NBODY_I_LANES];
+            t.compensation[p] = group->compensation[p][a % NBODY_I_LANES];
         }
         nbody_i_store_node(sim, law, at, a, &t);
     }
 }
 
-static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int level, nbody_i_batch *batch)
+static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int level,
+                                  nbody_i_batch *batch)
 {
     int32_t c;
-    for (c = 0; c < batch->count; c++) nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
+    for (c = 0; c < batch->count; c++)
+        nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
     if (sim->table) nbody_i_add_tables(sim, law, level, batch);
-    for (c = 0; c < batch->count; c++) nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
+    for (c = 0; c < batch->count; c++)
+        nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
 }
 
 static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
@@ -3043,18 +3478,21 @@ static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
     for (level = 2; level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
         nbody_i_ready_table(sim, law, level);
-        for (batch.first = sim->frame->level_first[level]; batch.first < end; batch.first += NBODY_I_BATCH) {
+        for (batch.first = sim->frame->level_first[level]; batch.first < end;
+             batch.first += NBODY_I_BATCH) {
             batch.count = end - batch.first < NBODY_I_BATCH ? end - batch.first : NBODY_I_BATCH;
             nbody_i_make_nodes_of(sim, law, level, &batch);
         }
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>bodies: forces, 16 bodies of a leaf at a time
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>bodies-serial: L2P, M2P and P2P, 16 bodies of a leaf at a time
 
-/* Bodies first .. first + count - 1; lanes that are left over repeat the first, and are not stored. */
+   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain); nbody_i_make_forces chooses.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Bodies first .. first + count - 1; unused lanes repeat the first, and are not stored. */
 static void nbody_i_load_lanes(const nbody *sim, int32_t first, int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
@@ -3067,23 +3505,25 @@ static void nbody_i_load_lanes(const nbody *sim, int32_t first, int32_t count, n
     }
 }
 
-static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first, int32_t count, nbody_i_lanes *lanes)
+static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first,
+                                int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
     nbody_i_carry_lanes(lanes);
     for (k = 0; k < count; k++) {
-        nbody_real whole[NBODY_I_PARTS], lost[NBODY_I_PARTS];
+        nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
         int p;
         for (p = 0; p < NBODY_I_PARTS; p++) {
-            whole[p] = lanes->whole[p][k];
-            lost[p] = lanes->lost[p][k];
+            total[p] = lanes->total[p][k];
+            compensation[p] = lanes->compensation[p][k];
         }
-        nbody_i_store(sim, out, sim->id[first + k], whole, lost);
+        nbody_i_store(sim, out, sim->id[first + k], total, compensation);
     }
 }
 
-/* VIRTUAL_PARTICLES: the far cells of the leaf and of its ancestors, as nbody_i_add_far. */
-static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t leaf, nbody_i_lanes *lanes)
+/* M2P, VIRTUAL_PARTICLES: the far cells of the leaf and of its ancestors, as nbody_i_add_far. */
+static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t leaf,
+                              nbody_i_lanes *lanes)
 {
     int const levels = sim->cell[leaf].level;
     int level, up;
@@ -3099,32 +3539,35 @@ static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t 
     }
 }
 
-/* FORCE_NODES: what the leaf's nodes felt. */
-static void nbody_i_lanes_feel(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count, nbody_i_lanes *lanes)
+/* L2P, FORCE_NODES. */
+static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count,
+                              nbody_i_lanes *lanes)
 {
     int32_t k;
     int p;
     for (k = 0; k < count; k++) {
         nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-        nbody_i_feel_nodes(sim, leaf, law->potential, &t);
+        nbody_i_l2p(sim, leaf, law->potential, &t);
         for (p = 0; p < NBODY_I_PARTS; p++) {
-            lanes->whole[p][k] = t.whole[p];
-            lanes->lost[p][k] = t.lost[p];
+            lanes->total[p][k] = t.total[p];
+            lanes->compensation[p][k] = t.compensation[p];
         }
     }
 }
 
-static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out, int32_t leaf)
+static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law,
+                                   const nbody_i_outcome *out, int32_t leaf)
 {
     const nbody_cell *cell = &sim->cell[leaf];
     nbody_i_lanes lanes;
     int32_t k;
     for (k = 0; k < cell->count; k += NBODY_I_LANES) {
-        int32_t const first = cell->first + k, count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
+        int32_t const first = cell->first + k,
+                      count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
         nbody_near walk = nbody_near_of(sim, leaf);
         nbody_i_load_lanes(sim, first, count, &lanes);
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
-        else if (cell->level >= 2) nbody_i_lanes_feel(sim, law, leaf, count, &lanes);
+        else if (cell->level >= 2) nbody_i_lanes_l2p(sim, law, leaf, count, &lanes);
         while (nbody_next_near(&walk)) {
             nbody_i_run const run = nbody_i_near_run(sim, &walk);
             nbody_i_lanes_run(sim, law, &run, &lanes);
@@ -3133,7 +3576,8 @@ static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law, con
     }
 }
 
-static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law,
+                                const nbody_i_outcome *out)
 {
     int32_t c;
     for (c = 0; c < sim->frame->cells; c++) {
@@ -3144,7 +3588,8 @@ static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law, const 
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1). */
-static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law,
+                                const nbody_i_outcome *out)
 {
     nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
     nbody_i_lanes lanes;
@@ -3157,9 +3602,9 @@ static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law, const 
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>api
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>api-serial: build, evaluate, reserve
+   ---------------------------------------------------------------------------------------------- */
 
 /* The tree of n > 0 bodies. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
@@ -3178,14 +3623,15 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->n = n;
-    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest)) return NBODY_TOO_LARGE;
+    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
+        return NBODY_TOO_LARGE;
     if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
     for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                   const nbody_real *mass, int32_t n)
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n)
 {
     nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
     nbody_result result;
@@ -3202,8 +3648,9 @@ NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbo
     return result;
 }
 
-NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                    const nbody_real *mass, int32_t n, nbody_real *acc, nbody_real *potential)
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                    size_t stride, const nbody_real *mass, int32_t n,
+                                    nbody_real *acc, nbody_real *potential)
 {
     nbody_result result = nbody_build(sim, desc, pos, stride, mass, n);
     nbody_i_outcome out;
@@ -3229,7 +3676,8 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, const nbody_real *pos, size_t stride,
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
+                                           const nbody_real *pos, size_t stride,
                                            const nbody_real *mass, int32_t n, nbody_real *acc)
 {
     if (n > 0 && !acc) {
@@ -3239,8 +3687,9 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc, c
     return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
 }
 
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride, int32_t m, nbody_real *acc,
-                                       nbody_real *potential, int32_t *bad_id)
+NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
+                                       int32_t m, nbody_real *acc, nbody_real *potential,
+                                       int32_t *bad_id)
 {
     size_t const step = nbody_i_stride(stride, 2);
     nbody_i_outcome out;
@@ -3262,15 +3711,16 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     law = nbody_i_law_of(sim, potential != NULL);
     for (i = 0; i < m; i++) {
         const nbody_real *p = nbody_i_at(points, step, i);
-        nbody_i_target const t = nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
-                                               nbody_i_point_at((double)p[1], sim->frame->length));
-        nbody_i_store(sim, &out, i, t.whole, t.lost);
+        nbody_i_target const t =
+            nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
+                          nbody_i_point_at((double)p[1], sim->frame->length));
+        nbody_i_store(sim, &out, i, t.total, t.compensation);
     }
     return NBODY_OK;
 }
 
-/* Cells of a tree over n evenly spread bodies, level by level: where chance puts more than `leaf` bodies into some, these have children, so
-   one level more is counted, a quarter filled. */
+/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
+   bodies by chance and have children, so one level more is counted, a quarter filled. */
 static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
 {
     int64_t cells = 0, level_cells = 1;
@@ -3280,12 +3730,13 @@ static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *f
         frame->level_first[level] = (int32_t)cells;
         frame->levels = level + 1;
         cells += spare ? level_cells / 4 + 64 : level_cells;
-        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* and building says so */
+        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
         if (level_cells * desc->leaf >= n) spare++;
         level_cells = 4 * level_cells < n ? 4 * level_cells : n;
     }
     frame->cells = (int32_t)cells;
-    if (spare) frame->level_first[frame->levels - 1] = frame->cells; /* any of them may turn out to have sources */
+    /* any of them may have sources */
+    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
 }
 
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
@@ -3311,11 +3762,12 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>estimate
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>estimate-serial
+   ---------------------------------------------------------------------------------------------- */
 
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *error)
+NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                      uint32_t seed, nbody_error *error)
 {
     nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0};
     int32_t k, from;
@@ -3336,17 +3788,18 @@ NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, i
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>count
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>count: terms of the last evaluation
+   ---------------------------------------------------------------------------------------------- */
 
-/* Far cells of one cell, on `targets` bodies or nodes. */
+/* Terms of the far cells of one cell, for `targets` bodies or nodes. */
 static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbody_counts *counts)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
     while (nbody_next_far(&walk)) {
-        if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell)) counts->table_terms += targets * sim->per_cell;
+        if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell))
+            counts->table_terms += targets * sim->per_cell;
         else counts->far_terms += targets * nbody_i_run_of(sim, walk.cell, cell->level).count;
     }
 }
@@ -3372,7 +3825,8 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
     counts->levels = sim->frame->levels;
     if (!sim->cell) counts->near_terms = (int64_t)sim->n * sim->n;
     for (c = 0; c < sim->frame->cells; c++) {
-        if (sim->cell[c].level >= 2) nbody_i_count_far(sim, c, sim->nodes > 0 ? sim->nodes : sim->cell[c].count, counts);
+        if (sim->cell[c].level >= 2)
+            nbody_i_count_far(sim, c, sim->nodes > 0 ? sim->nodes : sim->cell[c].count, counts);
         if (sim->cell[c].child >= 0) continue;
         counts->leaves++;
         nbody_i_count_near(sim, c, counts);
@@ -3380,15 +3834,16 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>step
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>step-serial: leapfrog and Euler
+   ---------------------------------------------------------------------------------------------- */
 
-/* moves: acc is needed too. */
+/* moves: acc is required too. */
 static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies, int moves)
 {
     if (!bodies || bodies->n < 0) return NBODY_BAD_ARGUMENT;
-    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc))) return NBODY_BAD_ARGUMENT;
+    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc)))
+        return NBODY_BAD_ARGUMENT;
     return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
@@ -3416,31 +3871,35 @@ static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_b
     return result;
 }
 
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt,
-                                  nbody_integrator integrator)
+NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
+                                  nbody_real dt, nbody_integrator integrator)
 {
     nbody_desc resolved;
     nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
+    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER))
+        result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
-    if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n); /* a bad desc is refused before anything moves */
+    /* a bad desc is refused before anything moves */
+    if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n);
     if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
     if (result != NBODY_OK) return result;
     if (integrator == NBODY_EULER) {
         nbody_i_kick_all(bodies, dt);
         nbody_i_drift_all(bodies, dt);
-        bodies->fresh = 0; /* acc belongs to where the bodies were */
+        bodies->fresh = 0; /* acc is that of the old positions */
         return NBODY_OK;
     }
     nbody_i_kick_all(bodies, dt / 2);   /* v_half = v + a dt / 2 */
-    nbody_i_drift_all(bodies, dt);      /* p_new = p + v_half dt, and v_new = v_half + a_new dt / 2 */
+    nbody_i_drift_all(bodies, dt);      /* p_new = p + v_half dt, and v_new = v_half + a_new dt /
+                                           2 */
     result = nbody_i_evaluate(sim, desc, bodies);
     if (result == NBODY_OK) nbody_i_kick_all(bodies, dt / 2);
     return result;
 }
 
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential, nbody_energies *energies)
+NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
+                                    nbody_energies *energies)
 {
     double sum[NBODY_I_SUMS];
     int32_t i;
@@ -3452,9 +3911,9 @@ NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>validate: is the structure what it says?
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>validate: the invariants of the structure
+   ---------------------------------------------------------------------------------------------- */
 
 static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
 {
@@ -3463,7 +3922,9 @@ static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
     for (k = 0; k < sim->n; k++) {
         if (sim->id[k] < 0 || sim->id[k] >= sim->n || seen[sim->id[k]]) return 0;
         seen[sim->id[k]] = 1;
-        if (!nbody_i_finite((double)sim->x[k]) || !nbody_i_finite((double)sim->y[k]) || !nbody_i_finite((double)sim->m[k])) return 0;
+        if (!nbody_i_finite((double)sim->x[k]) || !nbody_i_finite((double)sim->y[k]) ||
+            !nbody_i_finite((double)sim->m[k]))
+            return 0;
     }
     return 1;
 }
@@ -3472,30 +3933,39 @@ static int nbody_i_frame_valid(const nbody *sim)
 {
     const nbody_frame *frame = sim->frame;
     int level;
-    if (frame->levels < 1 || frame->levels > NBODY_MAX_LEVELS || frame->level_first[0] != 0) return 0;
+    if (frame->levels < 1 || frame->levels > NBODY_MAX_LEVELS || frame->level_first[0] != 0)
+        return 0;
     for (level = 0; level < frame->levels; level++)
         if (frame->level_first[level] >= frame->level_first[level + 1]) return 0;
-    return frame->level_first[frame->levels] == frame->cells && frame->edge > 0 && nbody_i_finite(frame->edge);
+    return frame->level_first[frame->levels] == frame->cells && frame->edge > 0 &&
+           nbody_i_finite(frame->edge);
 }
 
-/* A cell's own numbers, before they are used to find others. `next`: where its children must begin. */
+/* A cell's own fields, before they are used as indices. `next`: the expected index of its first
+   child. */
 static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
 {
     const nbody_cell *cell = &sim->cell[at];
     int32_t const *level_first = sim->frame->level_first;
     int k;
-    if (cell->level >= sim->frame->levels || at < level_first[cell->level] || at >= level_first[cell->level + 1]) return 0;
+    if (cell->level >= sim->frame->levels || at < level_first[cell->level] ||
+        at >= level_first[cell->level + 1])
+        return 0;
     if (cell->count < 1 || cell->first < 0 || cell->first > sim->n - cell->count) return 0;
-    if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0) return 0;
+    if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0)
+        return 0;
     if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
-    if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0; }
-    else if (cell->child != next || cell->children < 1 || cell->children > 4 || cell->child > sim->frame->cells - cell->children) return 0;
+    if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
+    } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
+               cell->child > sim->frame->cells - cell->children)
+        return 0;
     if (cell->besides < 1 || cell->besides > 9) return 0;
-    for (k = 0; k < cell->besides; k++) if (cell->beside[k] < 0 || cell->beside[k] >= sim->frame->cells) return 0;
+    for (k = 0; k < cell->besides; k++)
+        if (cell->beside[k] < 0 || cell->beside[k] >= sim->frame->cells) return 0;
     return 1;
 }
 
-/* Children: their places, in order, and the parent's bodies divided among them. */
+/* Children: their quarters, in order, and the parent's bodies divided among them. */
 static int nbody_i_children_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -3504,7 +3974,9 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
     for (c = 0; c < cell->children; c++) {
         const nbody_cell *child = &sim->cell[cell->child + c];
         int const q = (child->x & 1) + 2 * (child->y & 1);
-        if (child->parent != at || child->level != cell->level + 1 || child->first != first || q <= before) return 0;
+        if (child->parent != at || child->level != cell->level + 1 || child->first != first ||
+            q <= before)
+            return 0;
         if (child->x >> 1 != cell->x || child->y >> 1 != cell->y) return 0;
         first += child->count;
         quarters |= 1 << q;
@@ -3523,7 +3995,7 @@ static int nbody_i_bodies_inside(const nbody *sim, const nbody_cell *leaf)
     return 1;
 }
 
-/* `beside` made anew must be the same. */
+/* `beside`, computed again, must be the same. */
 static int nbody_i_beside_valid(const nbody *sim, int32_t at)
 {
     nbody_cell again = sim->cell[at];
@@ -3535,7 +4007,8 @@ static int nbody_i_beside_valid(const nbody *sim, int32_t at)
     return 1;
 }
 
-/* Each body acts on each leaf once: the bodies of all far cells of the leaf and its ancestors, and of what is near, are all n. */
+/* Each body acts on each leaf exactly once: the bodies of all far cells of the leaf and its
+   ancestors, and of lists 1 and 3, are n in total. */
 static int nbody_i_all_counted(const nbody *sim, int32_t leaf)
 {
     int64_t bodies = 0;
@@ -3549,7 +4022,8 @@ static int nbody_i_all_counted(const nbody *sim, int32_t leaf)
     return bodies == sim->n;
 }
 
-/* The sources of a cell have the mass of its bodies, up to rounding; below the smallest normal number that is all of a source. */
+/* The sources of a cell have the mass of its bodies, up to rounding; a source below the smallest
+   normal number may be lost. */
 static int nbody_i_sources_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -3568,7 +4042,8 @@ static int nbody_i_sources_valid(const nbody *sim, int32_t at)
         sources += m;
         size += fabs(m);
     }
-    return fabs(sources - mass) <= (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13) + count * smallest;
+    return fabs(sources - mass) <=
+           (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13) + count * smallest;
 }
 
 static int nbody_i_cells_valid(const nbody *sim)
@@ -3578,12 +4053,16 @@ static int nbody_i_cells_valid(const nbody *sim)
         if (!nbody_i_cell_valid(sim, c, next)) return 0;
         next += sim->cell[c].children;
     }
-    if (next != sim->frame->cells || sim->cell[0].first != 0 || sim->cell[0].count != sim->n) return 0;
+    if (next != sim->frame->cells || sim->cell[0].first != 0 || sim->cell[0].count != sim->n)
+        return 0;
     for (c = 0; c < sim->frame->cells; c++)
-        if (!nbody_i_children_valid(sim, c) || (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c]))) return 0;
+        if (!nbody_i_children_valid(sim, c) ||
+            (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c])))
+            return 0;
     for (c = 0; c < sim->frame->cells; c++)
         if (!nbody_i_beside_valid(sim, c) || !nbody_i_sources_valid(sim, c)) return 0;
-    for (c = 0; c < sim->frame->cells; c++) if (sim->cell[c].child < 0 && !nbody_i_all_counted(sim, c)) return 0;
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].child < 0 && !nbody_i_all_counted(sim, c)) return 0;
     return 1;
 }
 
@@ -3602,7 +4081,8 @@ NBODY_API nbody_result nbody_validate(const nbody *sim)
     return valid ? NBODY_OK : NBODY_INVALID;
 }
 
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples, uint32_t seed, double most)
+NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
+                                    uint32_t seed, double most)
 {
     nbody_error error;
     nbody_result result = nbody_validate(sim);
@@ -3633,35 +4113,40 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
 #undef NBODY_I_STRICT_GCC
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>licence
-   ------------------------------------------------------------------------------------------------
+   ----------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer.
    SPDX-License-Identifier: MIT OR Unlicense
 
    ALTERNATIVE A - MIT License
    Copyright (c) 2026 nearfield authors
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-   files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-   modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-   Software is furnished to do so, subject to the following conditions:
-   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-   Software.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
-   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+   associated documentation files (the "Software"), to deal in the Software without restriction,
+   including without limitation the rights to use, copy, modify, merge, publish, distribute,
+   sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+   furnished to do so, subject to the following conditions:
+   The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+   OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 
    ALTERNATIVE B - Public Domain (www.unlicense.org)
    This is free and unencumbered software released into the public domain.
-   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
-   compiled binary, for any purpose, commercial or non-commercial, and by any means.
-   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all copyright
-   interest in the software to the public domain. We make this dedication for the benefit of the public at large and to the
-   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law.
-   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE
-   FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either
+   in source code form or as a compiled binary, for any purpose, commercial or non-commercial, and
+   by any means.
+   In jurisdictions that recognize copyright laws, the author or authors of this software dedicate
+   any and all copyright interest in the software to the public domain. We make this dedication for
+   the benefit of the public at large and to the detriment of our heirs and successors. We intend
+   this dedication to be an overt act of relinquishment in perpetuity of all present and future
+   rights to this software under copyright law.
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+   NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+   LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
    CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 */

@@ -1,15 +1,26 @@
-/* cuda/nbody.cu - the CUDA half of nbody.h, which includes this file; sections and names follow the serial code there.
+/* cuda/nbody.cu - the CUDA half of nbody.h, which includes this file
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What happens to one body, node, source or cell is the same NBODY_FN function on both sides. The bodies are sorted by CUB.
+   Sections and names follow the serial code in nbody.h. The operation on one body, node, source or
+   cell is the same NBODY_FN function on both sides. The bodies are sorted by CUB (radix sort).
 
-   Four stages of the same sums, kept alive to be read and to test one another (Kalms sections 6.3.2 to 6.3.5); bounds, sort, table
-   and the list of chunks are the same in all:
+   Four versions of the same sums, kept to be read and to test one another (Kalms sections 6.3.2 to
+   6.3.5), selected by desc.stage. Bounds, sort, M2L table and chunks are the same in all:
 
-       NBODY_ONE_THREAD      one thread walks through all cells                                  the serial text, on the GPU
-       NBODY_MANY_THREADS    a thread for each body, node or source, one kernel per level        the same bits
-       NBODY_SHARED_MEMORY   a block for each chunk of 64; sources come through shared memory    the same bits
-       NBODY_FAST            >>fast: a warp for 16 targets, sources of many cells in one stream, tables for families of cells */
+       NBODY_ONE_THREAD      one thread loops over all cells                         >>one-thread
+       NBODY_MANY_THREADS    a thread for each body, node or source, one kernel per level
+       NBODY_SHARED_MEMORY   a block for each chunk of 64; sources staged in shared memory
+       NBODY_FAST            a warp for 16 targets, sources of many cells in one stream, the M2L
+                             table for families of cells                             >>fast
+
+   The first three give the same bits as the serial code.
+
+   >>contents
+
+       all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda
+       stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>down-cuda >>bodies-cuda >>one-thread
+       NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
+       calls          >>api-cuda >>estimate-cuda >>step-cuda >>check >>download */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -19,40 +30,50 @@
 
 namespace {
 
-/* Threads of a block that shares nothing, and the most blocks where each takes several turns: enough for a large GPU (8 for each
-   multiprocessor of an H200), and the same number on every GPU, so that sums of what blocks found are the same, too. */
+/* Threads of a block without shared memory, and the maximum number of blocks, where each thread
+   loops: enough for a large GPU (8 for each multiprocessor of an H200), and the same number on
+   every GPU, so that sums of partial results of blocks have the same order everywhere. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
-__device__ __forceinline__ int64_t nbody_i_thread() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ int64_t nbody_i_thread()
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
 __device__ __forceinline__ int64_t nbody_i_threads() { return (int64_t)gridDim.x * blockDim.x; }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>memory
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* KEYS and IDS: of the sort; FACTS: below; CHUNKS: pieces of leaves; PARTIAL: of sums over all bodies; TEMP: CUB's. */
-enum { NBODY_I_KEYS_A, NBODY_I_KEYS_B, NBODY_I_IDS_A, NBODY_I_IDS_B, NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP };
+/* KEYS and IDS: of the sort; FACTS: below; CHUNKS: chunks of leaves; PARTIAL: partial sums of
+   blocks; TEMP: CUB's. */
+enum {
+    NBODY_I_KEYS_A, NBODY_I_KEYS_B, NBODY_I_IDS_A, NBODY_I_IDS_B,
+    NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP
+};
 
 /* Up to NBODY_CHUNK bodies of one leaf. */
 struct nbody_i_chunk { int32_t leaf, first, count; };
 
-/* Bounds of all bodies as integers of the same order; minima as maxima of the negated numbers, so that 0 starts all. */
+/* Bounds of all bodies as integers of the same order; minima are stored as maxima of the negated
+   numbers, so that all start at 0. */
 struct nbody_i_facts {
     unsigned long long least[2], most[2], heaviest;
-    int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a negative mass), 0: none */
+    int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
+                                                   negative mass), 0: none */
     int32_t too_large;
-    int32_t undivided;                          /* 1: max_cells kept cells from being divided */
-    int32_t sums[nbody_i_many_blocks];          /* >>cells: children that the cells of a block get */
+    int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
+    int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
 };
 
 bool nbody_i_failed(nbody_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
     gpu->device.sim.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it has been told */
+    (void)cudaGetLastError(); /* clear it: it is returned */
     return true;
 }
 
@@ -61,20 +82,22 @@ void *nbody_i_cuda_alloc(const nbody_cuda_allocator *allocator, size_t bytes, cu
     void *memory = nullptr;
     if (allocator->alloc) return allocator->alloc(bytes, stream, allocator->user);
     if (cudaMallocAsync(&memory, bytes, stream) == cudaSuccess) return memory;
-    (void)cudaGetLastError(); /* an allocation that failed leaves nothing behind that a later call would trip over */
+    (void)cudaGetLastError(); /* clear the error of the failed allocation */
     return nullptr;
 }
 
-void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *block, cudaStream_t stream)
+void nbody_i_cuda_release(const nbody_cuda_allocator *allocator, nbody_block *block,
+                          cudaStream_t stream)
 {
-    if (block->memory && allocator->free) allocator->free(block->memory, block->bytes, stream, allocator->user);
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, stream, allocator->user);
     else if (block->memory) (void)cudaFreeAsync(block->memory, stream);
     block->memory = nullptr;
     block->bytes = 0;
 }
 
 /* As nbody_i_grow, keeping nothing. New memory is filled with ones, NaN as a number and -1 as an
-   index: what is read before it was written shows. */
+   index: reading it before it is written shows. */
 nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes,
                                nbody_i_growth growth, cudaStream_t stream)
 {
@@ -94,16 +117,21 @@ nbody_result nbody_i_cuda_grow(nbody_cuda *gpu, nbody_block *block, size_t bytes
     return NBODY_CUDA_ERROR;
 }
 
-template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which) { return static_cast<T *>(gpu->scratch[which].memory); }
-
-cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys, cub::DoubleBuffer<int32_t> &ids,
-                               int32_t n, int levels, cudaStream_t stream)
+template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which)
 {
-    (void)cudaGetLastError(); /* CUB would take an error that the caller has left unread for its own */
-    return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, 2 * (levels - 1), stream);
+    return static_cast<T *>(gpu->scratch[which].memory);
 }
 
-/* The most cells that a level can have: 4 for each cell that may be divided above it. */
+cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
+                               cub::DoubleBuffer<int32_t> &ids, int32_t n, int levels,
+                               cudaStream_t stream)
+{
+    (void)cudaGetLastError(); /* CUB would report an unread error of the caller's as its own */
+    return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, 2 * (levels - 1),
+                                           stream);
+}
+
+/* The maximum number of cells on a level: 4 for each cell that may be divided above it. */
 int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
 {
     int64_t const all = level >= 16 ? INT64_MAX : (int64_t)1 << 2 * level;
@@ -112,8 +140,8 @@ int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
     return all < bound ? all : bound > 0 ? bound : 1;
 }
 
-/* Room for cells: as many as there can be, but no more than 8 for every full leaf. Where that is too few, nbody_cuda_check tells how
-   many there would be. */
+/* Capacity in cells: as many as there can be, but no more than 8 for every full leaf. Where that is
+   too small, nbody_cuda_check returns the number needed. */
 int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
 {
     int64_t cells = 0;
@@ -121,16 +149,21 @@ int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
     int64_t const usual = 8 * ((int64_t)n / (desc->leaf + 1)) + 4096, most = NBODY_I_N_MAX;
     if (desc->leaf > 0 && cells > usual) cells = usual;
     if (desc->max_cells > 0) cells = desc->max_cells;
-    return (int32_t)(cells < most ? cells : most) + 4; /* a cell is divided while there is room for 4 */
+    return (int32_t)(cells < most ? cells : most) + 4; /* a cell is divided while there is room for
+                                                          4 children */
 }
 
-int32_t nbody_i_chunk_room(int32_t n, int32_t cells) { return n / NBODY_CHUNK + (cells < n ? cells : n) + 1; }
+int32_t nbody_i_chunk_room(int32_t n, int32_t cells)
+{
+    return n / NBODY_CHUNK + (cells < n ? cells : n) + 1;
+}
 
 /* Bytes of the arrays, for `cells` cells. Tables: one level's, or all levels'. */
-nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool potential, size_t bytes[NBODY_BLOCKS],
-                                size_t scratch[NBODY_CUDA_SCRATCH])
+nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool potential,
+                                size_t bytes[NBODY_BLOCKS], size_t scratch[NBODY_CUDA_SCRATCH])
 {
-    bool const tree = sim->desc.method != NBODY_DIRECT && n > 0, chebyshev = sim->desc.sources == NBODY_CHEBYSHEV;
+    bool const tree = sim->desc.method != NBODY_DIRECT && n > 0,
+               chebyshev = sim->desc.sources == NBODY_CHEBYSHEV;
     nbody_i_law law = {};
     law.law = sim->desc.law;
     law.softened = sim->desc.softening > 0;
@@ -142,21 +175,27 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     scratch[NBODY_I_FACTS] = sizeof(nbody_i_facts);
     scratch[NBODY_I_PARTIAL] = (size_t)nbody_i_many_blocks * NBODY_I_SUMS * sizeof(double);
     if (!tree) return NBODY_OK;
-    for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++) scratch[which] = (size_t)n * sizeof(uint32_t);
+    for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++)
+        scratch[which] = (size_t)n * sizeof(uint32_t);
     scratch[NBODY_I_CHUNKS] = (size_t)nbody_i_chunk_room(n, cells) * sizeof(nbody_i_chunk);
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> ids;
-    if (nbody_i_sort_pairs(nullptr, scratch[NBODY_I_TEMP], keys, ids, n, sim->desc.levels, nullptr) != cudaSuccess)
+    if (nbody_i_sort_pairs(nullptr, scratch[NBODY_I_TEMP], keys, ids, n, sim->desc.levels,
+                           nullptr) != cudaSuccess)
         return NBODY_CUDA_ERROR;
     bytes[NBODY_I_CELLS] = (size_t)cells * sizeof(nbody_cell);
-    bytes[NBODY_I_SOURCES] = (size_t)cells * (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    bytes[NBODY_I_SOURCES] = (size_t)cells * (size_t)sim->per_cell *
+                             (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
     bytes[NBODY_I_MADE] = chebyshev ? 0 : (size_t)cells * sizeof(int32_t);
-    bytes[NBODY_I_NODES] = (size_t)cells * (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
-    if (chebyshev) bytes[NBODY_I_TABLE] = nbody_i_table_level(sim) * sizeof(nbody_real) * (size_t)(nbody_i_scale_free(&law) ? 1 : sim->desc.levels);
+    bytes[NBODY_I_NODES] =
+        (size_t)cells * (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
+    if (chebyshev)
+        bytes[NBODY_I_TABLE] = nbody_i_table_level(sim) * sizeof(nbody_real) *
+                               (size_t)(nbody_i_scale_free(&law) ? 1 : sim->desc.levels);
     return NBODY_OK;
 }
 
-/* Grows what an evaluation of n bodies needs, and points the arrays at it. */
+/* Grows the blocks for an evaluation of n bodies, and sets the arrays to them. */
 nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nbody_i_growth growth,
                                   cudaStream_t stream)
 {
@@ -173,14 +212,17 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     nbody_i_bind_bodies(sim, gpu->block[NBODY_I_BODIES].memory, n);
     if (sim->desc.method == NBODY_DIRECT || n == 0) return NBODY_OK;
     sim->cell = static_cast<nbody_cell *>(gpu->block[NBODY_I_CELLS].memory);
-    nbody_i_bind_sources(sim, gpu->block[NBODY_I_SOURCES].memory, gpu->block[NBODY_I_MADE].memory, (size_t)cells);
+    nbody_i_bind_sources(sim, gpu->block[NBODY_I_SOURCES].memory, gpu->block[NBODY_I_MADE].memory,
+                         (size_t)cells);
     nbody_i_bind_nodes(sim, gpu->block[NBODY_I_NODES].memory, (size_t)cells, potential);
-    if (sim->desc.sources == NBODY_CHEBYSHEV) sim->table = static_cast<nbody_real *>(gpu->block[NBODY_I_TABLE].memory);
+    if (sim->desc.sources == NBODY_CHEBYSHEV)
+        sim->table = static_cast<nbody_real *>(gpu->block[NBODY_I_TABLE].memory);
     return NBODY_OK;
 }
 
-/* Empties it and takes over a checked desc, as nbody_i_begin does for the host. */
-nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, cudaStream_t stream)
+/* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
+nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_cuda_allocator const had = sim->desc.cuda_allocator;
@@ -198,35 +240,37 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     return NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>launch
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* A kernel over `threads` threads; none is fine. */
+/* Launches a kernel over `threads` threads; 0 is valid. */
 template <class... Parameters, class... Arguments>
-nbody_result nbody_i_launch(nbody_cuda *gpu, cudaStream_t stream, int64_t threads, int block, void (*kernel)(Parameters...),
-                            const Arguments &...arguments)
+nbody_result nbody_i_launch(nbody_cuda *gpu, cudaStream_t stream, int64_t threads, int block,
+                            void (*kernel)(Parameters...), const Arguments &...arguments)
 {
     if (threads <= 0) return NBODY_OK;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)((threads + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
     config.stream = stream;
-    return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR : NBODY_OK;
+    return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR
+                                                                                  : NBODY_OK;
 }
 
-/* The same for threads that take as many turns as it needs. */
+/* The number of threads for a grid-stride loop. */
 int64_t nbody_i_at_most(int64_t threads)
 {
     int64_t const most = nbody_i_many_blocks * nbody_i_block_threads;
     return threads < most ? threads : most;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>square
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>square-cuda: bounds of the bodies
+   ---------------------------------------------------------------------------------------------- */
 
-/* Doubles as integers of the same order, above 0: negative ones have all bits flipped, others the sign. */
+/* Doubles as integers of the same order, above 0: of negative numbers all bits are flipped, of
+   others the sign. */
 __device__ unsigned long long nbody_i_order_of(double x)
 {
     unsigned long long const bits = (unsigned long long)__double_as_longlong(x);
@@ -239,7 +283,7 @@ __device__ double nbody_i_double_of(unsigned long long order)
     return order == 0 ? 0 : __longlong_as_double((long long)(order & sign ? order ^ sign : ~order));
 }
 
-/* Bounds of all bodies that are finite, their largest |mass|, and the first bad ones. */
+/* Bounds of all finite bodies, their largest |mass|, and the first invalid ones. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_bounds_kernel(nbody_i_input input, int32_t n, bool any_sign, nbody_i_facts *facts)
 {
@@ -249,7 +293,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     __syncthreads();
     for (int64_t i = nbody_i_thread(); i < n; i += nbody_i_threads()) {
         const nbody_real *p = nbody_i_at(input.pos, input.stride, (int32_t)i);
-        double const x = (double)p[0], y = (double)p[1], m = (double)nbody_i_mass(&input, (int32_t)i);
+        double const x = (double)p[0], y = (double)p[1],
+                     m = (double)nbody_i_mass(&input, (int32_t)i);
         if (!nbody_i_finite(x) || !nbody_i_finite(y) || !nbody_i_finite(m)) {
             atomicMax(&facts->first_bad[0], INT_MAX - (int32_t)i);
             continue;
@@ -271,18 +316,22 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         if (threadIdx.x % 32 == 0) atomicMax(&shared[v], most[v]);
     }
     __syncthreads();
-    unsigned long long *const to[5] = {&facts->least[0], &facts->least[1], &facts->most[0], &facts->most[1], &facts->heaviest};
+    unsigned long long *const to[5] = {&facts->least[0], &facts->least[1], &facts->most[0],
+                                       &facts->most[1], &facts->heaviest};
     if (threadIdx.x < 5) atomicMax(to[threadIdx.x], shared[threadIdx.x]);
 }
 
 /* One thread: the square and the units from the bounds. */
-__global__ void nbody_i_frame_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
+__global__ void nbody_i_frame_kernel(__grid_constant__ const nbody_device device,
+                                     nbody_i_facts *facts)
 {
     nbody_frame *frame = device.sim.frame;
-    double const least[2] = {-nbody_i_double_of(facts->least[0]), -nbody_i_double_of(facts->least[1])};
+    double const least[2] = {-nbody_i_double_of(facts->least[0]),
+                             -nbody_i_double_of(facts->least[1])};
     double const most[2] = {nbody_i_double_of(facts->most[0]), nbody_i_double_of(facts->most[1])};
     nbody_frame made = {};
-    facts->too_large = !nbody_i_make_frame(&made, &device.sim.desc, least, most, nbody_i_double_of(facts->heaviest));
+    facts->too_large = !nbody_i_make_frame(&made, &device.sim.desc, least, most,
+                                           nbody_i_double_of(facts->heaviest));
     made.bad_finite = facts->first_bad[0];
     made.bad_mass = facts->first_bad[1];
     made.level_first[1] = 1;
@@ -290,12 +339,13 @@ __global__ void nbody_i_frame_kernel(__grid_constant__ const nbody_device device
     if (device.sim.cell) device.sim.cell[0] = nbody_i_root(device.sim.n);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>sort
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>sort-cuda
+   ---------------------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_keys_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, uint32_t *keys, int32_t *ids)
+    nbody_i_keys_kernel(__grid_constant__ const nbody_device device, nbody_i_input input,
+                        uint32_t *keys, int32_t *ids)
 {
     int64_t const i = nbody_i_thread();
     if (i >= device.sim.n) return;
@@ -303,16 +353,18 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     ids[i] = (int32_t)i;
 }
 
-/* ids NULL: bodies as they came. */
+/* ids NULL: bodies in input order. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_place_kernel(__grid_constant__ const nbody_device device, nbody_i_input input, const int32_t *ids)
+    nbody_i_place_kernel(__grid_constant__ const nbody_device device, nbody_i_input input,
+                         const int32_t *ids)
 {
     int64_t const place = nbody_i_thread();
-    if (place < device.sim.n) nbody_i_place(&device.sim, &input, (int32_t)place, ids ? ids[place] : (int32_t)place);
+    if (place < device.sim.n)
+        nbody_i_place(&device.sim, &input, (int32_t)place, ids ? ids[place] : (int32_t)place);
 }
 
-/* The keys in order. starts[code]: the first place of cell `code` of level table_level, or behind it; for the levels above it saves the
-   search for where their cells begin. */
+/* The sorted keys. starts[code]: the first place of cell `code` of level table_level, or after it;
+   for the levels above it replaces the search for the first body of a cell. */
 struct nbody_i_order {
     const uint32_t *keys;
     int32_t *starts;
@@ -334,7 +386,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
-/* The deepest level whose starts fit into the room of n of them, 10 at most; -1: not worth a table. */
+/* The deepest level whose starts fit into n entries, 10 at most; -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
     int level = 0;
@@ -342,70 +394,84 @@ int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
     return level > 0 ? level : -1;
 }
 
-/* Bodies in the order of their keys. The room of the keys that the sort left behind holds the starts. */
-nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order, cudaStream_t stream)
+/* Sorts the bodies by their keys. The key buffer that the sort no longer needs holds the starts. */
+nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order,
+                               cudaStream_t stream)
 {
     const nbody_desc *desc = &gpu->device.sim.desc;
     int32_t const n = gpu->device.sim.n;
-    cub::DoubleBuffer<uint32_t> key(nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_A), nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> id(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A), nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
+    cub::DoubleBuffer<uint32_t> key(nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_A),
+                                    nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> id(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A),
+                                  nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
     size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
-    nbody_result result =
-        nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_keys_kernel, gpu->device, input, key.Current(), id.Current());
+    nbody_result result = nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_keys_kernel,
+                                         gpu->device, input, key.Current(), id.Current());
     if (result != NBODY_OK) return result;
     if (desc->levels > 1 &&
-        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id, n, desc->levels, stream)))
+        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id, n,
+                                               desc->levels, stream)))
         return NBODY_CUDA_ERROR;
-    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()), nbody_i_table_level_for(desc, n)};
+    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()),
+              nbody_i_table_level_for(desc, n)};
     if (desc->stage == NBODY_ONE_THREAD) order->table_level = -1;
     if (order->table_level >= 0)
-        result = nbody_i_launch(gpu, stream, ((int64_t)1 << 2 * order->table_level) + 1, nbody_i_block_threads, nbody_i_starts_kernel, gpu->device, *order);
+        result = nbody_i_launch(gpu, stream, ((int64_t)1 << 2 * order->table_level) + 1,
+                                nbody_i_block_threads, nbody_i_starts_kernel, gpu->device, *order);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input,
-                          static_cast<const int32_t *>(id.Current()));
+    return nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device,
+                          input, static_cast<const int32_t *>(id.Current()));
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>cells: level by level, two kernels for each
+/* ----------------------------------------------------------------------------------------------
+   >>cells-cuda: level by level, two kernels for each
 
-   Cells must come in the order of the serial code, so each has to know how many children all cells before it get. A block takes a stretch
-   of the level's cells: the first kernel counts the children of each stretch, the second sums the counts of the stretches before its own,
-   goes through its cells again, and writes the children. How many cells a level has is known on the device only.
+   Cells must have the order of the serial code, so each needs an exclusive prefix sum of the
+   children of all cells before it. A block has a range of the level's cells. The first kernel
+   counts the children in each range. The second sums the counts of the ranges before its own, scans
+   its cells, and writes the children. The number of cells on a level is known on the device only.
 
-       children      2 4 1 | 3 0 4  | 4      stretches of three blocks, of 7, 7 and 4 children
-       written from  0 2 6 | 7 . 10 | 14     counted from the end of this level: the second block begins at 7
-   ------------------------------------------------------------------------------------------------ */
+       children      2 4 1 | 3 0 4  | 4      ranges of three blocks, of 7, 7 and 4 children
+       written from  0 2 6 | 7 . 10 | 14     after this level's end: the second block begins at 7
+   ---------------------------------------------------------------------------------------------- */
 
-/* The stretch of a block: cells first .. end - 1, in whole turns of the block. */
-struct nbody_i_stretch { int32_t first, end; };
+/* The range of a block: cells first .. end - 1, a multiple of the block size. */
+struct nbody_i_block_range { int32_t first, end; };
 
-__device__ nbody_i_stretch nbody_i_stretch_of(const nbody_frame *frame, int level)
+__device__ nbody_i_block_range nbody_i_block_range_of(const nbody_frame *frame, int level)
 {
     int32_t const first = frame->level_first[level], cells = frame->level_first[level + 1] - first;
-    int32_t const turns = (cells + (int32_t)(gridDim.x * blockDim.x) - 1) / (int32_t)(gridDim.x * blockDim.x);
-    int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * turns * blockDim.x, end = begin + (int64_t)turns * blockDim.x;
+    int32_t const turns =
+        (cells + (int32_t)(gridDim.x * blockDim.x) - 1) / (int32_t)(gridDim.x * blockDim.x);
+    int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * turns * blockDim.x,
+                  end = begin + (int64_t)turns * blockDim.x;
     int32_t const last = first + cells;
-    nbody_i_stretch stretch;
-    stretch.first = begin < last ? (int32_t)begin : last;
-    stretch.end = end < last ? (int32_t)end : last;
-    return stretch;
+    nbody_i_block_range range;
+    range.first = begin < last ? (int32_t)begin : last;
+    range.end = end < last ? (int32_t)end : last;
+    return range;
 }
 
-/* Children that a cell gets: quarters that are not empty. Quarter q is cell 4 code + q a level deeper, and `above` levels deeper still,
-   where `starts` has its first body, that cell's descendants begin at (4 code + q) << 2 above. */
-__device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order, const nbody_cell &cell, int32_t begin[5])
+/* The number of children of a cell: its quarters that are not empty. Quarter q is cell 4 code + q a
+   level deeper, and `above` levels deeper still, where `starts` has its first body, that cell's
+   descendants begin at (4 code + q) << 2 above. */
+__device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
+                                   const nbody_cell &cell, int32_t begin[5])
 {
     int const above = order.table_level - 1 - cell.level;
     uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
     if (!nbody_i_divides(&sim.desc, &cell)) return 0;
-    if (above < 0) nbody_i_quarters(order.keys, cell.first, cell.first + cell.count, 2 * (sim.desc.levels - 2 - cell.level), begin);
+    if (above < 0)
+        nbody_i_quarters(order.keys, cell.first, cell.first + cell.count,
+                         2 * (sim.desc.levels - 2 - cell.level), begin);
 #pragma unroll
     for (uint32_t q = 0; q < 5; q++)
         if (above >= 0) begin[q] = order.starts[(code + q) << 2 * above];
-    return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) + (begin[3] < begin[4]);
+    return (begin[0] < begin[1]) + (begin[1] < begin[2]) + (begin[2] < begin[3]) +
+           (begin[3] < begin[4]);
 }
 
-/* Sum of v over the threads of a block of so many warps before this one; *all: over all. */
+/* Exclusive prefix sum of v over the threads of a block of so many warps; *all: the total. */
 template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[warps], int *all)
 {
     int const lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -426,16 +492,18 @@ template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[w
     return before + sum - v;
 }
 
-/* First kernel of a level: who is beside its cells, and the children of each stretch. */
+/* First kernel of a level: the adjacent cells, and the number of children in each range. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int level, nbody_i_facts *facts)
+    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                                  int level, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
-    nbody_i_stretch const stretch = nbody_i_stretch_of(sim.frame, level);
+    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int count = 0, all = 0;
     int32_t begin[5];
-    for (int32_t c = stretch.first + (int32_t)threadIdx.x; c < stretch.end; c += nbody_i_block_threads) {
+    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end;
+         c += nbody_i_block_threads) {
         if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
         count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
     }
@@ -443,10 +511,11 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
 }
 
-/* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all behind it stay leaves, and the children
-   already there are the last: `end` is theirs. */
-__device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t child, int32_t room, const int32_t begin[5], int count,
-                                       int32_t *end, nbody_i_facts *facts)
+/* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all
+   after it stay leaves, and the children already written are the last: they end at `end`. */
+__device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t child, int32_t room,
+                                       const int32_t begin[5], int count, int32_t *end,
+                                       nbody_i_facts *facts)
 {
     nbody_cell *cell = &sim.cell[at];
     if (count == 0) return;
@@ -468,8 +537,9 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
     if (end) atomicMax(end, child);
 }
 
-/* The counts of all stretches before this block's, and of all. */
-__device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
+/* Sums the counts of all ranges before this block's, and of all. */
+__device__ void nbody_i_sum_ranges(const nbody_i_facts *facts,
+                                   int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
 {
     int ahead = 0, any = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
@@ -482,31 +552,37 @@ __device__ void nbody_i_sum_stretches(const nbody_i_facts *facts, int (&shared)[
 
 /* Second kernel of a level: its children. level_first[level + 2] is 0 before. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int level, int32_t room, nbody_i_facts *facts)
+    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                          int level, int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
-    nbody_i_stretch const stretch = nbody_i_stretch_of(sim.frame, level);
+    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int32_t const next = sim.frame->level_first[level + 1];
     int before = 0, all = 0, turn = 0;
-    nbody_i_sum_stretches(facts, shared, &before, &all);
+    nbody_i_sum_ranges(facts, shared, &before, &all);
     bool const fits = next + all <= room - 3;
     int32_t *const end = &sim.frame->level_first[level + 2];
     int32_t child = next + before;
-    for (int32_t c = stretch.first; c < stretch.end; c += nbody_i_block_threads) {
+    for (int32_t c = range.first; c < range.end; c += nbody_i_block_threads) {
         int32_t const at = c + (int32_t)threadIdx.x;
         int32_t begin[5];
-        int const count = at < stretch.end ? nbody_i_quarters_of(sim, order, sim.cell[at], begin) : 0;
+        int const count =
+            at < range.end ? nbody_i_quarters_of(sim, order, sim.cell[at], begin) : 0;
         int const mine = nbody_i_sum_before(count, shared, &turn);
-        if (at < stretch.end) nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end, facts);
+        if (at < range.end)
+            nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end,
+                                   facts);
         child += turn;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
 }
 
-/* NBODY_FAST: the first levels, whose few cells would leave the GPU waiting for launches, in one block. */
+/* NBODY_FAST: the first levels in one block: their few cells would be dominated by launch
+   latency. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_top_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int levels, int32_t room, nbody_i_facts *facts)
+    nbody_i_top_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int levels,
+                       int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ int shared[nbody_i_block_threads / 32];
@@ -520,19 +596,20 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
             if (at < end) count = nbody_i_quarters_of(sim, order, sim.cell[at], begin);
             int const mine = nbody_i_sum_before(count, shared, &turn);
             bool const fits = next + turn <= room - 3;
-            if (at < end && fits) nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
+            if (at < end && fits)
+                nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
             if (!fits && threadIdx.x == 0) facts->undivided = 1;
-            if (!fits) room = 0; /* those behind stay leaves too */
+            if (!fits) room = 0; /* those after it stay leaves too */
             next += fits ? turn : 0;
         }
         first = end;
         end = next;
         if (threadIdx.x == 0) sim.frame->level_first[level + 2] = end;
-        __syncthreads(); /* the new cells are there for all */
+        __syncthreads(); /* the new cells are visible to all threads */
     }
 }
 
-/* The last kernel: pieces of the leaves, for those that sum over bodies, and the totals. In which order pieces come does not matter. */
+/* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_chunks_kernel(__grid_constant__ const nbody_device device, nbody_i_chunk *chunks)
 {
@@ -542,54 +619,68 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int64_t c = nbody_i_thread(); c < cells; c += nbody_i_threads()) {
         nbody_cell const cell = sim.cell[c];
         if (cell.child >= 0) continue;
-        int32_t const pieces = (cell.count + NBODY_CHUNK - 1) / NBODY_CHUNK, to = atomicAdd(&frame->chunks, pieces);
+        int32_t const pieces = (cell.count + NBODY_CHUNK - 1) / NBODY_CHUNK,
+                      to = atomicAdd(&frame->chunks, pieces);
         for (int32_t k = 0; k < pieces; k++) {
             int32_t const left = cell.count - k * NBODY_CHUNK;
-            chunks[to + k] = {(int32_t)c, cell.first + k * NBODY_CHUNK, left < NBODY_CHUNK ? left : NBODY_CHUNK};
+            chunks[to + k] = {(int32_t)c, cell.first + k * NBODY_CHUNK,
+                              left < NBODY_CHUNK ? left : NBODY_CHUNK};
         }
     }
     if (nbody_i_thread() > 0) return;
     int levels = 1;
-    while (levels < sim.desc.levels && frame->level_first[levels + 1] > frame->level_first[levels]) levels++;
-    for (int level = sim.desc.levels + 1; level <= NBODY_MAX_LEVELS; level++) frame->level_first[level] = cells;
+    while (levels < sim.desc.levels && frame->level_first[levels + 1] > frame->level_first[levels])
+        levels++;
+    for (int level = sim.desc.levels + 1; level <= NBODY_MAX_LEVELS; level++)
+        frame->level_first[level] = cells;
     frame->levels = levels;
     frame->cells = frame->cells_needed = cells;
 }
 
-/* All cells. Levels whose number of cells is not known get blocks for as many as there can be. */
+/* Makes all cells. Where the number of cells of a level is unknown, the launch covers its
+   maximum. */
 nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-    int const divided = sim->desc.levels - 1, top = sim->desc.stage == NBODY_FAST && order.table_level >= nbody_i_top ? nbody_i_top : 0;
+    int const divided = sim->desc.levels - 1,
+              top = sim->desc.stage == NBODY_FAST && order.table_level >= nbody_i_top ? nbody_i_top
+                                                                                      : 0;
     nbody_result result = NBODY_OK;
     if (top > 0)
-        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads, nbody_i_top_kernel, gpu->device, order, top, room, facts);
+        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
+                                nbody_i_top_kernel, gpu->device, order, top, room, facts);
     for (int level = top; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
-        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_count_children_kernel, gpu->device, order, level, facts);
-        if (result != NBODY_OK || level == divided) break; /* the last level only needs to know who is beside */
-        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_divide_kernel, gpu->device, order, level, room, facts);
+        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads,
+                                nbody_i_count_children_kernel, gpu->device, order, level, facts);
+        /* the last level only needs its adjacent cells */
+        if (result != NBODY_OK || level == divided) break;
+        result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads, nbody_i_divide_kernel,
+                                gpu->device, order, level, room, facts);
     }
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel, gpu->device,
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
+                          nbody_i_chunks_kernel, gpu->device,
                           nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>up: the sources of a level
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>up-cuda: P2M and M2M, the sources of a level. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY; with
+   MASS_CENTRES NBODY_FAST too.
+   ---------------------------------------------------------------------------------------------- */
 
-/* Sources that are staged: what a block has fetched for all its threads (Kalms section 6.2.3). */
+/* A tile of sources in shared memory (Kalms section 6.2.3). */
 struct nbody_i_tile {
     nbody_i_source source[NBODY_CHUNK];
     int32_t subcell[NBODY_CHUNK];
 };
 
-/* The sums of this thread's sub-cell over what one child gives, 64 at a time through shared memory. */
-__device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve, const nbody_i_run &run, nbody_i_tile &tile,
-                                    nbody_i_heap &heap)
+/* Adds the sources of one child to this thread's sub-cell, 64 at a time through shared memory. */
+__device__ void nbody_i_accumulate_tiles(const nbody &sim, const nbody_i_subgrid &grid,
+                                         const nbody_i_run &run, nbody_i_tile &tile,
+                                         nbody_i_moments &moments)
 {
     int const t = (int)threadIdx.x;
     for (int32_t first = 0; first < run.count; first += NBODY_CHUNK) {
@@ -597,45 +688,52 @@ __device__ void nbody_i_sieve_tiles(const nbody &sim, const nbody_i_sieve &sieve
         __syncthreads();
         if (t < count) {
             tile.source[t] = nbody_i_source_of(&sim, &run, first + t);
-            tile.subcell[t] = nbody_i_sieve_point(&sieve, tile.source[t].x, tile.source[t].y);
+            tile.subcell[t] = nbody_i_subcell_at(&grid, tile.source[t].x, tile.source[t].y);
         }
         __syncthreads();
         for (int32_t s = 0; s < count; s++)
             if (tile.subcell[s] == t)
-                nbody_i_heap_up(&heap, (double)tile.source[s].x - sieve.x, (double)tile.source[s].y - sieve.y, &tile.source[s]);
+                nbody_i_accumulate(&moments, (double)tile.source[s].x - grid.x,
+                                   (double)tile.source[s].y - grid.y, &tile.source[s]);
     }
 }
 
-/* A virtual particle for each sub-cell with mass, in their order: each thread counts those before its own. */
-__device__ void nbody_i_store_heaps(const nbody &sim, int32_t at, const nbody_i_sieve &sieve, const nbody_i_heap &heap,
-                                    int (&shared)[NBODY_CHUNK / 32])
+/* Stores a virtual particle for each sub-cell with mass, in their order, by an exclusive prefix
+   sum. */
+__device__ void nbody_i_store_centres(const nbody &sim, int32_t at, const nbody_i_subgrid &grid,
+                                      const nbody_i_moments &moments,
+                                      int (&shared)[NBODY_CHUNK / 32])
 {
-    bool const any = (int)threadIdx.x < sim.per_cell && heap.m > 0;
+    bool const any = (int)threadIdx.x < sim.per_cell && moments.m > 0;
     int all = 0;
     int const before = nbody_i_sum_before(any ? 1 : 0, shared, &all);
-    if (any) nbody_i_store_heap(&sim, &heap, sieve.x, sieve.y, (size_t)at * (size_t)sim.per_cell + (size_t)before);
+    if (any)
+        nbody_i_store_centre(&sim, &moments, grid.x, grid.y,
+                             (size_t)at * (size_t)sim.per_cell + (size_t)before);
     if (threadIdx.x == 0) sim.made[at] = all;
 }
 
 /* MASS_CENTRES: a block of 64 threads for each cell, a thread for each sub-cell. */
-template <bool Shared>
-__global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
+template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
+    nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_tile tile;
     __shared__ int sums[NBODY_CHUNK / 32];
     int32_t const end = sim.frame->level_first[level + 1];
-    for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end; at += (int32_t)gridDim.x) {
+    for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end;
+         at += (int32_t)gridDim.x) {
         const nbody_cell *cell = &sim.cell[at];
-        nbody_i_sieve const sieve = nbody_i_sieve_of(&sim, cell);
-        nbody_i_heap heap;
-        nbody_i_clear_heap(&heap);
-        if (!Shared && (int)threadIdx.x < sim.per_cell) heap = nbody_i_subcell_heap(&sim, cell, (int)threadIdx.x);
+        nbody_i_subgrid const grid = nbody_i_subgrid_of(&sim, cell);
+        nbody_i_moments moments;
+        nbody_i_clear_moments(&moments);
+        if (!Shared && (int)threadIdx.x < sim.per_cell)
+            moments = nbody_i_subcell_moments(&sim, cell, (int)threadIdx.x);
         for (int c = 0; Shared && c < cell->children; c++) {
             nbody_i_run const run = nbody_i_given_by(&sim, cell->child + c);
-            nbody_i_sieve_tiles(sim, sieve, run, tile, heap);
+            nbody_i_accumulate_tiles(sim, grid, run, tile, moments);
         }
-        nbody_i_store_heaps(sim, at, sieve, heap, sums);
+        nbody_i_store_centres(sim, at, grid, moments, sums);
     }
 }
 
@@ -643,10 +741,11 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_centres_kernel(__grid_con
 __device__ __forceinline__ void nbody_i_make_point(const nbody &sim, int32_t at, int32_t point)
 {
     int const side = sim.rule.side;
-    sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)point] = nbody_i_point_mass(&sim, &sim.cell[at], point % side, point / side);
+    sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)point] =
+        nbody_i_point_mass(&sim, &sim.cell[at], point % side, point / side);
 }
 
-/* NBODY_MANY_THREADS, and NBODY_SHARED_MEMORY where the leaves are done. */
+/* NBODY_MANY_THREADS, and NBODY_SHARED_MEMORY without the leaves. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_points_kernel(__grid_constant__ const nbody_device device, int level, bool leaves)
 {
@@ -655,24 +754,29 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int64_t const points = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.per_cell;
     for (int64_t k = nbody_i_thread(); k < points; k += nbody_i_threads()) {
         int32_t const at = first + (int32_t)(k / sim.per_cell);
-        if (leaves || sim.cell[at].child >= 0) nbody_i_make_point(sim, at, (int32_t)(k % sim.per_cell));
+        if (leaves || sim.cell[at].child >= 0)
+            nbody_i_make_point(sim, at, (int32_t)(k % sim.per_cell));
     }
 }
 
-/* CHEBYSHEV, NBODY_SHARED_MEMORY: the weights of 64 bodies at a time, computed once for all points. */
+/* P2M, CHEBYSHEV, NBODY_SHARED_MEMORY: the weights of 64 bodies at a time, computed once for all
+   points. */
 struct nbody_i_weights {
     nbody_real x[NBODY_CHUNK][NBODY_MAX_ORDER], y[NBODY_CHUNK][NBODY_MAX_ORDER];
     nbody_real m[NBODY_CHUNK];
 };
 
-__device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, int32_t first, int32_t count, nbody_i_weights &weights)
+__device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, int32_t first,
+                                     int32_t count, nbody_i_weights &weights)
 {
     int const t = (int)threadIdx.x;
     __syncthreads();
     if (t < count) {
         int32_t const b = first + t;
-        nbody_i_stencil const sx = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(&sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+        nbody_i_stencil const sx = nbody_i_stencil_at(
+            &sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
+        nbody_i_stencil const sy = nbody_i_stencil_at(
+            &sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
         for (int i = 0; i < sim.rule.side; i++) {
             weights.x[t][i] = sx.weight[i];
             weights.y[t][i] = sy.weight[i];
@@ -682,7 +786,7 @@ __device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, i
     __syncthreads();
 }
 
-/* The masses of a leaf's points: point t, t + 64, t + 128 by thread t. */
+/* The masses at a leaf's points: thread t computes points t, t + 64, t + 128. */
 __device__ void nbody_i_leaf_points(const nbody &sim, int32_t at, nbody_i_weights &weights)
 {
     const nbody_cell &cell = sim.cell[at];
@@ -693,40 +797,47 @@ __device__ void nbody_i_leaf_points(const nbody &sim, int32_t at, nbody_i_weight
         nbody_i_weigh_bodies(sim, cell, cell.first + k, count, weights);
         for (int turn = 0, p = (int)threadIdx.x; p < sim.per_cell; turn++, p += NBODY_CHUNK)
             for (int b = 0; b < count; b++)
-                sum[turn] += nbody_i_product((double)weights.m[b], (double)nbody_i_times(weights.x[b][p % side], weights.y[b][p / side]));
+                sum[turn] += nbody_i_product(
+                    (double)weights.m[b],
+                    (double)nbody_i_times(weights.x[b][p % side], weights.y[b][p / side]));
     }
     for (int turn = 0, p = (int)threadIdx.x; p < sim.per_cell; turn++, p += NBODY_CHUNK)
         sim.vm[(size_t)at * (size_t)sim.per_cell + (size_t)p] = (nbody_real)sum[turn];
 }
 
-__global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_leaves_kernel(__grid_constant__ const nbody_device device, int level)
+__global__ void __launch_bounds__(NBODY_CHUNK)
+    nbody_i_leaves_kernel(__grid_constant__ const nbody_device device, int level)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_weights weights;
     int32_t const end = sim.frame->level_first[level + 1];
-    for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end; at += (int32_t)gridDim.x)
+    for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end;
+         at += (int32_t)gridDim.x)
         if (sim.cell[at].child < 0) nbody_i_leaf_points(sim, at, weights);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>table
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>table-cuda: the M2L table
+   ---------------------------------------------------------------------------------------------- */
 
-/* A thread for each entry of so many levels. */
+/* A thread for each entry of all tables. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_table_kernel(__grid_constant__ const nbody_device device, nbody_i_law law, int levels)
 {
     const nbody &sim = device.sim;
     law = nbody_i_law_of(&sim, law.potential);
-    int64_t const row = nbody_i_row(&sim), offsets = sim.per_cell * row, entries = NBODY_I_OFFSETS * offsets;
+    int64_t const row = nbody_i_row(&sim), offsets = sim.per_cell * row,
+                  entries = NBODY_I_OFFSETS * offsets;
     for (int64_t k = nbody_i_thread(); k < entries * levels; k += nbody_i_threads()) {
         int64_t const e = k % entries;
         if (k / entries >= sim.frame->levels) break; /* no cells there */
-        nbody_i_fill_entry(&sim, &law, (int)(k / entries), (int)(e / offsets), (int32_t)(e % offsets / row), (int32_t)(e % row));
+        nbody_i_fill_entry(&sim, &law, (int)(k / entries), (int)(e / offsets),
+                           (int32_t)(e % offsets / row), (int32_t)(e % row));
     }
 }
 
-/* Filled in every evaluation, in a few microseconds: a graph that relied on an earlier one could find another's. */
+/* Filled in every evaluation, in a few microseconds: a table kept from an earlier evaluation could
+   be another law's when a graph is replayed. */
 nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -738,12 +849,13 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
     if (!sim->table) return NBODY_OK;
     int64_t const entries = (int64_t)nbody_i_table_level(sim) / NBODY_I_PARTS * levels;
     sim->table_step = levels == 1 ? 0 : nbody_i_table_level(sim);
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads, nbody_i_table_kernel, gpu->device, law, levels);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads,
+                          nbody_i_table_kernel, gpu->device, law, levels);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>down: the nodes of a level
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>down-cuda: L2L and M2L, the nodes of a level. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY.
+   ---------------------------------------------------------------------------------------------- */
 
 /* NBODY_MANY_THREADS: a thread for each node. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
@@ -755,26 +867,31 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int64_t const nodes = (int64_t)(sim.frame->level_first[level + 1] - first) * sim.nodes;
     for (int64_t k = nbody_i_thread(); k < nodes; k += nbody_i_threads()) {
         int32_t const at = first + (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
-        nbody_i_target const t = nbody_i_feel(&sim, &law, at, a);
+        nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
         nbody_i_store_node(&sim, &law, at, a, &t);
     }
 }
 
-/* NBODY_SHARED_MEMORY: all of a run on the targets of a block, 64 sources at a time. All threads of the block come here. */
-__device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, const nbody_i_run &run, nbody_i_tile &tile, bool has_target,
-                                  nbody_i_target *target)
+/* NBODY_SHARED_MEMORY: a run on the targets of a block, 64 sources at a time. All threads of the
+   block must call it. */
+__device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, const nbody_i_run &run,
+                                  nbody_i_tile &tile, bool has_target, nbody_i_target *target)
 {
     for (int32_t first = 0; first < run.count; first += NBODY_CHUNK) {
         int32_t const count = run.count - first < NBODY_CHUNK ? run.count - first : NBODY_CHUNK;
         __syncthreads();
-        if ((int32_t)threadIdx.x < count) tile.source[threadIdx.x] = nbody_i_source_of(&sim, &run, first + (int32_t)threadIdx.x);
+        if ((int32_t)threadIdx.x < count)
+            tile.source[threadIdx.x] = nbody_i_source_of(&sim, &run, first + (int32_t)threadIdx.x);
         __syncthreads();
-        for (int32_t s = 0; s < count && has_target; s++) nbody_i_add(&law, &tile.source[s], run.xx != nullptr, target);
+        for (int32_t s = 0; s < count && has_target; s++)
+            nbody_i_add(&law, &tile.source[s], run.xx != nullptr, target);
     }
 }
 
-/* The table's part of nbody_i_feel, the masses of one cell at a time through shared memory. */
-__device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law, int level, const int32_t *around, nbody_real *mass, int32_t a,
+/* M2L by the table, as in nbody_i_node_force; the masses of one cell at a time through shared
+   memory. */
+__device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law, int level,
+                                        const int32_t *around, nbody_real *mass, int32_t a,
                                         bool has_target, nbody_i_target *target)
 {
     nbody_real scale[NBODY_I_PARTS];
@@ -783,12 +900,14 @@ __device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law
         int32_t const from = around[offset];
         if (from < 0) continue;
         __syncthreads();
-        for (int32_t b = (int32_t)threadIdx.x; b < sim.per_cell; b += NBODY_CHUNK) mass[b] = sim.vm[(size_t)from * (size_t)sim.per_cell + (size_t)b];
+        for (int32_t b = (int32_t)threadIdx.x; b < sim.per_cell; b += NBODY_CHUNK)
+            mass[b] = sim.vm[(size_t)from * (size_t)sim.per_cell + (size_t)b];
         __syncthreads();
         if (!has_target) continue;
         for (int p = 0; p < NBODY_I_PARTS - !law.potential; p++) {
             const nbody_real *row = nbody_i_table_rows(&sim, level, offset, p) + a;
-            for (int32_t b = 0; b < sim.per_cell; b++) target->part[p] += nbody_i_times(row[b * nbody_i_row(&sim)], mass[b]);
+            for (int32_t b = 0; b < sim.per_cell; b++)
+                target->partial[p] += nbody_i_times(row[b * nbody_i_row(&sim)], mass[b]);
         }
         target->terms += sim.per_cell;
         if (target->terms >= NBODY_CHUNK) nbody_i_carry_table(target, scale);
@@ -797,7 +916,9 @@ __device__ void nbody_i_add_table_tiles(const nbody &sim, const nbody_i_law &law
 }
 
 /* NBODY_SHARED_MEMORY: a block of 64 for 64 nodes of a cell. */
-__global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__grid_constant__ const nbody_device device, int potential, int level)
+__global__ void __launch_bounds__(NBODY_CHUNK)
+    nbody_i_nodes_shared_kernel(__grid_constant__ const nbody_device device, int potential,
+                                int level)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, potential);
@@ -808,15 +929,16 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__gri
     int32_t const first = sim.frame->level_first[level];
     int64_t const pieces = (int64_t)(sim.frame->level_first[level + 1] - first) * groups;
     for (int64_t k = blockIdx.x; k < pieces; k += gridDim.x) {
-        int32_t const at = first + (int32_t)(k / groups), a = (int32_t)(k % groups) * NBODY_CHUNK + (int32_t)threadIdx.x;
+        int32_t const at = first + (int32_t)(k / groups),
+                      a = (int32_t)(k % groups) * NBODY_CHUNK + (int32_t)threadIdx.x;
         const nbody_cell *cell = &sim.cell[at];
         bool const has_node = a < sim.nodes;
         nbody_i_target t = nbody_i_node(&sim, at, has_node ? a : 0);
         nbody_far walk = nbody_far_of(&sim, at);
         if (has_node && cell->level > 2) {
-            t.part[NBODY_I_X] = nbody_i_feel_parent(&sim, cell, a, sim.fx);
-            t.part[NBODY_I_Y] = nbody_i_feel_parent(&sim, cell, a, sim.fy);
-            if (law.potential) t.part[NBODY_I_POTENTIAL] = nbody_i_feel_parent(&sim, cell, a, sim.fp);
+            t.partial[NBODY_I_X] = nbody_i_l2l(&sim, cell, a, sim.fx);
+            t.partial[NBODY_I_Y] = nbody_i_l2l(&sim, cell, a, sim.fy);
+            if (law.potential) t.partial[NBODY_I_POTENTIAL] = nbody_i_l2l(&sim, cell, a, sim.fp);
             nbody_i_carry_target(&t);
         }
         __syncthreads();
@@ -833,14 +955,16 @@ __global__ void __launch_bounds__(NBODY_CHUNK) nbody_i_nodes_shared_kernel(__gri
         }
         __syncthreads();
         nbody_i_carry_target(&t);
-        if (sim.desc.sources == NBODY_CHEBYSHEV) nbody_i_add_table_tiles(sim, law, level, around, mass, a, has_node, &t);
+        if (sim.desc.sources == NBODY_CHEBYSHEV)
+            nbody_i_add_table_tiles(sim, law, level, around, mass, a, has_node, &t);
         if (has_node) nbody_i_store_node(&sim, &law, at, a, &t);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>bodies: chunks of up to 64 bodies of one leaf (Kalms section 5.4). Without a tree, chunk c is bodies 64 c and on.
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>bodies-cuda: L2P, M2P and P2P for chunks of up to 64 bodies of one leaf (Kalms section 5.4).
+   Without a tree, chunk c begins at body 64 c. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY.
+   ---------------------------------------------------------------------------------------------- */
 
 __device__ nbody_i_chunk nbody_i_chunk_at(const nbody &sim, const nbody_i_chunk *chunks, int32_t c)
 {
@@ -856,7 +980,8 @@ __device__ __forceinline__ int32_t nbody_i_chunks_of(const nbody &sim)
 
 /* NBODY_MANY_THREADS: a thread for each body. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_bodies_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
+    nbody_i_bodies_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks,
+                          nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
@@ -866,12 +991,13 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         int32_t const place = chunk.first + (int32_t)(k % NBODY_CHUNK);
         if (k % NBODY_CHUNK >= chunk.count) continue;
         nbody_i_target const t = nbody_i_body(&sim, &law, chunk.leaf, place);
-        nbody_i_store(&sim, &out, sim.id[place], t.whole, t.lost);
+        nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
     }
 }
 
-/* VIRTUAL_PARTICLES in shared memory: as nbody_i_add_far. */
-__device__ void nbody_i_add_far_tiles(const nbody &sim, const nbody_i_law &law, int32_t leaf, nbody_i_tile &tile, bool has_target, nbody_i_target *t)
+/* M2P, VIRTUAL_PARTICLES, through shared memory: as nbody_i_add_far. */
+__device__ void nbody_i_add_far_tiles(const nbody &sim, const nbody_i_law &law, int32_t leaf,
+                                      nbody_i_tile &tile, bool has_target, nbody_i_target *t)
 {
     int const levels = sim.cell[leaf].level;
     for (int level = 2; level <= levels; level++) {
@@ -887,7 +1013,8 @@ __device__ void nbody_i_add_far_tiles(const nbody &sim, const nbody_i_law &law, 
 
 /* NBODY_SHARED_MEMORY: a block of 64 for each chunk. */
 __global__ void __launch_bounds__(NBODY_CHUNK)
-    nbody_i_bodies_shared_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
+    nbody_i_bodies_shared_kernel(__grid_constant__ const nbody_device device,
+                                 const nbody_i_chunk *chunks, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
@@ -902,8 +1029,10 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
             nbody_i_run const all = nbody_i_bodies(&sim, 0, sim.n);
             nbody_i_add_tiles(sim, law, all, tile, has_body, &t);
         } else {
-            if (sim.desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far_tiles(sim, law, chunk.leaf, tile, has_body, &t);
-            else if (sim.cell[chunk.leaf].level >= 2) nbody_i_feel_nodes(&sim, chunk.leaf, law.potential, &t);
+            if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
+                nbody_i_add_far_tiles(sim, law, chunk.leaf, tile, has_body, &t);
+            else if (sim.cell[chunk.leaf].level >= 2)
+                nbody_i_l2p(&sim, chunk.leaf, law.potential, &t);
             nbody_near walk = nbody_near_of(&sim, chunk.leaf);
             while (nbody_next_near(&walk)) {
                 nbody_i_run const run = nbody_i_near_run(&sim, &walk);
@@ -911,15 +1040,17 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
             }
         }
         nbody_i_carry_target(&t);
-        if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.whole, t.lost);
+        if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   NBODY_ONE_THREAD: the serial text, on the GPU
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>one-thread: NBODY_ONE_THREAD on the GPU, the loops of >>plain in nbody.h. Runs with desc.stage
+   = NBODY_ONE_THREAD only; the reference of the other stages in tests.
+   ---------------------------------------------------------------------------------------------- */
 
-__global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int32_t room, nbody_i_facts *facts)
+__global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device device,
+                                         nbody_i_order order, int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     nbody_frame *frame = sim.frame;
@@ -942,11 +1073,13 @@ __global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device de
 __device__ void nbody_i_make_centres_alone(const nbody &sim, int32_t at)
 {
     const nbody_cell *cell = &sim.cell[at];
-    nbody_i_sieve const sieve = nbody_i_sieve_of(&sim, cell);
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(&sim, cell);
     sim.made[at] = 0;
     for (int subcell = 0; subcell < sim.per_cell && cell->child >= 0; subcell++) {
-        nbody_i_heap const heap = nbody_i_subcell_heap(&sim, cell, subcell);
-        if (heap.m > 0) nbody_i_store_heap(&sim, &heap, sieve.x, sieve.y, (size_t)at * (size_t)sim.per_cell + (size_t)sim.made[at]++);
+        nbody_i_moments const moments = nbody_i_subcell_moments(&sim, cell, subcell);
+        if (moments.m > 0)
+            nbody_i_store_centre(&sim, &moments, grid.x, grid.y,
+                                 (size_t)at * (size_t)sim.per_cell + (size_t)sim.made[at]++);
     }
 }
 
@@ -954,75 +1087,87 @@ __global__ void nbody_i_sources_one_kernel(__grid_constant__ const nbody_device 
 {
     const nbody &sim = device.sim;
     for (int level = sim.frame->levels - 1; level >= 2; level--)
-        for (int32_t at = sim.frame->level_first[level]; at < sim.frame->level_first[level + 1]; at++) {
+        for (int32_t at = sim.frame->level_first[level]; at < sim.frame->level_first[level + 1];
+             at++) {
             if (sim.desc.sources == NBODY_MASS_CENTRES) nbody_i_make_centres_alone(sim, at);
-            for (int32_t p = 0; p < sim.per_cell && sim.desc.sources == NBODY_CHEBYSHEV; p++) nbody_i_make_point(sim, at, p);
+            for (int32_t p = 0; p < sim.per_cell && sim.desc.sources == NBODY_CHEBYSHEV; p++)
+                nbody_i_make_point(sim, at, p);
         }
 }
 
-__global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+__global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device device,
+                                          nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     int32_t const cells = sim.cell ? sim.frame->cells : 0;
     for (int32_t at = 0; at < cells; at++)
         for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= 2; a++) {
-            nbody_i_target const t = nbody_i_feel(&sim, &law, at, a);
+            nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
             nbody_i_store_node(&sim, &law, at, a, &t);
         }
     for (int32_t at = 0; at < cells; at++)
         for (int32_t k = 0; k < sim.cell[at].count && sim.cell[at].child < 0; k++) {
             nbody_i_target const t = nbody_i_body(&sim, &law, at, sim.cell[at].first + k);
-            nbody_i_store(&sim, &out, sim.id[sim.cell[at].first + k], t.whole, t.lost);
+            nbody_i_store(&sim, &out, sim.id[sim.cell[at].first + k], t.total, t.compensation);
         }
     for (int32_t k = 0; k < sim.n && !sim.cell; k++) {
         nbody_i_target const t = nbody_i_body(&sim, &law, -1, k);
-        nbody_i_store(&sim, &out, sim.id[k], t.whole, t.lost);
+        nbody_i_store(&sim, &out, sim.id[k], t.total, t.compensation);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: the force of many sources on 64 targets, by one block
+/* ----------------------------------------------------------------------------------------------
+   >>fast: NBODY_FAST, the force of many sources on 64 targets, by one block
 
-   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th source, from its phase l / 8 on. So a
-   leaf of few bodies wastes little, and each source that is read from shared memory serves two targets. Sources come from a list of ranges
-   in other cells (near ones, or all far ones), laid end to end and cut into tiles of 128: cells with few sources cost no more than their
-   share.
+   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th
+   source, starting at its phase l / 8. So a leaf of few bodies wastes few lanes, and each source
+   that is read from shared memory serves two targets. Sources come from a list of ranges in other
+   cells (all near ones, or all far ones), which are concatenated and cut into tiles of 128: the
+   cost of a cell is proportional to its number of sources.
 
        ranges   |--- cell a ---|- b -|------- c -------|--- d ---|
-       tiles    |         0         |         1         |   2    .|      source t of a tile: thread t fetches it
+       tiles    |         0         |         1         |   2    .|   thread t fetches source t
 
        lane           0 ..  7       8 .. 15      16 .. 23      24 .. 31
-       targets        0 ..  7       0 ..  7       0 ..  7       0 ..  7     and 8 more on; four lanes share a target,
-       sources     0, 4, 8 ..    1, 5, 9 ..    2, 6, 10 ..   3, 7, 11 ..    and nbody_i_join adds up their sums
-   ------------------------------------------------------------------------------------------------ */
+       targets        0 ..  7       0 ..  7       0 ..  7       0 ..  7     and + 8; four lanes
+       sources     0, 4, 8 ..    1, 5, 9 ..    2, 6, 10 ..   3, 7, 11 ..    share a target:
+                                                                        nbody_i_join
+   ---------------------------------------------------------------------------------------------- */
 
-constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps; /* of a block: one chunk */
-constexpr int nbody_i_fast_blocks = 6; /* of a multiprocessor: 80 registers for a thread */
+/* of a block: one chunk */
+constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps;
+constexpr int nbody_i_fast_blocks = 6; /* occupancy, blocks per multiprocessor: 80 registers per
+                                          thread */
 constexpr int nbody_i_targets = 16, nbody_i_phases = 4, nbody_i_of_lane = 2;
 
-/* By what a range acts. */
+/* The kind of sources in a range. */
 enum { NBODY_I_BY_BODIES, NBODY_I_BY_CENTRES, NBODY_I_BY_POINTS };
 
 struct __align__(16) nbody_i_mass_point { nbody_real x, y, m, unused; };
 
-/* Shared memory: the tile, and the list of ranges, of which each warp keeps a copy of its own: that costs less than to wait for one. */
+/* Shared memory: the tile, and the list of ranges. Each warp has its own copy of the list, which
+   costs less than synchronising the block. */
 template <bool Moments> struct nbody_i_stream {
     nbody_i_mass_point source[nbody_i_fast_threads];
     int32_t place[nbody_i_fast_threads];
-    nbody_real xx[Moments ? nbody_i_fast_threads : 1], xy[Moments ? nbody_i_fast_threads : 1], yy[Moments ? nbody_i_fast_threads : 1];
+    nbody_real xx[Moments ? nbody_i_fast_threads : 1], xy[Moments ? nbody_i_fast_threads : 1],
+        yy[Moments ? nbody_i_fast_threads : 1];
     struct {
         int32_t kind[32], first[32], cell[32];
-        int32_t before[33];                     /* sources of the ranges before, and of all; until they are summed, of each */
+        /* exclusive prefix sum of the numbers of sources, and the total; before that, the
+           numbers */
+        int32_t before[33];
     } list[nbody_i_warps];
 };
 
-/* A lane's two targets, and its part of their sums. */
+/* A lane's two targets, and its portion of their sums. */
 template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
     nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
     int32_t place[nbody_i_of_lane];
-    nbody_real part[NBODY_I_PARTS][nbody_i_of_lane], whole[NBODY_I_PARTS][nbody_i_of_lane], lost[NBODY_I_PARTS][nbody_i_of_lane];
-    bool active;    /* has the warp any target? Else it only fetches */
+    nbody_real partial[NBODY_I_PARTS][nbody_i_of_lane], total[NBODY_I_PARTS][nbody_i_of_lane],
+        compensation[NBODY_I_PARTS][nbody_i_of_lane];
+    bool active;    /* has the warp any target? If not, it only fetches */
     int ranges;     /* in the list */
 };
 
@@ -1032,10 +1177,12 @@ __device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential
 #pragma unroll
     for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++) nbody_i_carry(&pairs.part[p][t], &pairs.whole[p][t], &pairs.lost[p][t]);
+        for (int t = 0; t < nbody_i_of_lane; t++)
+            nbody_i_carry(&pairs.partial[p][t], &pairs.total[p][t], &pairs.compensation[p][t]);
 }
 
-/* 1 / sqrt(u), to the last bit or two. rsqrtf would look for denormal numbers, in 3 more instructions; u has a floor far above those. */
+/* 1 / sqrt(u), up to the last bit or two. rsqrtf handles denormal numbers too, in 3 more
+   instructions; u has a minimum far above those. */
 __device__ __forceinline__ float nbody_i_fast_root(float u)
 {
 #ifdef __CUDA_ARCH__
@@ -1048,28 +1195,36 @@ __device__ __forceinline__ float nbody_i_fast_root(float u)
 }
 __device__ __forceinline__ double nbody_i_fast_root(double u) { return rsqrt(u); }
 
-/* One source on one target, with the GPU's reciprocal root and fused sums: 10 instructions. */
+/* One source on one target, with the GPU's approximate reciprocal root and fused multiply-adds: 10
+   instructions. */
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Moments> &pairs, int t, const nbody_i_law &law,
-                                             const nbody_i_stream<Moments> &stream, const nbody_i_mass_point &from, int s)
+__device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Moments> &pairs, int t,
+                                             const nbody_i_law &law,
+                                             const nbody_i_stream<Moments> &stream,
+                                             const nbody_i_mass_point &from, int s)
 {
-    nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t], u = dx * dx + (dy * dy + law.soften2);
+    nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t],
+                     u = dx * dx + (dy * dy + law.soften2);
     nbody_real const root = nbody_i_fast_root(u), square = root * root;
     nbody_real const mg = Law == NBODY_INVERSE ? from.m * square : from.m * root * square;
-    pairs.part[NBODY_I_X][t] += mg * dx;
-    pairs.part[NBODY_I_Y][t] += mg * dy;
-    if (Potential && nbody_i_counts(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
-        pairs.part[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
-    if (Moments && stream.xx[s] + stream.yy[s] > 0) { /* bodies have none, and may be as near as they like */
-        nbody_i_source const spread = {from.x, from.y, from.m, stream.xx[s], stream.xy[s], stream.yy[s], -1};
-        nbody_real part[NBODY_I_PARTS] = {0, 0, 0};
-        nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square, part);
+    pairs.partial[NBODY_I_X][t] += mg * dx;
+    pairs.partial[NBODY_I_Y][t] += mg * dy;
+    if (Potential &&
+        nbody_i_in_potential(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
+        pairs.partial[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
+    /* bodies have no moments, and may be arbitrarily near */
+    if (Moments && stream.xx[s] + stream.yy[s] > 0) {
+        nbody_i_source const spread = {from.x,       from.y,       from.m, stream.xx[s],
+                                       stream.xy[s], stream.yy[s], -1};
+        nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
+        nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square,
+                            partial);
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.part[p][t] += part[p];
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.partial[p][t] += partial[p];
     }
 }
 
-/* The range of source number `at`: the last that begins at or before it. */
+/* The range of source number `at`: the last one that begins at or before it. */
 __device__ __forceinline__ int nbody_i_range_of(const int32_t *before, int32_t at)
 {
     int r = 0;
@@ -1079,11 +1234,14 @@ __device__ __forceinline__ int nbody_i_range_of(const int32_t *before, int32_t a
     return r;
 }
 
-/* Fetches source number `at` of the list; behind the last (`all`) are sources without mass. */
-template <bool Moments> __device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<Moments> &stream, int32_t at, int32_t all)
+/* Fetches source number `at` of the list; from `all` on, sources without mass. */
+template <bool Moments>
+__device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<Moments> &stream,
+                                              int32_t at, int32_t all)
 {
     auto const &list = stream.list[threadIdx.x / 32];
-    int const r = at < all ? nbody_i_range_of(list.before, at) : 0, kind = at < all ? list.kind[r] : -1, to = (int)threadIdx.x;
+    int const r = at < all ? nbody_i_range_of(list.before, at) : 0,
+              kind = at < all ? list.kind[r] : -1, to = (int)threadIdx.x;
     int32_t const s = at - list.before[r];
     nbody_i_mass_point point = {0, 0, 0, 0};
     nbody_real xx = 0, xy = 0, yy = 0;
@@ -1113,8 +1271,9 @@ template <bool Moments> __device__ __forceinline__ void nbody_i_fetch(const nbod
     }
 }
 
-/* Turns the counts of the list into what comes before each. Returns how many there are in all. */
-template <bool Moments> __device__ __forceinline__ int32_t nbody_i_close_list(nbody_i_stream<Moments> &stream, int ranges)
+/* Turns the counts of the list into an exclusive prefix sum. Returns the total. */
+template <bool Moments>
+__device__ __forceinline__ int32_t nbody_i_close_list(nbody_i_stream<Moments> &stream, int ranges)
 {
     auto &list = stream.list[threadIdx.x / 32];
     int const lane = (int)threadIdx.x % 32;
@@ -1133,9 +1292,11 @@ template <bool Moments> __device__ __forceinline__ int32_t nbody_i_close_list(nb
     return __shfl_sync(nbody_i_all_lanes, sum, 31);
 }
 
-/* All sources of the list on the targets of the block, and an empty list. All threads of the block come here. */
+/* Adds all sources of the list to the targets of the block, and empties the list. All threads of
+   the block must call it. */
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+__device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law,
+                                              nbody_i_pairs<Law, Potential, Moments> &pairs,
                                               nbody_i_stream<Moments> &stream)
 {
     int const phase = (int)threadIdx.x % 32 / 8;
@@ -1144,7 +1305,8 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
     for (int32_t first = 0; first < all; first += nbody_i_fast_threads) {
         nbody_i_fetch(sim, stream, first + (int32_t)threadIdx.x, all);
         __syncthreads();
-        int const left = all - first, count = left < nbody_i_fast_threads ? left : nbody_i_fast_threads;
+        int const left = all - first,
+                  count = left < nbody_i_fast_threads ? left : nbody_i_fast_threads;
         for (int s = 0; s < count && pairs.active; s += turn) {
 #pragma unroll
             for (int k = 0; k < turn; k += nbody_i_phases) {
@@ -1153,17 +1315,21 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
                 nbody_i_pair(pairs, 1, law, stream, from, s + k + phase);
             }
         }
-        if (first / nbody_i_fast_threads % 2 == 1) nbody_i_carry_pairs(pairs); /* a lane has added 64 terms in two tiles */
+        /* a lane has added 64 terms in two tiles */
+        if (first / nbody_i_fast_threads % 2 == 1) nbody_i_carry_pairs(pairs);
         __syncthreads();
     }
     nbody_i_carry_pairs(pairs);
     pairs.ranges = 0;
 }
 
-/* Adds the ranges of those lanes that have one; every lane says whether it has. All warps of the block list the same. */
+/* Appends the ranges of those lanes where `has` is true; all lanes must call it. All warps of the
+   block build the same list. */
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                             nbody_i_stream<Moments> &stream, bool has, int32_t at, bool by_bodies)
+__device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law,
+                                             nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                             nbody_i_stream<Moments> &stream, bool has, int32_t at,
+                                             bool by_bodies)
 {
     unsigned const who = __ballot_sync(nbody_i_all_lanes, has);
     int const lane = (int)threadIdx.x % 32, more = __popc(who);
@@ -1173,7 +1339,9 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
         const nbody_cell *cell = &sim.cell[at];
         int const to = pairs.ranges + __popc(who & ((1u << lane) - 1));
         bool const centres = sim.desc.sources == NBODY_MASS_CENTRES;
-        list.kind[to] = by_bodies ? NBODY_I_BY_BODIES : centres ? NBODY_I_BY_CENTRES : NBODY_I_BY_POINTS;
+        list.kind[to] = by_bodies ? NBODY_I_BY_BODIES
+                        : centres ? NBODY_I_BY_CENTRES
+                                  : NBODY_I_BY_POINTS;
         list.cell[to] = at;
         list.first[to] = cell->first;
         list.before[to] = by_bodies ? cell->count : centres ? sim.made[at] : sim.per_cell;
@@ -1181,7 +1349,8 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
     pairs.ranges += more;
 }
 
-/* Lane l's candidate number k + l among the far cells of `of`: child (k + l) % 4 of what is (k + l) / 4 beside its parent. -1: none. */
+/* Candidate number k among the far cells of `of`: child k % 4 of the (k / 4)-th cell adjacent to
+   its parent. -1: none. */
 __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32_t of, int k)
 {
     const nbody_cell *cell = &sim.cell[of], *parent = &sim.cell[cell->parent];
@@ -1193,22 +1362,26 @@ __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32
     return nbody_i_touch(&sim.cell[around->child + k % 4], cell) ? -1 : around->child + k % 4;
 }
 
-/* Lists all far cells of a cell. */
+/* Appends lists 2 and 4: all far cells of a cell. */
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+__device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i_law &law,
+                                                 nbody_i_pairs<Law, Potential, Moments> &pairs,
                                                  nbody_i_stream<Moments> &stream, int32_t of)
 {
     int const lane = (int)threadIdx.x % 32;
     for (int k = 0; k < 36; k += 32) {
         int32_t const at = k + lane < 36 ? nbody_i_far_candidate(sim, of, k + lane) : -1;
-        bool const by_bodies = at >= 0 && (sim.cell[at].level < sim.cell[of].level || nbody_i_acts_by_bodies(&sim, &sim.cell[at]));
+        bool const by_bodies = at >= 0 && (sim.cell[at].level < sim.cell[of].level ||
+                                           nbody_i_acts_by_bodies(&sim, &sim.cell[at]));
         nbody_i_list(sim, law, pairs, stream, at >= 0, at, by_bodies);
     }
 }
 
-/* Lists what is near a leaf. Where all that is beside it are leaves, as in even trees, that is what is beside it. */
+/* Appends lists 1 and 3 of a leaf. Where all adjacent cells are leaves, as in even trees, these are
+   the list. */
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law, nbody_i_pairs<Law, Potential, Moments> &pairs,
+__device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law,
+                                                  nbody_i_pairs<Law, Potential, Moments> &pairs,
                                                   nbody_i_stream<Moments> &stream, int32_t leaf)
 {
     int const lane = (int)threadIdx.x % 32;
@@ -1225,9 +1398,11 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
     }
 }
 
-/* Lists all bodies: the direct sum. */
+/* Appends all bodies: direct summation. */
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_list_all(const nbody &sim, nbody_i_pairs<Law, Potential, Moments> &pairs, nbody_i_stream<Moments> &stream)
+__device__ __forceinline__ void nbody_i_list_all(const nbody &sim,
+                                                 nbody_i_pairs<Law, Potential, Moments> &pairs,
+                                                 nbody_i_stream<Moments> &stream)
 {
     auto &list = stream.list[threadIdx.x / 32];
     if (threadIdx.x % 32 == 0) {
@@ -1238,7 +1413,7 @@ __device__ __forceinline__ void nbody_i_list_all(const nbody &sim, nbody_i_pairs
     pairs.ranges = 1;
 }
 
-/* Sums of the four lanes of each target, in all four. */
+/* Sums the four lanes of each target; all four get the sum. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Moments> &pairs)
 {
@@ -1249,34 +1424,43 @@ __device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Momen
         for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
             for (int t = 0; t < nbody_i_of_lane; t++) {
-                nbody_real other = __shfl_xor_sync(nbody_i_all_lanes, pairs.whole[p][t], step);
-                pairs.lost[p][t] += __shfl_xor_sync(nbody_i_all_lanes, pairs.lost[p][t], step);
-                nbody_i_carry(&other, &pairs.whole[p][t], &pairs.lost[p][t]);
+                nbody_real other = __shfl_xor_sync(nbody_i_all_lanes, pairs.total[p][t], step);
+                pairs.compensation[p][t] +=
+                    __shfl_xor_sync(nbody_i_all_lanes, pairs.compensation[p][t], step);
+                nbody_i_carry(&other, &pairs.total[p][t], &pairs.compensation[p][t]);
             }
 }
 
 template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moments> &pairs, int t, nbody_real x, nbody_real y, int32_t place)
+__device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moments> &pairs, int t,
+                                            nbody_real x, nbody_real y, int32_t place)
 {
     pairs.x[t] = x;
     pairs.y[t] = y;
     pairs.place[t] = place;
 #pragma unroll
-    for (int p = 0; p < NBODY_I_PARTS; p++) pairs.part[p][t] = pairs.whole[p][t] = pairs.lost[p][t] = 0;
+    for (int p = 0; p < NBODY_I_PARTS; p++)
+        pairs.partial[p][t] = pairs.total[p][t] = pairs.compensation[p][t] = 0;
 }
 
-/* Where parts of the nodes' forces are kept. */
-__device__ __forceinline__ nbody_real *nbody_i_part_of(const nbody &sim, int p) { return p == NBODY_I_X ? sim.fx : p == NBODY_I_Y ? sim.fy : sim.fp; }
+/* The array of component p of the nodes' forces. */
+__device__ __forceinline__ nbody_real *nbody_i_part_of(const nbody &sim, int p)
+{
+    return p == NBODY_I_X ? sim.fx : p == NBODY_I_Y ? sim.fy : sim.fp;
+}
 
-/* Four numbers that are read at once. */
+/* Four numbers, read by one instruction. */
 struct __align__(16) nbody_i_four { nbody_real m[4]; };
 
-/* Sum of products; of order 4 in one read. */
-template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbody_real *weight, const nbody_real *value, int count)
+/* Dot product; for order 4 the values are read at once. */
+template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbody_real *weight,
+                                                                       const nbody_real *value,
+                                                                       int count)
 {
     if constexpr (Order == 4) {
         nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(value);
-        return weight[0] * four.m[0] + weight[1] * four.m[1] + weight[2] * four.m[2] + weight[3] * four.m[3];
+        return weight[0] * four.m[0] + weight[1] * four.m[1] + weight[2] * four.m[2] +
+               weight[3] * four.m[3];
     } else {
         nbody_real sum = 0;
         for (int i = 0; i < count; i++) sum += weight[i] * value[i];
@@ -1284,8 +1468,10 @@ template <int Order> __device__ __forceinline__ nbody_real nbody_i_dot(const nbo
     }
 }
 
-/* As nbody_i_stencil_at; of a known order in registers. */
-template <int Order> __device__ __forceinline__ nbody_i_stencil nbody_i_fast_stencil(const nbody_rule &rule, nbody_real u)
+/* As nbody_i_stencil_at; in registers where the order is a constant. */
+template <int Order>
+__device__ __forceinline__ nbody_i_stencil nbody_i_fast_stencil(const nbody_rule &rule,
+                                                                nbody_real u)
 {
     if constexpr (Order == 0) return nbody_i_stencil_at(&rule, u);
     else {
@@ -1306,33 +1492,41 @@ template <int Order> __device__ __forceinline__ nbody_i_stencil nbody_i_fast_ste
     }
 }
 
-/* What the leaf's nodes felt at a body. */
+/* L2P: interpolates the leaf's nodes at a body. */
 template <bool Potential, int Order>
-__device__ __forceinline__ void nbody_i_feel_fast(const nbody &sim, int32_t leaf, nbody_real x, nbody_real y, nbody_real felt[NBODY_I_PARTS])
+__device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf, nbody_real x,
+                                                 nbody_real y, nbody_real far_force[NBODY_I_PARTS])
 {
     const nbody_cell *cell = &sim.cell[leaf];
-    int const side = Order > 0 ? Order : sim.rule.side, stencil = Order > 0 ? Order : sim.rule.stencil;
-    nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell->level, 0, cell->x, x));
-    nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell->level, 1, cell->y, y));
-    size_t const first = (size_t)leaf * (size_t)(side * side) + (size_t)(sy.first * side + sx.first);
+    int const side = Order > 0 ? Order : sim.rule.side,
+              stencil = Order > 0 ? Order : sim.rule.stencil;
+    nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(
+        sim.rule, nbody_i_within(sim.frame, cell->level, 0, cell->x, x));
+    nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(
+        sim.rule, nbody_i_within(sim.frame, cell->level, 1, cell->y, y));
+    size_t const first =
+        (size_t)leaf * (size_t)(side * side) + (size_t)(sy.first * side + sx.first);
 #pragma unroll
     for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
         const nbody_real *value = nbody_i_part_of(sim, p) + first;
-        felt[p] = 0;
+        far_force[p] = 0;
 #pragma unroll 4
-        for (int j = 0; j < stencil; j++) felt[p] += sy.weight[j] * nbody_i_dot<Order>(sx.weight, value + j * side, stencil);
+        for (int j = 0; j < stencil; j++)
+            far_force[p] += sy.weight[j] * nbody_i_dot<Order>(sx.weight, value + j * side, stencil);
     }
 }
 
-/* Bodies: a block for each chunk, a warp for 16 of its bodies. */
+/* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. */
 template <int Law, bool Potential, bool Moments, int Order>
 __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
-    nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *chunks, nbody_i_outcome out)
+    nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device,
+                               const nbody_i_chunk *chunks, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
     __shared__ nbody_i_stream<Moments> stream;
-    int const lane = (int)threadIdx.x % 32, phase = lane / 8, from = (int)threadIdx.x / 32 * nbody_i_targets;
+    int const lane = (int)threadIdx.x % 32, phase = lane / 8,
+              from = (int)threadIdx.x / 32 * nbody_i_targets;
     int32_t const count = nbody_i_chunks_of(sim);
     for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
         nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, (int32_t)c);
@@ -1347,48 +1541,56 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
             nbody_i_aim(pairs, t, sim.x[place[t]], sim.y[place[t]], place[t]);
         }
         if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
-            for (int32_t cell = chunk.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent) nbody_i_list_far(sim, law, pairs, stream, cell);
+            for (int32_t cell = chunk.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent)
+                nbody_i_list_far(sim, law, pairs, stream, cell);
         if (chunk.leaf >= 0) nbody_i_list_near(sim, law, pairs, stream, chunk.leaf);
         else nbody_i_list_all(sim, pairs, stream);
         nbody_i_flush(sim, law, pairs, stream);
         nbody_i_join(pairs);
-        nbody_real whole[NBODY_I_PARTS] = {0, 0, 0}, lost[NBODY_I_PARTS] = {0, 0, 0};
+        nbody_real total[NBODY_I_PARTS] = {0, 0, 0}, compensation[NBODY_I_PARTS] = {0, 0, 0};
         int32_t mine = 0;
         bool has_body = false;
 #pragma unroll
         for (int t = 0; t < nbody_i_of_lane; t++) {
-            if (phase != t) continue; /* lanes 0 .. 15 of a warp have a target each */
+            if (phase != t) continue; /* lanes 0 .. 15 of a warp store one target each */
             mine = place[t];
             has_body = from + t * 8 + lane % 8 < chunk.count;
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS; p++) {
-                whole[p] = pairs.whole[p][t];
-                lost[p] = pairs.lost[p][t];
+                total[p] = pairs.total[p][t];
+                compensation[p] = pairs.compensation[p][t];
             }
         }
         if (!has_body) continue;
         if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) {
-            nbody_real felt[NBODY_I_PARTS];
-            nbody_i_feel_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine], felt);
+            nbody_real far_force[NBODY_I_PARTS];
+            nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine],
+                                               far_force);
 #pragma unroll
-            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) nbody_i_carry(&felt[p], &whole[p], &lost[p]);
+            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+                nbody_i_carry(&far_force[p], &total[p], &compensation[p]);
         }
-        nbody_i_store(&sim, &out, sim.id[mine], whole, lost);
+        nbody_i_store(&sim, &out, sim.id[mine], total, compensation);
     }
 }
 
-/* Nodes, with MASS_CENTRES: all levels in one launch, a block for 64 nodes of a cell. What parents felt is added later. */
+/* M2L with MASS_CENTRES, and P2L: all levels in one launch, a block for 64 nodes of a cell. L2L
+   follows: >>transfer. */
 template <int Law, bool Potential>
-__global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
+__global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
+    nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
     __shared__ nbody_i_stream<false> stream;
-    int const lane = (int)threadIdx.x % 32, phase = lane / 8, groups = (sim.nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    int const lane = (int)threadIdx.x % 32, phase = lane / 8,
+              groups = (sim.nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
     int32_t const first = sim.frame->level_first[2];
     int64_t const pieces = (int64_t)(sim.frame->cells - first) * groups;
     for (int64_t k = blockIdx.x; k < pieces; k += gridDim.x) {
-        int32_t const at = first + (int32_t)(k / groups), from = (int32_t)(k % groups) * NBODY_CHUNK + (int32_t)threadIdx.x / 32 * nbody_i_targets;
+        int32_t const at = first + (int32_t)(k / groups),
+                      from = (int32_t)(k % groups) * NBODY_CHUNK +
+                             (int32_t)threadIdx.x / 32 * nbody_i_targets;
         nbody_i_pairs<Law, Potential, false> pairs;
         pairs.active = from < sim.nodes;
         pairs.ranges = 0;
@@ -1408,38 +1610,43 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks) nbo
             nbody_i_target sum = nbody_i_target_at(0, 0, -1);
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
-                sum.whole[p] = pairs.whole[p][t];
-                sum.lost[p] = pairs.lost[p][t];
+                sum.total[p] = pairs.total[p][t];
+                sum.compensation[p] = pairs.compensation[p][t];
             }
             nbody_i_store_node(&sim, &law, at, a, &sum);
         }
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: nodes by the table, for families
+/* ----------------------------------------------------------------------------------------------
+   >>families: NBODY_FAST, M2L by the table, for the children of a cell together
 
-   The children of one cell see the children of the cells beside it: 6 x 6 cells at most. A group of threads, one for each output (a node, a
-   part of the force), fetches the masses of all 36 into shared memory; each entry of the table that is read serves up to four children.
+   The far cells of all children of one cell are children of the cells adjacent to it: 6 x 6 cells
+   at most. A group of threads, one for each output (a node, a component of the force), fetches the
+   masses of all 36 into shared memory. Each entry of the table that is read serves up to four
+   children.
 
-       s s s s s s      the 36 slots, column and row 0 .. 5. Children c of the parent: P, slots (2, 2) to (3, 3). For child c, slot s is at
-       s s s s s s      the offset s - c, and counts if it does not touch. Offset (3, 0), read once, is slot (5, 2) for the lower left
-       s s P P s s      child and (5, 3) for the upper left one; for the right ones it is outside, where a slot without mass stands in.
-       s s P P s s
+       s s s s s s    the 36 slots, column and row 0 .. 5. Children c of the parent: P, slots (2, 2)
+       s s s s s s    to (3, 3). For child c, slot s is at the offset s - c, and counts unless
+       s s P P s s    they touch. Offset (3, 0), read once, is slot (5, 2) for the lower left child,
+       s s P P s s    and (5, 3) for the upper left one. For the right ones it is outside: there, a
+       s s s s s s    slot without mass is used.
        s s s s s s
-       s s s s s s
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 constexpr int nbody_i_slots = 36, nbody_i_family_threads = 128;
 
-/* The most masses of a block's families: four of order 4, or one of the highest. */
+/* Capacity in masses of a block's families: four of order 4, or one of the highest. */
 constexpr int nbody_i_family_masses = (nbody_i_slots + 1) * NBODY_MAX_ORDER * NBODY_MAX_ORDER;
 
-/* Notes the cells of the slots; larger leaves beside the parent are no part of it. `k`: thread of the group. */
-__device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, int k, int threads, int32_t *slot)
+/* Finds the cells of the slots; larger leaves adjacent to the parent have none. `k`: thread of the
+   group. */
+__device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, int k, int threads,
+                                   int32_t *slot)
 {
     for (; k < nbody_i_slots; k += threads) {
-        const nbody_cell *around = k / 4 < parent.besides ? &sim.cell[parent.beside[k / 4]] : nullptr;
+        const nbody_cell *around =
+            k / 4 < parent.besides ? &sim.cell[parent.beside[k / 4]] : nullptr;
         if (!around || k % 4 >= around->children) continue;
         int32_t const at = around->child + k % 4;
         int const x = sim.cell[at].x - 2 * parent.x + 2, y = sim.cell[at].y - 2 * parent.y + 2;
@@ -1447,8 +1654,10 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
     }
 }
 
-/* Bodies of larger leaves beside the parent that do not touch the child, on one node: part p. */
-__device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent, int32_t child, int32_t a, int p)
+/* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node:
+   component p. */
+__device__ nbody_real nbody_i_p2l(const nbody &sim, const nbody_i_law &law,
+                                  const nbody_cell &parent, int32_t child, int32_t a, int p)
 {
     nbody_i_target t = nbody_i_node(&sim, child, a);
     for (int k = 0; k < parent.besides; k++) {
@@ -1458,27 +1667,31 @@ __device__ nbody_real nbody_i_feel_leaves(const nbody &sim, const nbody_i_law &l
         nbody_i_add_run(&sim, &law, &run, &t);
     }
     nbody_i_carry_target(&t);
-    return t.whole[p] + t.lost[p];
+    return t.total[p] + t.compensation[p];
 }
 
 /* The sums of one output over all slots, for the four children. */
-struct nbody_i_family { nbody_real part[4], whole[4], lost[4]; };
+struct nbody_i_family { nbody_real partial[4], total[4], compensation[4]; };
 
 __device__ __forceinline__ void nbody_i_carry_family(nbody_i_family &family)
 {
 #pragma unroll
-    for (int c = 0; c < 4; c++) nbody_i_carry(&family.part[c], &family.whole[c], &family.lost[c]);
+    for (int c = 0; c < 4; c++)
+        nbody_i_carry(&family.partial[c], &family.total[c], &family.compensation[c]);
 }
 
 /* The masses at (dx, dy) from child c; slot nbody_i_slots has none. */
-__device__ __forceinline__ const nbody_real *nbody_i_slot_of(const nbody_real *masses, int per_cell, int c, int dx, int dy)
+__device__ __forceinline__ const nbody_real *nbody_i_slot_of(const nbody_real *masses, int per_cell,
+                                                             int c, int dx, int dy)
 {
     int const x = (c & 1) + dx + 2, y = (c >> 1) + dy + 2;
     bool const inside = x >= 0 && x < 6 && y >= 0 && y < 6;
     return masses + (inside ? x + 6 * y : nbody_i_slots) * per_cell;
 }
 
-__device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row, const nbody_real *const mass[4], int b, nbody_i_family &family)
+__device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row,
+                                                 const nbody_real *const mass[4], int b,
+                                                 nbody_i_family &family)
 {
     nbody_real entry[4];
 #pragma unroll
@@ -1487,22 +1700,25 @@ __device__ __forceinline__ void nbody_i_add_four(const nbody_real *rows, int row
     for (int c = 0; c < 4; c++) {
         nbody_i_four const four = *reinterpret_cast<const nbody_i_four *>(mass[c] + b);
 #pragma unroll
-        for (int k = 0; k < 4; k++) family.part[c] += entry[k] * four.m[k];
+        for (int k = 0; k < 4; k++) family.partial[c] += entry[k] * four.m[k];
     }
 }
 
 template <int Order>
-__device__ __forceinline__ void nbody_i_add_families(const nbody &sim, int level, int p, int32_t a, const nbody_real *masses,
+__device__ __forceinline__ void nbody_i_add_families(const nbody &sim, int level, int p, int32_t a,
+                                                     const nbody_real *masses,
                                                      nbody_i_family &family)
 {
-    int const per_cell = Order > 0 ? Order * Order : sim.per_cell, row = Order == 4 ? NBODY_I_LANES : nbody_i_row(&sim);
+    int const per_cell = Order > 0 ? Order * Order : sim.per_cell,
+              row = Order == 4 ? NBODY_I_LANES : nbody_i_row(&sim);
     int terms = 0;
     for (int offset = 0; offset < NBODY_I_OFFSETS; offset++) {
         if (!nbody_i_offset_is_far(offset)) continue;
         const nbody_real *rows = nbody_i_table_rows(&sim, level, offset, p) + a;
         const nbody_real *mass[4];
 #pragma unroll
-        for (int c = 0; c < 4; c++) mass[c] = nbody_i_slot_of(masses, per_cell, c, offset % 7 - 3, offset / 7 - 3);
+        for (int c = 0; c < 4; c++)
+            mass[c] = nbody_i_slot_of(masses, per_cell, c, offset % 7 - 3, offset / 7 - 3);
         int b = 0;
         if (per_cell % 4 == 0) {
 #pragma unroll 4
@@ -1511,7 +1727,7 @@ __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, int level
         for (; b < per_cell; b++) {
             nbody_real const entry = rows[b * row];
 #pragma unroll
-            for (int c = 0; c < 4; c++) family.part[c] += entry * mass[c][b];
+            for (int c = 0; c < 4; c++) family.partial[c] += entry * mass[c][b];
         }
         terms += per_cell;
         if (terms < NBODY_CHUNK) continue;
@@ -1523,8 +1739,9 @@ __device__ __forceinline__ void nbody_i_add_families(const nbody &sim, int level
 
 /* One output of all children of a parent. */
 template <int Order>
-__device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbody_i_law &law, int32_t parent_at, int p, int32_t a, const int32_t *slot,
-                                                    const nbody_real *masses)
+__device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbody_i_law &law,
+                                                    int32_t parent_at, int p, int32_t a,
+                                                    const int32_t *slot, const nbody_real *masses)
 {
     const nbody_cell &parent = sim.cell[parent_at];
     nbody_i_family family = {};
@@ -1537,27 +1754,32 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
     for (int c = 0; c < 4; c++) {
         int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];
         if (child < 0) continue;
-        nbody_real sum = (family.whole[c] + family.lost[c]) * scale[p];
-        if (leaves) sum += nbody_i_feel_leaves(sim, law, parent, child, a, p);
+        nbody_real sum = (family.total[c] + family.compensation[c]) * scale[p];
+        if (leaves) sum += nbody_i_p2l(sim, law, parent, child, a, p);
         nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] = sum;
     }
 }
 
-/* A block takes 128 / Group families; a group's thread takes outputs k, k + Group, .. */
+/* A block has 128 / Group families; a thread of a group computes outputs k, k + Group, .. */
 template <bool Potential, int Order, int Group>
-__global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kernel(__grid_constant__ const nbody_device device)
+__global__ void __launch_bounds__(nbody_i_family_threads)
+    nbody_i_families_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
     constexpr int families = nbody_i_family_threads / Group;
-    __shared__ __align__(16) nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order : nbody_i_family_masses];
+    __shared__ __align__(16)
+        nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order
+                                           : nbody_i_family_masses];
     __shared__ int32_t shared_slot[families][nbody_i_slots];
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
-    int const group = (int)threadIdx.x / Group, k = (int)threadIdx.x % Group, per_cell = Order > 0 ? Order * Order : sim.per_cell;
+    int const group = (int)threadIdx.x / Group, k = (int)threadIdx.x % Group,
+              per_cell = Order > 0 ? Order * Order : sim.per_cell;
     int const row = nbody_i_row(&sim), outputs = (NBODY_I_PARTS - !Potential) * row;
     int32_t *slot = shared_slot[group];
     nbody_real *masses = shared_masses + group * (nbody_i_slots + 1) * per_cell;
     int32_t const first = sim.frame->level_first[1], end = sim.frame->cells; /* parents */
-    for (int64_t turn = (int64_t)first + (int64_t)blockIdx.x * families; turn < end; turn += (int64_t)gridDim.x * families) {
+    for (int64_t turn = (int64_t)first + (int64_t)blockIdx.x * families; turn < end;
+         turn += (int64_t)gridDim.x * families) {
         int32_t const at = (int32_t)(turn + group);
         bool const any = at < end && sim.cell[at].child >= 0;
         __syncthreads();
@@ -1567,51 +1789,63 @@ __global__ void __launch_bounds__(nbody_i_family_threads) nbody_i_families_kerne
         __syncthreads();
         for (int m = k; any && m < (nbody_i_slots + 1) * per_cell; m += Group) {
             int32_t const from = m / per_cell < nbody_i_slots ? slot[m / per_cell] : -1;
-            masses[m] = from < 0 ? 0 : sim.vm[(size_t)from * (size_t)per_cell + (size_t)(m % per_cell)];
+            masses[m] =
+                from < 0 ? 0 : sim.vm[(size_t)from * (size_t)per_cell + (size_t)(m % per_cell)];
         }
         __syncthreads();
         for (int o = k; any && o < outputs; o += Group)
-            if (o % row < sim.nodes) nbody_i_make_output<Order>(sim, law, at, o / row, o % row, slot, masses);
+            if (o % row < sim.nodes)
+                nbody_i_make_output<Order>(sim, law, at, o / row, o % row, slot, masses);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: between parents and children, level by level, a thread for each node
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>transfer: NBODY_FAST, M2M and L2L between parents and children, level by level, a thread for
+   each node
+   ---------------------------------------------------------------------------------------------- */
 
-/* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. Linear ones are 0 but for two. */
-struct nbody_i_bridge {
-    nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first` on] */
+/* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. With
+   linear interpolation all but two are 0. */
+struct nbody_i_transfer {
+    nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first`
+                                                               on] */
     int32_t first[2][NBODY_MAX_ORDER];
 };
 
-__device__ void nbody_i_load_bridge(const nbody_rule &rule, nbody_i_bridge &bridge)
+__device__ void nbody_i_load_transfer(const nbody_rule &rule, nbody_i_transfer &transfer)
 {
     int const t = (int)threadIdx.x, bit = t / NBODY_MAX_ORDER, a = t % NBODY_MAX_ORDER;
     if (bit < 2 && a < rule.side) {
         int first = 0;
-        while (first < rule.side - rule.stencil && !(rule.to_child[bit][a][first] > 0 || rule.to_child[bit][a][first] < 0)) first++;
-        bridge.first[bit][a] = first;
-        for (int i = 0; i < rule.stencil; i++) bridge.weight[bit][a][i] = rule.to_child[bit][a][first + i];
+        while (first < rule.side - rule.stencil &&
+               !(rule.to_child[bit][a][first] > 0 || rule.to_child[bit][a][first] < 0))
+            first++;
+        transfer.first[bit][a] = first;
+        for (int i = 0; i < rule.stencil; i++)
+            transfer.weight[bit][a][i] = rule.to_child[bit][a][first + i];
     }
     __syncthreads();
 }
 
-/* CHEBYSHEV: the masses of cells that are no leaves, from their children's. The weights are read the other way: >>up. */
-template <int Order>
-__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(__grid_constant__ const nbody_device device, int level)
+/* M2M, CHEBYSHEV: the masses of cells that are not leaves, from their children's. The weights are
+   transposed: >>up. */
+template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, int level)
 {
     const nbody &sim = device.sim;
-    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][parent's][child's] */
+    /* [bit][parent's][child's] */
+    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER];
     int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
     for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
-        weight[w / points][w % side][w % points / side] = sim.rule.to_child[w / points][w % points / side][w % side];
+        weight[w / points][w % side][w % points / side] =
+            sim.rule.to_child[w / points][w % points / side][w % side];
     __syncthreads();
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * points;
     for (int64_t k = nbody_i_thread(); k < all; k += nbody_i_threads()) {
         int32_t const at = first + (int32_t)(k / points);
-        int const i = (int)(k % points) % side, j = (int)(k % points) / side, quarters = sim.cell[at].quarters;
+        int const i = (int)(k % points) % side, j = (int)(k % points) / side,
+                  quarters = sim.cell[at].quarters;
         nbody_real sum = 0;
         if (quarters == 0) continue; /* a leaf */
         const nbody_real *mass = sim.vm + (size_t)sim.cell[at].child * (size_t)points;
@@ -1619,22 +1853,25 @@ __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_hand_up_kernel(
         for (int q = 0; q < 4; q++) {
             if (!(quarters >> q & 1)) continue;
 #pragma unroll 4
-            for (int b = 0; b < side; b++) sum += weight[q >> 1][j][b] * nbody_i_dot<Order>(weight[q & 1][i], mass + b * side, side);
+            for (int b = 0; b < side; b++)
+                sum += weight[q >> 1][j][b] *
+                       nbody_i_dot<Order>(weight[q & 1][i], mass + b * side, side);
             mass += points;
         }
         sim.vm[(size_t)at * (size_t)points + (size_t)(k % points)] = sum;
     }
 }
 
-/* Adds what the parents felt. */
+/* L2L: adds the parents' expansions. */
 template <int Order>
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_hand_down_kernel(__grid_constant__ const nbody_device device, int parts, int level)
+    nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts, int level)
 {
     const nbody &sim = device.sim;
-    __shared__ nbody_i_bridge bridge;
-    nbody_i_load_bridge(sim.rule, bridge);
-    int const side = Order > 0 ? Order : sim.rule.side, stencil = Order > 0 ? Order : sim.rule.stencil, nodes = side * side;
+    __shared__ nbody_i_transfer transfer;
+    nbody_i_load_transfer(sim.rule, transfer);
+    int const side = Order > 0 ? Order : sim.rule.side,
+              stencil = Order > 0 ? Order : sim.rule.stencil, nodes = side * side;
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * nodes;
     for (int64_t k = nbody_i_thread(); k < all * parts; k += nbody_i_threads()) {
@@ -1643,38 +1880,49 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         const nbody_cell *cell = &sim.cell[at];
         int const bx = cell->x & 1, by = cell->y & 1, i = a % side, j = a / side;
         nbody_real *value = nbody_i_part_of(sim, p);
-        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes + bridge.first[bx][i] + bridge.first[by][j] * side;
+        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes +
+                                  transfer.first[bx][i] + transfer.first[by][j] * side;
         nbody_real sum = 0;
 #pragma unroll 4
         for (int row = 0; row < stencil; row++)
-            sum += bridge.weight[by][j][row] * nbody_i_dot<Order>(bridge.weight[bx][i], above + row * side, stencil);
+            sum += transfer.weight[by][j][row] *
+                   nbody_i_dot<Order>(transfer.weight[bx][i], above + row * side, stencil);
         value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>fast: masses of the leaves, and the direct sum
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>fast-leaves: NBODY_FAST, P2M, and direct summation
+   ---------------------------------------------------------------------------------------------- */
 
-/* CHEBYSHEV: a warp for each leaf of any level. A lane weighs a body, for 32 of them; then each point's lane sums over those; where there
-   are few points, parts of the warp take bodies in turn. 33 in a row, or lanes of different points would read from one bank. */
+/* P2M, CHEBYSHEV: a warp for each leaf of any level. A lane computes the weights of one body, for
+   32 bodies at a time; then each point's lane sums over those. Where there are few points, groups
+   of lanes take bodies in turn. Rows have 33 numbers, to avoid bank conflicts between lanes of
+   different points. */
 constexpr int nbody_i_leaf_warps = 4;
 
-struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; }; /* x times mass */
+/* x times mass */
+struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; };
 
-template <int Order> __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
+template <int Order>
+__device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
 {
     nbody_cell const cell = sim.cell[at];
-    constexpr int turns = Order > 0 ? (Order * Order + 31) / 32 : (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32;
-    int const lane = (int)threadIdx.x % 32, side = Order > 0 ? Order : sim.rule.side, points = side * side;
-    int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts; /* lanes of a part */
+    constexpr int turns =
+        Order > 0 ? (Order * Order + 31) / 32 : (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32;
+    int const lane = (int)threadIdx.x % 32, side = Order > 0 ? Order : sim.rule.side,
+              points = side * side;
+    /* lanes of a group */
+    int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts;
     double sum[turns] = {};
     for (int32_t first = 0; first < cell.count; first += 32) {
         int32_t const b = cell.first + first + lane;
         __syncwarp();
         if (first + lane < cell.count) {
-            nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
-            nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+            nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(
+                sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
+            nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(
+                sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
 #pragma unroll 4
             for (int i = 0; i < side; i++) {
                 weights.x[i][lane] = sim.m[b] * sx.weight[i];
@@ -1688,11 +1936,13 @@ template <int Order> __device__ void nbody_i_leaf_by_warp(const nbody &sim, int3
             int const p = (parts > 1 ? lane % step : lane) + 32 * turn;
             if (p >= points) continue;
             nbody_real some = 0;
-            for (int s = parts > 1 ? lane / step : 0; s < bodies; s += parts) some += weights.x[p % side][s] * weights.y[p / side][s];
+            for (int s = parts > 1 ? lane / step : 0; s < bodies; s += parts)
+                some += weights.x[p % side][s] * weights.y[p / side][s];
             sum[turn] += (double)some;
         }
     }
-    for (int across = step; across < 32 && parts > 1; across *= 2) sum[0] += __shfl_xor_sync(nbody_i_all_lanes, sum[0], across);
+    for (int across = step; across < 32 && parts > 1; across *= 2)
+        sum[0] += __shfl_xor_sync(nbody_i_all_lanes, sum[0], across);
 #pragma unroll
     for (int turn = 0; turn < turns; turn++) {
         int const p = lane + 32 * turn;
@@ -1700,27 +1950,31 @@ template <int Order> __device__ void nbody_i_leaf_by_warp(const nbody &sim, int3
     }
 }
 
-template <int Order>
-__global__ void __launch_bounds__(32 * nbody_i_leaf_warps) nbody_i_leaves_fast_kernel(__grid_constant__ const nbody_device device)
+template <int Order> __global__ void __launch_bounds__(32 * nbody_i_leaf_warps)
+    nbody_i_leaves_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_leaf_weights weights[nbody_i_leaf_warps];
     int32_t const end = sim.frame->cells;
-    for (int64_t at = sim.frame->level_first[2] + nbody_i_thread() / 32; at < end; at += nbody_i_threads() / 32)
-        if (sim.cell[at].child < 0) nbody_i_leaf_by_warp<Order>(sim, (int32_t)at, weights[threadIdx.x / 32]);
+    for (int64_t at = sim.frame->level_first[2] + nbody_i_thread() / 32; at < end;
+         at += nbody_i_threads() / 32)
+        if (sim.cell[at].child < 0)
+            nbody_i_leaf_by_warp<Order>(sim, (int32_t)at, weights[threadIdx.x / 32]);
 }
 
-/* The direct sum of many bodies: 8 of them in the registers of each thread, others through shared memory. */
+/* Direct summation of many bodies: 8 targets in the registers of each thread, sources through
+   shared memory. */
 constexpr int nbody_i_direct_threads = 256, nbody_i_direct_targets = 8;
 
-template <int Law, bool Potential>
-__global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+template <int Law, bool Potential> __global__ void __launch_bounds__(nbody_i_direct_threads, 2)
+    nbody_i_direct_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
 {
     constexpr int T = nbody_i_direct_targets;
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, Potential);
     __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
-    nbody_real x[T], y[T], part[NBODY_I_PARTS][T], whole[NBODY_I_PARTS][T], lost[NBODY_I_PARTS][T];
+    nbody_real x[T], y[T], partial[NBODY_I_PARTS][T], total[NBODY_I_PARTS][T],
+        compensation[NBODY_I_PARTS][T];
     int32_t const first = (int32_t)blockIdx.x * nbody_i_direct_threads * T + (int32_t)threadIdx.x;
 #pragma unroll
     for (int t = 0; t < T; t++) {
@@ -1728,7 +1982,8 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kern
         x[t] = sim.x[place < sim.n ? place : 0];
         y[t] = sim.y[place < sim.n ? place : 0];
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS; p++) part[p][t] = whole[p][t] = lost[p][t] = 0;
+        for (int p = 0; p < NBODY_I_PARTS; p++)
+            partial[p][t] = total[p][t] = compensation[p][t] = 0;
     }
     for (int32_t from = 0; from < sim.n; from += nbody_i_direct_threads) {
         int32_t const mine = from + (int32_t)threadIdx.x;
@@ -1743,35 +1998,41 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, 2) nbody_i_direct_kern
 #pragma unroll
                 for (int t = 0; t < T; t++) {
                     nbody_real const dx = source.x - x[t], dy = source.y - y[t];
-                    nbody_real const d2 = Potential ? dx * dx + dy * dy : 0, u = dx * dx + (dy * dy + law.soften2);
+                    nbody_real const d2 = Potential ? dx * dx + dy * dy : 0,
+                                     u = dx * dx + (dy * dy + law.soften2);
                     nbody_real const root = nbody_i_fast_root(u);
-                    nbody_real const mg = Law == NBODY_INVERSE ? source.m * root * root : source.m * root * (root * root);
-                    part[NBODY_I_X][t] += mg * dx;
-                    part[NBODY_I_Y][t] += mg * dy;
-                    if (Potential && nbody_i_counts(&law, d2, from + s == first + t * nbody_i_direct_threads))
-                        part[NBODY_I_POTENTIAL][t] += source.m * nbody_i_potential(&law, u, root);
+                    nbody_real const mg = Law == NBODY_INVERSE ? source.m * root * root
+                                                               : source.m * root * (root * root);
+                    partial[NBODY_I_X][t] += mg * dx;
+                    partial[NBODY_I_Y][t] += mg * dy;
+                    if (Potential && nbody_i_in_potential(
+                                         &law, d2, from + s == first + t * nbody_i_direct_threads))
+                        partial[NBODY_I_POTENTIAL][t] +=
+                            source.m * nbody_i_potential(&law, u, root);
                 }
             }
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
 #pragma unroll
-                for (int t = 0; t < T; t++) nbody_i_carry(&part[p][t], &whole[p][t], &lost[p][t]);
+                for (int t = 0; t < T; t++)
+                    nbody_i_carry(&partial[p][t], &total[p][t], &compensation[p][t]);
         }
     }
 #pragma unroll
     for (int t = 0; t < T; t++) {
         int32_t const place = first + t * nbody_i_direct_threads;
-        nbody_real const all[NBODY_I_PARTS] = {whole[0][t], whole[1][t], whole[2][t]};
-        nbody_real const rest[NBODY_I_PARTS] = {lost[0][t], lost[1][t], lost[2][t]};
+        nbody_real const all[NBODY_I_PARTS] = {total[0][t], total[1][t], total[2][t]};
+        nbody_real const rest[NBODY_I_PARTS] = {compensation[0][t], compensation[1][t],
+                                                compensation[2][t]};
         if (place < sim.n) nbody_i_store(&sim, &out, sim.id[place], all, rest);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>api: which kernels, in which order
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>api-cuda: which kernels, in which order
+   ---------------------------------------------------------------------------------------------- */
 
-/* Blocks of `threads` for the cells of one level, or fewer that take turns. */
+/* Number of blocks of `threads` for the cells of one level, or fewer that loop. */
 int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 {
     int64_t const most = 4 * nbody_i_many_blocks;
@@ -1787,108 +2048,152 @@ nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t
     nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES)
         return stage == NBODY_MANY_THREADS
-                   ? nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_centres_kernel<false>, gpu->device, level)
-                   : nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_centres_kernel<true>, gpu->device, level);
+                   ? nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_centres_kernel<false>,
+                                    gpu->device, level)
+                   : nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_centres_kernel<true>,
+                                    gpu->device, level);
     if (stage == NBODY_SHARED_MEMORY)
-        result = nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_leaves_kernel, gpu->device, level);
+        result = nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_leaves_kernel,
+                                gpu->device, level);
     if (result != NBODY_OK) return result;
     int64_t const points = nbody_i_at_most(cells * sim->per_cell);
     if (stage == NBODY_FAST)
-        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_hand_up_kernel<4>, gpu->device, level)
-                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_hand_up_kernel<0>, gpu->device, level);
-    return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level, stage == NBODY_MANY_THREADS);
+        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads,
+                                                     nbody_i_m2m_kernel<4>, gpu->device, level)
+                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads,
+                                                     nbody_i_m2m_kernel<0>, gpu->device, level);
+    return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel,
+                          gpu->device, level, stage == NBODY_MANY_THREADS);
 }
 
-/* Sources, from the last level to level 2. */
+/* P2M and M2M, from the last level to level 2. */
 nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_result result = NBODY_OK;
-    if (sim->desc.stage == NBODY_ONE_THREAD) return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
+    if (sim->desc.stage == NBODY_ONE_THREAD)
+        return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
     int last = sim->desc.levels - 1;
     if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST) {
-        int64_t const leaves = nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1, 32 * nbody_i_leaf_warps);
-        result = sim->desc.order == 4 ? nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel<4>, gpu->device)
-                                      : nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps, nbody_i_leaves_fast_kernel<0>, gpu->device);
-        last--; /* all leaves are done, and the last level has no others */
+        int64_t const leaves =
+            nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1,
+                               32 * nbody_i_leaf_warps);
+        result = sim->desc.order == 4 ? nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps,
+                                                       nbody_i_leaves_fast_kernel<4>, gpu->device)
+                                      : nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps,
+                                                       nbody_i_leaves_fast_kernel<0>, gpu->device);
+        last--; /* the leaves of all levels are done, and the last level has only leaves */
     }
-    for (int level = last; level >= 2 && result == NBODY_OK; level--) result = nbody_i_cuda_level_sources(gpu, level, stream);
+    for (int level = last; level >= 2 && result == NBODY_OK; level--)
+        result = nbody_i_cuda_level_sources(gpu, level, stream);
     return result;
 }
 
-/* NBODY_FAST, CHEBYSHEV: what far cells do to the nodes of all levels. */
+/* NBODY_FAST, CHEBYSHEV: M2L and P2L of all levels. */
 template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     int const order = sim->desc.order, one = nbody_i_family_threads;
     int64_t const parents = nbody_i_cell_room(&sim->desc, sim->n);
-    int64_t const several = nbody_i_blocks_for(parents / 4 + 1, one), single = nbody_i_blocks_for(parents, one);
+    int64_t const several = nbody_i_blocks_for(parents / 4 + 1, one),
+                  single = nbody_i_blocks_for(parents, one);
     if constexpr (!Potential)
-        if (order == 4) return nbody_i_launch(gpu, stream, several, one, nbody_i_families_kernel<Potential, 4, 32>, gpu->device);
-    return nbody_i_launch(gpu, stream, single, one, nbody_i_families_kernel<Potential, 0, 128>, gpu->device);
+        if (order == 4)
+            return nbody_i_launch(gpu, stream, several, one,
+                                  nbody_i_families_kernel<Potential, 4, 32>, gpu->device);
+    return nbody_i_launch(gpu, stream, single, one, nbody_i_families_kernel<Potential, 0, 128>,
+                          gpu->device);
 }
 
-/* NBODY_FAST: the nodes; the table or the pairs for all levels at once, then what parents felt. */
-template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
+/* NBODY_FAST: the nodes; M2L for all levels at once, then L2L level by level. */
+template <int Law, bool Potential>
+nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
-    int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n), pieces = cells * ((sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK);
+    int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n),
+                  pieces = cells * ((sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK);
     nbody_result result =
         sim->desc.sources == NBODY_CHEBYSHEV
             ? nbody_i_cuda_families<Potential>(gpu, stream)
-            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads), nbody_i_fast_threads,
-                             nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
+            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads),
+                             nbody_i_fast_threads, nbody_i_nodes_fast_kernel<Law, Potential>,
+                             gpu->device);
     for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
-        int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes * (NBODY_I_PARTS - !Potential);
-        result = sim->rule.side == 4 ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel<4>,
-                                                      gpu->device, NBODY_I_PARTS - !Potential, level)
-                                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads, nbody_i_hand_down_kernel<0>,
-                                                      gpu->device, NBODY_I_PARTS - !Potential, level);
+        int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes *
+                              (NBODY_I_PARTS - !Potential);
+        result = sim->rule.side == 4
+                     ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
+                                      nbody_i_l2l_kernel<4>, gpu->device,
+                                      NBODY_I_PARTS - !Potential, level)
+                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
+                                      nbody_i_l2l_kernel<0>, gpu->device,
+                                      NBODY_I_PARTS - !Potential, level);
     }
     return result;
 }
 
-/* Nodes, from level 2 to the last, one kernel for each level. */
+/* L2L and M2L, from level 2 to the last, one kernel for each level. */
 nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     bool const shared = sim->desc.stage == NBODY_SHARED_MEMORY;
     nbody_result result = NBODY_OK;
     for (int level = 2; level < sim->desc.levels && result == NBODY_OK; level++) {
-        int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, level), groups = (sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
-        result = shared ? nbody_i_launch(gpu, stream, nbody_i_blocks_for(cells * groups, NBODY_CHUNK), NBODY_CHUNK, nbody_i_nodes_shared_kernel,
-                                         gpu->device, potential, level)
-                        : nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->nodes), nbody_i_block_threads, nbody_i_nodes_kernel,
-                                         gpu->device, potential, level);
+        int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, level),
+                      groups = (sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
+        result = shared
+                     ? nbody_i_launch(gpu, stream, nbody_i_blocks_for(cells * groups, NBODY_CHUNK),
+                                      NBODY_CHUNK, nbody_i_nodes_shared_kernel, gpu->device,
+                                      potential, level)
+                     : nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->nodes),
+                                      nbody_i_block_threads, nbody_i_nodes_kernel, gpu->device,
+                                      potential, level);
     }
     return result;
 }
 
-/* Is the direct sum large enough to fill the GPU with threads of 8 bodies each? */
+/* Are there enough bodies to fill the GPU with threads of 8 bodies each? */
 bool nbody_i_is_large(int32_t n)
 {
     int device = 0, processors = 1;
     if (cudaGetDevice(&device) != cudaSuccess) return false;
-    if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return false;
+    if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+        return false;
     return n >= (int64_t)processors * nbody_i_direct_threads * nbody_i_direct_targets;
 }
 
-template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
+template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_cuda *gpu,
+                                                                         const nbody_i_outcome &out,
+                                                                         cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     int const block = nbody_i_fast_threads;
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
-    int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
-    int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096, blocks = pieces < usual ? pieces : usual; /* more would find nothing to do */
+    int64_t const pieces = sim->cell
+                               ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n))
+                               : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    /* more would find nothing to do */
+    int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096,
+                  blocks = pieces < usual ? pieces : usual;
     if (!sim->cell && nbody_i_is_large(sim->n))
-        return nbody_i_launch(gpu, stream, (sim->n + nbody_i_direct_targets - 1) / nbody_i_direct_targets, nbody_i_direct_threads,
-                              nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
-    nbody_result result = sim->cell && sim->nodes > 0 ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream) : NBODY_OK;
+        return nbody_i_launch(
+            gpu, stream, (sim->n + nbody_i_direct_targets - 1) / nbody_i_direct_targets,
+            nbody_i_direct_threads, nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
+    nbody_result result = sim->cell && sim->nodes > 0
+                              ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream)
+                              : NBODY_OK;
     if (result != NBODY_OK) return result;
-    if (sim->vxx) return nbody_i_launch(gpu, stream, blocks * block, block, nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device, chunks, out);
+    if (sim->vxx)
+        return nbody_i_launch(gpu, stream, blocks * block, block,
+                              nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device,
+                              chunks, out);
     if (sim->rule.side == 4 && sim->nodes > 0)
-        return nbody_i_launch(gpu, stream, blocks * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device, chunks, out);
-    return nbody_i_launch(gpu, stream, blocks * block, block, nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks, out);
+        return nbody_i_launch(gpu, stream, blocks * block, block,
+                              nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device,
+                              chunks, out);
+    return nbody_i_launch(gpu, stream, blocks * block, block,
+                          nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks,
+                          out);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
@@ -1896,10 +2201,13 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
     nbody *sim = &gpu->device.sim;
     bool const potential = out.potential != nullptr;
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
-    int64_t const pieces = sim->cell ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n)) : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    int64_t const pieces = sim->cell
+                               ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n))
+                               : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
     nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
     if (result != NBODY_OK) return result;
-    if (sim->desc.stage == NBODY_ONE_THREAD) return nbody_i_launch(gpu, stream, 1, 1, nbody_i_forces_one_kernel, gpu->device, out);
+    if (sim->desc.stage == NBODY_ONE_THREAD)
+        return nbody_i_launch(gpu, stream, 1, 1, nbody_i_forces_one_kernel, gpu->device, out);
     if (sim->desc.stage == NBODY_FAST && sim->desc.law == NBODY_INVERSE)
         return potential ? nbody_i_cuda_fast_forces<NBODY_INVERSE, true>(gpu, out, stream)
                          : nbody_i_cuda_fast_forces<NBODY_INVERSE, false>(gpu, out, stream);
@@ -1909,39 +2217,48 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
     if (sim->nodes > 0 && sim->cell) result = nbody_i_cuda_nodes(gpu, potential, stream);
     if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_SHARED_MEMORY)
-        return nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, NBODY_CHUNK), NBODY_CHUNK, nbody_i_bodies_shared_kernel, gpu->device, chunks, out);
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(pieces * NBODY_CHUNK), nbody_i_block_threads, nbody_i_bodies_kernel, gpu->device, chunks, out);
+        return nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, NBODY_CHUNK), NBODY_CHUNK,
+                              nbody_i_bodies_shared_kernel, gpu->device, chunks, out);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(pieces * NBODY_CHUNK), nbody_i_block_threads,
+                          nbody_i_bodies_kernel, gpu->device, chunks, out);
 }
 
-/* The square, the order, the cells and their sources. */
-nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input, cudaStream_t stream)
+/* Makes the square, sorts, and makes the cells and their sources. */
+nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
+                                    cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
     nbody_i_order order = {};
-    if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream))) return NBODY_CUDA_ERROR;
-    nbody_result result = nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads, nbody_i_bounds_kernel, input, sim->n,
-                                         any_sign, facts);
-    if (result == NBODY_OK) result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
+    if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream)))
+        return NBODY_CUDA_ERROR;
+    nbody_result result =
+        nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
+                       nbody_i_bounds_kernel, input, sim->n, any_sign, facts);
+    if (result == NBODY_OK)
+        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
     if (result != NBODY_OK || sim->n == 0) return result;
     if (!sim->cell)
-        return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel, gpu->device, input,
-                              static_cast<const int32_t *>(nullptr));
+        return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel,
+                              gpu->device, input, static_cast<const int32_t *>(nullptr));
     result = nbody_i_cuda_sort(gpu, input, &order, stream);
     if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_ONE_THREAD) {
         int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, order, room, facts);
+        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, order,
+                                room, facts);
         if (result == NBODY_OK)
-            result = nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel, gpu->device,
+            result = nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
+                                    nbody_i_chunks_kernel, gpu->device,
                                     nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
     } else result = nbody_i_cuda_cells(gpu, order, stream);
     return result == NBODY_OK ? nbody_i_cuda_sources(gpu, stream) : result;
 }
 
 /* Everything up to the forces; a failure leaves it empty. */
-nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc, const nbody_i_input &input, int32_t n, bool potential,
+nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc,
+                                   const nbody_i_input &input, int32_t n, bool potential,
                                    cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -1960,7 +2277,8 @@ nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc, cons
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n, struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                          struct CUstream_st *stream)
 {
     if (!gpu || n < 0) return NBODY_BAD_ARGUMENT;
     nbody *sim = &gpu->device.sim;
@@ -1974,21 +2292,27 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
     return result;
 }
 
-NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                        const nbody_real *d_mass, int32_t n, struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
+                                        const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n,
+                                        struct CUstream_st *stream)
 {
     if (!gpu) return NBODY_BAD_ARGUMENT;
-    nbody_result const result = nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
-    gpu->device.sim.fx = gpu->device.sim.fy = nullptr; /* no far cell has acted yet */
+    nbody_result const result = nbody_i_cuda_evaluate(
+        gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
+    gpu->device.sim.fx = gpu->device.sim.fy = nullptr; /* no local expansions yet */
     return result;
 }
 
-NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc, nbody_real *d_potential,
-                                         struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
+                                         const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
+                                         nbody_real *d_potential, struct CUstream_st *stream)
 {
     if (!gpu) return NBODY_BAD_ARGUMENT;
-    nbody_result result = nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, d_potential != nullptr, stream);
+    nbody_result result =
+        nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n,
+                              d_potential != nullptr, stream);
     if (result != NBODY_OK || n == 0 || (!d_acc && !d_potential)) return result;
     nbody_i_outcome const out = {d_acc, d_potential, gpu->device.sim.desc.acc_stride};
     result = nbody_i_cuda_forces(gpu, out, stream);
@@ -1999,8 +2323,10 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
     return result;
 }
 
-NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc, const nbody_real *d_pos, size_t stride,
-                                                const nbody_real *d_mass, int32_t n, nbody_real *d_acc, struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
+                                                const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n,
+                                                nbody_real *d_acc, struct CUstream_st *stream)
 {
     if (n > 0 && !d_acc) {
         if (gpu) nbody_i_make_empty(&gpu->device.sim);
@@ -2013,24 +2339,27 @@ namespace {
 
 /* A thread for each point. Points that are not finite get NaN. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_points_at_kernel(__grid_constant__ const nbody_device device, nbody_i_input points, int32_t m, nbody_i_outcome out)
+    nbody_i_points_at_kernel(__grid_constant__ const nbody_device device, nbody_i_input points,
+                             int32_t m, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     int64_t const i = nbody_i_thread();
     if (i >= m) return;
     const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
-    nbody_real const x = nbody_i_point_at((double)p[0], sim.frame->length), y = nbody_i_point_at((double)p[1], sim.frame->length);
+    nbody_real const x = nbody_i_point_at((double)p[0], sim.frame->length),
+                     y = nbody_i_point_at((double)p[1], sim.frame->length);
     bool const finite = nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
     nbody_i_target t = nbody_i_target_at(x, y, -1);
     if (finite) t = nbody_i_point(&sim, &law, x, y);
-    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.whole[k] = (p[0] - p[0]) + (p[1] - p[1]);
-    nbody_i_store(&sim, &out, (int32_t)i, t.whole, t.lost);
+    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.total[k] = (p[0] - p[0]) + (p[1] - p[1]);
+    nbody_i_store(&sim, &out, (int32_t)i, t.total, t.compensation);
 }
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points, size_t stride, int32_t m, nbody_real *d_acc,
+NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
+                                            size_t stride, int32_t m, nbody_real *d_acc,
                                             nbody_real *d_potential, struct CUstream_st *stream)
 {
     size_t const step = nbody_i_stride(stride, 2);
@@ -2040,12 +2369,13 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
     gpu->stream = stream;
     nbody_i_input const points = {d_points, nullptr, step, 0};
     nbody_i_outcome const out = {d_acc, d_potential, 2 * sizeof(nbody_real)};
-    return nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_points_at_kernel, gpu->device, points, m, out);
+    return nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_points_at_kernel,
+                          gpu->device, points, m, out);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>estimate: a block for each sample
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>estimate-cuda: a block for each sample
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -2062,7 +2392,8 @@ __device__ double nbody_i_block_sum(double v, double *shared)
 }
 
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_sample_kernel(__grid_constant__ const nbody_device device, const nbody_real *acc, int32_t samples, uint32_t seed, nbody_error *errors)
+    nbody_i_sample_kernel(__grid_constant__ const nbody_device device, const nbody_real *acc,
+                          int32_t samples, uint32_t seed, nbody_error *errors)
 {
     const nbody &sim = device.sim;
     __shared__ double shared[nbody_i_block_threads / 32];
@@ -2070,7 +2401,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int32_t k = (int32_t)blockIdx.x; k < samples; k += (int32_t)gridDim.x) {
         int32_t const place = nbody_i_sample_place(sim.n, samples, seed, k);
         nbody_i_exact exact = {0, 0, 0};
-        for (int32_t from = (int32_t)threadIdx.x; from < sim.n; from += nbody_i_block_threads) nbody_i_add_exact(&sim, place, from, &exact);
+        for (int32_t from = (int32_t)threadIdx.x; from < sim.n; from += nbody_i_block_threads)
+            nbody_i_add_exact(&sim, place, from, &exact);
         exact.x = nbody_i_block_sum(exact.x, shared);
         exact.y = nbody_i_block_sum(exact.y, shared);
         exact.all = nbody_i_block_sum(exact.all, shared);
@@ -2080,7 +2412,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     if (threadIdx.x == 0) errors[blockIdx.x] = sum;
 }
 
-/* One thread sums what the blocks found. */
+/* One thread sums the results of the blocks. */
 __global__ void nbody_i_error_kernel(const nbody_error *errors, int blocks, nbody_error *error)
 {
     nbody_error sum = {};
@@ -2093,7 +2425,8 @@ constexpr int nbody_i_sample_blocks = 512;
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc, int32_t samples, uint32_t seed, nbody_error *d_error,
+NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc,
+                                           int32_t samples, uint32_t seed, nbody_error *d_error,
                                            struct CUstream_st *stream)
 {
     if (!gpu || !d_error || samples < 0) return NBODY_BAD_ARGUMENT;
@@ -2104,20 +2437,23 @@ NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_
     gpu->stream = stream;
     int const blocks = samples < nbody_i_sample_blocks ? samples : nbody_i_sample_blocks;
     nbody_error *errors = nbody_i_scratch<nbody_error>(gpu, NBODY_I_PARTIAL);
-    nbody_result const result = nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads, nbody_i_sample_kernel,
-                                               gpu->device, d_acc, samples, seed, errors);
+    nbody_result const result =
+        nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads,
+                       nbody_i_sample_kernel, gpu->device, d_acc, samples, seed, errors);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, 1, 1, nbody_i_error_kernel, static_cast<const nbody_error *>(errors), blocks, d_error);
+    return nbody_i_launch(gpu, stream, 1, 1, nbody_i_error_kernel,
+                          static_cast<const nbody_error *>(errors), blocks, d_error);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>step
-   ------------------------------------------------------------------------------------------------ */
+/* ----------------------------------------------------------------------------------------------
+   >>step-cuda
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* A kick by dt_kick, then a drift by dt_drift; 0 leaves out. */
-__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_move_kernel(nbody_bodies bodies, nbody_real dt_kick, nbody_real dt_drift, bool drifts)
+/* A kick by dt_kick, then, if `drifts`, a drift by dt_drift. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_move_kernel(nbody_bodies bodies, nbody_real dt_kick, nbody_real dt_drift, bool drifts)
 {
     int64_t const e = nbody_i_thread();
     if (e >= 2 * (int64_t)bodies.n) return;
@@ -2125,33 +2461,40 @@ __global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_move_kernel(nbo
     if (drifts) nbody_i_drift(&bodies, (size_t)e, dt_drift);
 }
 
-nbody_result nbody_i_cuda_move(nbody_cuda *gpu, const nbody_bodies &bodies, nbody_real dt_kick, nbody_real dt_drift, bool drifts, cudaStream_t stream)
+nbody_result nbody_i_cuda_move(nbody_cuda *gpu, const nbody_bodies &bodies, nbody_real dt_kick,
+                               nbody_real dt_drift, bool drifts, cudaStream_t stream)
 {
-    return nbody_i_launch(gpu, stream, 2 * (int64_t)bodies.n, nbody_i_block_threads, nbody_i_move_kernel, bodies, dt_kick, dt_drift, drifts);
+    return nbody_i_launch(gpu, stream, 2 * (int64_t)bodies.n, nbody_i_block_threads,
+                          nbody_i_move_kernel, bodies, dt_kick, dt_drift, drifts);
 }
 
-nbody_result nbody_i_cuda_evaluate_bodies(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, cudaStream_t stream)
+nbody_result nbody_i_cuda_evaluate_bodies(nbody_cuda *gpu, const nbody_desc *desc,
+                                          nbody_bodies *bodies, cudaStream_t stream)
 {
     nbody_desc tight = {};
     if (desc) tight = *desc;
     tight.mass_stride = tight.acc_stride = 0;
-    nbody_result const result = nbody_cuda_accelerations(gpu, &tight, bodies->pos, 0, bodies->mass, bodies->n, bodies->acc, stream);
+    nbody_result const result = nbody_cuda_accelerations(gpu, &tight, bodies->pos, 0, bodies->mass,
+                                                         bodies->n, bodies->acc, stream);
     bodies->fresh = result == NBODY_OK;
     return result;
 }
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, nbody_bodies *bodies, nbody_real dt, nbody_integrator integrator,
-                                       struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
+                                       nbody_bodies *bodies, nbody_real dt,
+                                       nbody_integrator integrator, struct CUstream_st *stream)
 {
     nbody_desc resolved;
     nbody_result result = nbody_i_check_bodies(bodies, 1);
     if (result == NBODY_OK && !gpu) result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER)) result = NBODY_BAD_OPTION;
+    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER))
+        result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
     if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n);
-    if (result == NBODY_OK && !bodies->fresh) result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
+    if (result == NBODY_OK && !bodies->fresh)
+        result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;
     gpu->stream = stream;
     if (integrator == NBODY_EULER) {
@@ -2165,11 +2508,13 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc, 
 
 namespace {
 
-__global__ void __launch_bounds__(nbody_i_block_threads) nbody_i_energy_kernel(nbody_bodies bodies, const nbody_real *potential, double *partial)
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_energy_kernel(nbody_bodies bodies, const nbody_real *potential, double *partial)
 {
     __shared__ double shared[nbody_i_block_threads / 32];
     double sum[NBODY_I_SUMS] = {};
-    for (int64_t i = nbody_i_thread(); i < bodies.n; i += nbody_i_threads()) nbody_i_body_energy(&bodies, potential, (int32_t)i, sum);
+    for (int64_t i = nbody_i_thread(); i < bodies.n; i += nbody_i_threads())
+        nbody_i_body_energy(&bodies, potential, (int32_t)i, sum);
 #pragma unroll
     for (int s = 0; s < NBODY_I_SUMS; s++) {
         double const all = nbody_i_block_sum(sum[s], shared);
@@ -2189,7 +2534,8 @@ constexpr int nbody_i_energy_blocks = 256;
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies, const nbody_real *d_potential, nbody_energies *d_energies,
+NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies,
+                                         const nbody_real *d_potential, nbody_energies *d_energies,
                                          struct CUstream_st *stream)
 {
     nbody_result result = nbody_i_check_bodies(bodies, 0);
@@ -2200,19 +2546,22 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
     double *partial = nbody_i_scratch<double>(gpu, NBODY_I_PARTIAL);
     int64_t const wanted = ((int64_t)bodies->n + nbody_i_block_threads - 1) / nbody_i_block_threads;
     int const blocks = (int)(wanted < nbody_i_energy_blocks ? wanted : nbody_i_energy_blocks);
-    result = nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads, nbody_i_energy_kernel, *bodies, d_potential,
-                            partial);
+    result =
+        nbody_i_launch(gpu, stream, (int64_t)blocks * nbody_i_block_threads, nbody_i_block_threads,
+                       nbody_i_energy_kernel, *bodies, d_potential, partial);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, 1, 1, nbody_i_energies_kernel, static_cast<const double *>(partial), blocks, d_energies);
+    return nbody_i_launch(gpu, stream, 1, 1, nbody_i_energies_kernel,
+                          static_cast<const double *>(partial), blocks, d_energies);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>check
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* Cells that the tree would have with room for all: on each level, bodies that begin a cell whose parent is divided. */
+/* The number of cells of the tree if there were room for all: on each level, bodies that begin a
+   cell whose parent is divided. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_needed_kernel(__grid_constant__ const nbody_device device, int32_t *needed)
 {
@@ -2220,15 +2569,25 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int const last = sim.desc.levels - 1;
     for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads()) {
         auto const key = [&](int64_t place) {
-            return nbody_i_code(nbody_i_column(sim.frame, last, 0, sim.x[place]), nbody_i_column(sim.frame, last, 1, sim.y[place]));
+            return nbody_i_code(nbody_i_column(sim.frame, last, 0, sim.x[place]),
+                                nbody_i_column(sim.frame, last, 1, sim.y[place]));
         };
         uint32_t const mine = key(k);
         for (int level = 1; level <= last; level++) {
             int const shift = 2 * (last - level);
-            if (k > 0 && key(k - 1) >> shift == mine >> shift) continue; /* not the first of its cell */
+            /* not the first body of its cell */
+            if (k > 0 && key(k - 1) >> shift == mine >> shift) continue;
             int64_t bodies = 0; /* of the parent: more than leaf? */
-            for (int64_t other = k; other < sim.n && key(other) >> shift >> 2 == mine >> shift >> 2 && bodies <= sim.desc.leaf; other++) bodies++;
-            for (int64_t other = k - 1; other >= 0 && key(other) >> shift >> 2 == mine >> shift >> 2 && bodies <= sim.desc.leaf; other--) bodies++;
+            for (int64_t other = k;
+                 other < sim.n && key(other) >> shift >> 2 == mine >> shift >> 2 &&
+                 bodies <= sim.desc.leaf;
+                 other++)
+                bodies++;
+            for (int64_t other = k - 1;
+                 other >= 0 && key(other) >> shift >> 2 == mine >> shift >> 2 &&
+                 bodies <= sim.desc.leaf;
+                 other--)
+                bodies++;
             if (bodies > sim.desc.leaf) atomicAdd(needed, 1);
         }
     }
@@ -2236,7 +2595,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
+                                        struct CUstream_st *stream)
 {
     nbody_frame found;
     nbody_i_facts facts;
@@ -2245,54 +2605,73 @@ NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame, str
     if (!sim->frame) return NBODY_NOT_BUILT;
     gpu->stream = stream;
     nbody_i_facts *d_facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
-    if (nbody_i_failed(gpu, cudaMemcpyAsync(&facts, d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream))) return NBODY_CUDA_ERROR;
+    if (nbody_i_failed(
+            gpu, cudaMemcpyAsync(&facts, d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream)))
+        return NBODY_CUDA_ERROR;
     if (nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return NBODY_CUDA_ERROR;
     if (facts.undivided) {
         int32_t const root = 1;
         int32_t *needed = &sim->frame->cells_needed;
-        if (nbody_i_failed(gpu, cudaMemcpyAsync(needed, &root, sizeof root, cudaMemcpyHostToDevice, stream))) return NBODY_CUDA_ERROR;
+        if (nbody_i_failed(
+                gpu, cudaMemcpyAsync(needed, &root, sizeof root, cudaMemcpyHostToDevice, stream)))
+            return NBODY_CUDA_ERROR;
         nbody_result const result =
-            nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads, nbody_i_needed_kernel, gpu->device, needed);
+            nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
+                           nbody_i_needed_kernel, gpu->device, needed);
         if (result != NBODY_OK) return result;
     }
-    if (nbody_i_failed(gpu, cudaMemcpyAsync(&found, sim->frame, sizeof found, cudaMemcpyDeviceToHost, stream))) return NBODY_CUDA_ERROR;
+    if (nbody_i_failed(
+            gpu, cudaMemcpyAsync(&found, sim->frame, sizeof found, cudaMemcpyDeviceToHost, stream)))
+        return NBODY_CUDA_ERROR;
     if (nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return NBODY_CUDA_ERROR;
     if (frame) *frame = found;
-    int32_t const first_bad = found.bad_finite > found.bad_mass ? found.bad_finite : found.bad_mass; /* INT32_MAX - its index */
+    /* INT32_MAX - its index */
+    int32_t const first_bad = found.bad_finite > found.bad_mass ? found.bad_finite : found.bad_mass;
     sim->bad_id = first_bad ? INT32_MAX - first_bad : -1;
     if (first_bad) return first_bad == found.bad_finite ? NBODY_NOT_FINITE : NBODY_BAD_MASS;
     if (facts.too_large) return NBODY_TOO_LARGE;
     return facts.undivided ? NBODY_CELLS_FULL : NBODY_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
    >>download
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 
-nbody_result nbody_i_fetch_array(nbody_cuda *gpu, void *to, const void *from, size_t bytes, cudaStream_t stream)
+nbody_result nbody_i_fetch_array(nbody_cuda *gpu, void *to, const void *from, size_t bytes,
+                                 cudaStream_t stream)
 {
     if (bytes == 0 || !from) return NBODY_OK;
-    return nbody_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream)) ? NBODY_CUDA_ERROR : NBODY_OK;
+    return nbody_i_failed(gpu, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream))
+               ? NBODY_CUDA_ERROR
+               : NBODY_OK;
 }
 
-/* All arrays of a tree whose frame is on the host already. */
+/* Copies all arrays of a tree whose frame is on the host already. */
 nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream)
 {
     const nbody *from = &gpu->device.sim;
     size_t const cells = (size_t)sim->frame->cells, width = sizeof(nbody_real);
-    size_t const inner = sim->desc.sources == NBODY_MASS_CENTRES ? (size_t)sim->frame->level_first[sim->frame->levels - 1] : cells;
-    size_t const sources = inner * (size_t)sim->per_cell * width, nodes = cells * (size_t)sim->nodes * width;
+    size_t const inner = sim->desc.sources == NBODY_MASS_CENTRES
+                             ? (size_t)sim->frame->level_first[sim->frame->levels - 1]
+                             : cells;
+    size_t const sources = inner * (size_t)sim->per_cell * width,
+                 nodes = cells * (size_t)sim->nodes * width;
     nbody_result result =
         nbody_i_grow_array(sim, NBODY_I_CELLS, cells, sizeof(nbody_cell), NBODY_I_AHEAD);
     sim->cell = static_cast<nbody_cell *>(sim->block[NBODY_I_CELLS].memory);
     if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, from->fp != nullptr, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_fetch_array(gpu, sim->cell, from->cell, cells * sizeof(nbody_cell), stream);
-    if (result == NBODY_OK && sim->made) result = nbody_i_fetch_array(gpu, sim->made, from->made, inner * sizeof(int32_t), stream);
-    nbody_real *const to[9] = {sim->vm, sim->vx, sim->vy, sim->vxx, sim->vxy, sim->vyy, sim->fx, sim->fy, sim->fp};
-    const nbody_real *const of[9] = {from->vm, from->vx, from->vy, from->vxx, from->vxy, from->vyy, from->fx, from->fy, from->fp};
+    if (result == NBODY_OK)
+        result =
+            nbody_i_fetch_array(gpu, sim->cell, from->cell, cells * sizeof(nbody_cell), stream);
+    if (result == NBODY_OK && sim->made)
+        result = nbody_i_fetch_array(gpu, sim->made, from->made, inner * sizeof(int32_t), stream);
+    nbody_real *const to[9] = {sim->vm,  sim->vx, sim->vy, sim->vxx, sim->vxy,
+                               sim->vyy, sim->fx, sim->fy, sim->fp};
+    const nbody_real *const of[9] = {from->vm,  from->vx, from->vy, from->vxx, from->vxy,
+                                     from->vyy, from->fx, from->fy, from->fp};
     for (int k = 0; k < 9 && result == NBODY_OK; k++)
         if (to[k]) result = nbody_i_fetch_array(gpu, to[k], of[k], k < 6 ? sources : nodes, stream);
     if (!from->fx) sim->fx = sim->fy = sim->fp = nullptr;
@@ -2302,7 +2681,8 @@ nbody_result nbody_i_fetch_tree(nbody *sim, nbody_cuda *gpu, cudaStream_t stream
 
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
+                                           struct CUstream_st *stream)
 {
     if (!sim || !gpu) return NBODY_BAD_ARGUMENT;
     const nbody *from = &gpu->device.sim;
@@ -2313,15 +2693,21 @@ NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu, st
     nbody_result result = nbody_i_begin(sim, &desc, from->n);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, from->n, NBODY_I_AHEAD);
     sim->n = from->n;
-    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->frame, from->frame, sizeof(nbody_frame), stream);
+    if (result == NBODY_OK)
+        result =
+            nbody_i_fetch_array(&borrowed, sim->frame, from->frame, sizeof(nbody_frame), stream);
     size_t const reals = (size_t)from->n * sizeof(nbody_real);
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->x, from->x, reals, stream);
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->y, from->y, reals, stream);
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->m, from->m, reals, stream);
-    if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->id, from->id, (size_t)from->n * sizeof(int32_t), stream);
-    if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream))) result = NBODY_CUDA_ERROR;
+    if (result == NBODY_OK)
+        result = nbody_i_fetch_array(&borrowed, sim->id, from->id,
+                                     (size_t)from->n * sizeof(int32_t), stream);
+    if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream)))
+        result = NBODY_CUDA_ERROR;
     if (result == NBODY_OK && from->cell) result = nbody_i_fetch_tree(sim, &borrowed, stream);
-    if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream))) result = NBODY_CUDA_ERROR;
+    if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream)))
+        result = NBODY_CUDA_ERROR;
     if (result == NBODY_OK) return NBODY_OK;
     nbody_i_make_empty(sim);
     sim->cuda_error = borrowed.device.sim.cuda_error;
@@ -2332,7 +2718,9 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu)
 {
     if (!gpu) return;
     const nbody_cuda_allocator allocator = gpu->device.sim.desc.cuda_allocator;
-    for (int b = 0; b < NBODY_BLOCKS; b++) nbody_i_cuda_release(&allocator, &gpu->block[b], gpu->stream);
-    for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) nbody_i_cuda_release(&allocator, &gpu->scratch[b], gpu->stream);
+    for (int b = 0; b < NBODY_BLOCKS; b++)
+        nbody_i_cuda_release(&allocator, &gpu->block[b], gpu->stream);
+    for (int b = 0; b < NBODY_CUDA_SCRATCH; b++)
+        nbody_i_cuda_release(&allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
 }
