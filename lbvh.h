@@ -18,12 +18,12 @@
 
    >>contents: the banners in order; search for >> and the name
 
-       manual          use example options rules method limits not-here changes
-       declarations    config results desc tree api cuda-api
-       per element     numbers elements codes nodes overlap near ray triangles
-                       queries stb_ds cuda-templates
-       serial          memory resolve sort build refit measure save packets pairs
-                       queries-serial validate
+       manual          use, example, options, rules, method, limits, not-here, changes
+       declarations    config, results, desc, tree, api, cuda-api
+       per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
+                       queries, stb_ds, cuda-templates
+       serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
+                       queries-serial, validate
        end             licence
 
    >>use

@@ -17,13 +17,13 @@
 
    >>contents: the banners in order; search for >> and the name
 
-       manual         use example options rules method limits not-here changes
-       declarations   config results desc tree api cuda-api
-       one element    numbers sums force square cells walk runs rule up table
-                      down near-bodies estimate step
-       serial code    serial memory resolve square-serial sort cells-serial
-                      table-serial plain up-serial lanes down-serial bodies-serial
-                      api-serial estimate-serial count step-serial validate licence
+       manual         use, example, options, rules, method, limits, not-here, changes
+       declarations   config, results, desc, tree, api, cuda-api
+       one element    numbers, sums, force, square, cells, walk, runs, rule, up, table,
+                      down, near-bodies, estimate, step
+       serial code    serial, memory, resolve, square-serial, sort, cells-serial,
+                      table-serial, plain, up-serial, lanes, down-serial, bodies-serial,
+                      api-serial, estimate-serial, count, step-serial, validate, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use

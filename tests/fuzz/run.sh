@@ -132,7 +132,7 @@ planted() {     # planted NAME HEADER WHAT SED-COMMAND
 
 self_check() {
     planted ugrid ugrid 'a particle at the radius is outside' \
-        's/if (ugrid_distance2(grid, at, q) > radius \* radius) continue;/if (ugrid_distance2(grid, at, q) >= radius * radius) continue;/'
+        's/if (ugrid_i_distance2_in_box(grid, at, q) > radius \* radius) continue;/if (ugrid_i_distance2_in_box(grid, at, q) >= radius * radius) continue;/'
     planted ugrid ugrid 'an allocation that fails is used' \
         's/        if (!block->memory) return UGRID_OUT_OF_MEMORY;//'
     planted lbvh lbvh 'boxes that touch do not overlap' \
