@@ -117,8 +117,8 @@
    >>method
 
    Leaves are the AABBs of the elements, sorted by the Morton codes of their centres (figure
-   at >>codes). The root covers all leaves. An inner node covers a range of leaves, and is split where
-   the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes). Equal
+   at >>codes). The root covers all leaves. An inner node covers a range of leaves, and is split
+   where the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes). Equal
    codes are told apart by their places, as if those were appended to the codes (Kureck equation
    3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
    subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal:

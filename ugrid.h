@@ -1099,7 +1099,8 @@ UGRID_FN_WALK int ugrid_i_is_periodic(const ugrid *grid)
     return grid->axis[0].periodic | grid->axis[1].periodic | grid->axis[2].periodic;
 }
 
-/* The minimum image of b - a, where some axis is periodic. Both points are moved into the box first. */
+/* The minimum image of b - a, where some axis is periodic. Both points are moved into the box
+   first. */
 UGRID_FN void ugrid_i_periodic_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
                                       ugrid_real d[3])
 {

@@ -4,8 +4,7 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-    >>memory >>codes >>leaves >>merge >>split >>build >>packets >>pairs >>queries >>copies
-    >>cuda-api */
+    memory, codes, leaves, merge, split, build, packets, pairs, queries, copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
