@@ -391,6 +391,8 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_cuda_build_ugrid      nlist_f64_cuda_build_ugrid
 #define nlist_cuda_build_lbvh       nlist_f64_cuda_build_lbvh
 #define nlist_cuda_build_mesh       nlist_f64_cuda_build_mesh
+#define nlist_cuda_build_box        nlist_f64_cuda_build_box
+#define nlist_cuda_build_boxes      nlist_f64_cuda_build_boxes
 #define nlist_cuda_check            nlist_f64_cuda_check
 #define nlist_cuda_free             nlist_f64_cuda_free
 #define nlist_cuda_moved            nlist_f64_cuda_moved
@@ -445,7 +447,7 @@ extern "C" {
     X(NLIST_BAD_STARTS, \
       "starts begins with 0, does not descend, and has one number more than there are systems") \
     X(NLIST_TOO_MANY_IMAGES, \
-      "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^30 periods away " \
+      "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^28 periods away " \
       "(list.bad_id: which box): a smaller desc.radius, or a larger box.cell") \
     X(NLIST_BAD_SOURCE, \
       "the grid or tree is empty, of another n, has left particles out, or has boxes too far " \
@@ -549,7 +551,8 @@ typedef struct nlist_desc {
                                    the grid's box is used instead */
     nlist_real min[3], max[3];  /* the box, on periodic axes */
     int32_t shifts;             /* boxes: 1 = entries carry three integers, which image of the
-                                   partner's cell (default: 0; 1 with history or events) */
+                                   partner's cell (default: 0; 1 with history, events or
+                                   sorted) */
     int32_t distances, offsets; /* boxes: 1 = entries carry their distance, their offset D (three
                                    numbers) at the build (default: 0) */
     int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift (default: 0, in
@@ -955,9 +958,13 @@ typedef struct nlist_cuda_facts {
     int32_t triangles;          /* of the list, as list.triangles */
     int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
+    int32_t bad_box;            /* INT32_MAX - (first box that was refused); 0 = none */
+    int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
+    int32_t bad_starts;         /* 1: starts are not in order */
+    int32_t rows_cut;           /* as list.rows_cut */
 } nlist_cuda_facts;
 
-enum { NLIST_CUDA_SCRATCH = 12 };
+enum { NLIST_CUDA_SCRATCH = 16 };
 
 typedef struct nlist_cuda {
     nlist_device device;        /* give this to your kernels */
@@ -1011,9 +1018,25 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
                                              struct CUstream_st *stream);
 #endif
 
+/* Boxes, as nlist_build_box and nlist_build_boxes. `box` is host memory; d_boxes and d_starts are
+   device memory, and n is the number of particles, at least the last of d_starts. The number of
+   kernels does not depend on the number of systems. A box, or a particle 2^28 periods away, that
+   is refused leaves the rows of its system empty; nlist_cuda_check reports it. These builds
+   allocate in their first call, and after it where n or `systems` grows. desc.nearest searches once
+   for each of the nearest. */
+NLIST_API nlist_result nlist_cuda_build_box(nlist_cuda *gpu, const nlist_desc *desc,
+                                            const nlist_box *box, const nlist_real *d_pos,
+                                            size_t stride, int32_t n, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const nlist_box *d_boxes, const int32_t *d_starts,
+                                              int32_t systems, const nlist_real *d_pos,
+                                              size_t stride, int32_t n,
+                                              struct CUstream_st *stream);
+
 /* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
    NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
-   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
+   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS,
    NLIST_SUM_OVERFLOW. The status of a build is kept until the next build. Fetches n, built,
    triangles, total, event_count, current, and entries and touched_count of both rows. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
@@ -1799,10 +1822,11 @@ NLIST_FN int nlist_i_shorten(nlist_i_frame *frame, int a, int b)
 {
     double const length2 = nlist_i_dot(frame->vector[b], frame->vector[b]);
     double const times = nlist_i_dot(frame->vector[a], frame->vector[b]) / length2;
-    double const whole = nlist_i_floor(times + 0.5);
+    double whole;
     int k;
-    /* ties stay: a half, up to rounding */
+    /* ties stay: a half, up to rounding; so does what is not a number */
     if (!(times > 0.5000001 || times < -0.5000001) || !(times > -1e6 && times < 1e6)) return 0;
+    whole = nlist_i_floor(times + 0.5);
     for (k = 0; k < 3; k++) {
         double const turn = (double)frame->turn[a][k] - nlist_i_product(whole, frame->turn[b][k]);
         if (!(turn > -1e6 && turn < 1e6)) return 0;
@@ -1986,6 +2010,20 @@ NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, dou
             images[b] += range * (frame->turn[a][b] < 0 ? -frame->turn[a][b] : frame->turn[a][b]);
     }
     return walk < 2147482624.0 && images[0] + images[1] + images[2] < NLIST_I_PERIODS;
+}
+
+/* How far a box is searched. The largest of the radii is rounded up to a float: that is what a GPU
+   has (nlist_cuda_facts), and both sides cut the same cells. */
+NLIST_FN double nlist_i_box_gap(const nlist_desc *desc, nlist_real largest)
+{
+    float f = (float)largest;
+    if ((double)f < (double)largest) {
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        bits++;
+        memcpy(&f, &bits, sizeof f);
+    }
+    return (double)nlist_i_gap(desc) + 2 * (double)f;
 }
 
 /* The cell of a point, and its wrap in the caller's vectors. Returns 0 where that is 2^28 or
@@ -5493,7 +5531,7 @@ static nlist_result nlist_i_search_system(nlist_i_search *search, const nlist_bo
 {
     const nlist_i_finder *finder = search->finder;
     nlist_i_frame *frame = &search->frame;
-    double const gap = (double)nlist_i_gap(&finder->list->desc) + 2 * (double)finder->largest;
+    double const gap = nlist_i_box_gap(&finder->list->desc, finder->largest);
     nlist_i_extent extent;
     nlist_result result;
     int32_t cells, cell;
@@ -5547,7 +5585,7 @@ static nlist_desc nlist_i_box_desc(const nlist_desc *desc)
 {
     nlist_desc resolved = *desc;
     memset(resolved.periodic, 0, sizeof resolved.periodic);
-    if (nlist_i_keeps_two(desc)) resolved.shifts = 1;
+    if (nlist_i_keeps_two(desc) || desc->sorted) resolved.shifts = 1;
     return resolved;
 }
 

@@ -1,7 +1,7 @@
 /* boxes_oracle.h - what the tests of nlist_build_box share, serial and CUDA: systems in boxes of any shape, and brute force over images.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   Include nlist.h and heap.h first. C99 and C++17. The oracle shares no code with nlist.h. For every pair it finds the images within
+   Include nlist.h first. C99 and C++17. The oracle shares no code with nlist.h. For every pair it finds the images within
    reach by the inverse of the Gram matrix of the periodic vectors, in double, and tests each. Where rounding decides (RIM), the formula of
    >>boxes in nlist.h, written out here in nlist_real, says who is listed. */
 
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap.h"
 #include "workloads.h"
 
 /* ---- systems ---- */
@@ -63,7 +62,8 @@ WL_FN void boxes_make(boxes_system *s, int kind, int dim, int periodic, int32_t 
     int a, k;
     s->dim = dim;
     s->n = kind == BOXES_NONE ? 0 : kind == BOXES_ONE ? 1 : n;
-    s->pos = ZEROS(nlist_real, dim * s->n);
+    s->pos = (nlist_real *)calloc((size_t)(dim * s->n + 1), sizeof *s->pos);
+    if (!s->pos) abort();
     boxes_vectors(&s->box, kind, dim, dice);
     s->radius = kind == BOXES_LATTICE ? (nlist_real)1 : (nlist_real)boxes_between(dice, 0.4, 1.6);
     for (a = 0; a < 3; a++) s->box.periodic[a] = periodic >> a & 1;

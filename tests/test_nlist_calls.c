@@ -442,7 +442,7 @@ static void test_texts(void **state)
         {NLIST_OK, "well"}, {NLIST_BAD_ARGUMENT, "counts bytes"}, {NLIST_BAD_DIM, "desc.dim"}, {NLIST_BAD_RADIUS, "desc.radius"},
         {NLIST_BAD_SKIN, "desc.skin"}, {NLIST_BAD_OPTION, "desc.layout"}, {NLIST_BAD_WIDTH, "desc.width"},
         {NLIST_BAD_HISTORY, "desc.history"}, {NLIST_BAD_CAPACITY, "desc.capacity"}, {NLIST_BAD_BOX, "desc.min"},
-        {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_SOURCE, "grid"}, {NLIST_BAD_EXCLUSIONS, "desc.exclude"},
+        {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_STARTS, "starts"}, {NLIST_TOO_MANY_IMAGES, "desc.radius"}, {NLIST_BAD_SOURCE, "grid"}, {NLIST_BAD_EXCLUSIONS, "desc.exclude"},
         {NLIST_BAD_ALLOCATOR, "desc.allocator"}, {NLIST_BAD_INDEX, "list.bad_id"}, {NLIST_BAD_UNIT, "how.unit"},
         {NLIST_BAD_VALUES, "how.values"}, {NLIST_SUM_OVERFLOW, "how.unit"}, {NLIST_NOT_FINITE, "list.bad_id"},
         {NLIST_TOO_MANY, "2^31"}, {NLIST_ROW_FULL, "list.needed_width"}, {NLIST_LIST_FULL, "list.needed_entries"},
