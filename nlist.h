@@ -5073,7 +5073,6 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
 
 /* A particle, in the order of cells. */
 typedef struct nlist_i_placed {
-    double q[3];            /* in the box */
     nlist_real p[3];        /* as given */
     int32_t wrap[3];        /* W */
     int32_t id;
@@ -5102,6 +5101,7 @@ typedef struct nlist_i_search {
     nlist_i_frame frame;
     int plain;              /* 1: distance and ids are the only criteria */
     nlist_i_placed *placed; /* [n] */
+    double *q[3];           /* [n] coordinates in the box */
     int32_t *start;         /* [cells + 1] */
     int32_t *cell;          /* [n] */
     int32_t room;           /* of the arrays below */
@@ -5140,9 +5140,9 @@ static nlist_result nlist_i_write_row(nlist_i_search *search, int32_t i, const u
     int64_t at = search->used;
     int32_t k;
     if (result != NLIST_OK) return result;
+    for (k = 0; out.i && k < fits; k++) out.i[at + k] = i;
     for (k = 0; k < fits; k++, at++) {
         const nlist_i_hit *hit = search->hit + (order ? (uint32_t)order[k] : (uint32_t)k);
-        if (out.i) out.i[at] = i;
         if (out.j) out.j[at] = hit->id;
         if (out.shift) memcpy(out.shift + 3 * at, hit->shift, sizeof hit->shift);
         if (out.distance) out.distance[at] = nlist_i_root_real(hit->d2);
@@ -5308,11 +5308,12 @@ static int32_t nlist_i_decide(nlist_i_search *search, const nlist_i_placed *own,
     return count;
 }
 
-static nlist_result nlist_i_find_row(nlist_i_search *search, const nlist_i_placed *own)
+static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place)
 {
+    const nlist_i_placed *own = &search->placed[place];
     float p[3];
     int a;
-    for (a = 0; a < 3; a++) p[a] = (float)((own->q[a] - search->centre[a]) * search->scale);
+    for (a = 0; a < 3; a++) p[a] = (float)((search->q[a][place] - search->centre[a]) * search->scale);
     return nlist_i_close_row(search, own->id,
                              nlist_i_decide(search, own, nlist_i_test_all(search, p)));
 }
@@ -5325,10 +5326,10 @@ static void nlist_i_bound_cell(nlist_i_search *search, int32_t begin, int32_t en
     double low[3], high[3], size = 0, reach;
     int32_t k;
     int a;
-    for (a = 0; a < 3; a++) low[a] = high[a] = search->placed[begin].q[a];
+    for (a = 0; a < 3; a++) low[a] = high[a] = search->q[a][begin];
     for (k = begin + 1; k < end; k++) {
         for (a = 0; a < 3; a++) {
-            double const q = search->placed[k].q[a];
+            double const q = search->q[a][k];
             if (q < low[a]) low[a] = q;
             if (q > high[a]) high[a] = q;
         }
@@ -5371,49 +5372,84 @@ static nlist_result nlist_i_take_candidates(nlist_i_search *search, int64_t coun
     return NLIST_OK;
 }
 
-/* Square of the distance of a point from the AABB. */
-static float nlist_i_outside2(const nlist_i_search *search, const float p[3])
+/* Coordinates relative to the centre, in units of the reach, of the places of a run; d2: four times
+   the square of the distance from the AABB. */
+static void nlist_i_gather_points(const nlist_i_search *search, const double move[3],
+                                  int32_t begin, int32_t count)
 {
-    float sum = 0;
-    int a;
-    for (a = 0; a < 3; a++) {
-        float const d = (p[a] < 0 ? -p[a] : p[a]) - search->half[a];
-        sum += d > 0 ? d * d : 0;
+    double const scale = search->scale, mx = move[0], my = move[1], mz = move[2];
+    float const hx = search->half[0], hy = search->half[1], hz = search->half[2];
+    const double *NLIST_I_RESTRICT qx = search->q[0] + begin;
+    const double *NLIST_I_RESTRICT qy = search->q[1] + begin;
+    const double *NLIST_I_RESTRICT qz = search->q[2] + begin;
+    float *NLIST_I_RESTRICT x = search->x + search->count;
+    float *NLIST_I_RESTRICT y = search->y + search->count;
+    float *NLIST_I_RESTRICT z = search->z + search->count;
+    float *NLIST_I_RESTRICT d2 = search->d2;
+    int32_t k;
+    for (k = 0; k < count; k++) {
+        float const px = (float)((qx[k] + mx) * scale), py = (float)((qy[k] + my) * scale),
+                    pz = (float)((qz[k] + mz) * scale);
+        /* |p| - half, and twice that where it is positive: compilers vectorise no branch */
+        float const ax = fabsf(px) - hx, ay = fabsf(py) - hy, az = fabsf(pz) - hz;
+        float const dx = ax + fabsf(ax), dy = ay + fabsf(ay), dz = az + fabsf(az);
+        x[k] = px;
+        y[k] = py;
+        z[k] = pz;
+        d2[k] = dx * dx + dy * dy + dz * dz;
     }
-    return sum;
+}
+
+/* Keeps the gathered points that are within reach of the AABB, without a branch. near: which.
+   Returns how many. */
+static int32_t nlist_i_keep_points(const nlist_i_search *search, int32_t count)
+{
+    float *const x = search->x + search->count, *const y = search->y + search->count,
+          *const z = search->z + search->count;
+    const float *const d2 = search->d2;
+    int32_t *const near = search->near;
+    float const four = 4;
+    int32_t limit, kept = 0, k;
+    memcpy(&limit, &four, sizeof limit);
+    for (k = 0; k < count; k++) {
+        int32_t bits;
+        memcpy(&bits, &d2[k], sizeof bits);
+        x[kept] = x[k];
+        y[kept] = y[k];
+        z[kept] = z[k];
+        near[kept] = k;
+        kept += bits <= limit;
+    }
+    return kept;
 }
 
 /* Gathers the candidates of one run of cells. */
 static void nlist_i_gather_run(nlist_i_search *search, const nlist_i_walk *walk)
 {
     const nlist_i_frame *frame = &search->frame;
-    nlist_real t[3], t_wrapped[3];
+    int32_t const begin = search->start[walk->begin], count = search->start[walk->end] - begin;
+    nlist_i_candidate *c = search->candidate + search->count;
+    nlist_real t[3];
     double move[3];
-    int32_t k;
+    int32_t kept, k;
     int a;
     nlist_i_translation(frame, walk->image, t);
     for (a = 0; a < 3; a++)
         move[a] = walk->image[0] * (double)frame->cell[0][a] +
                   walk->image[1] * (double)frame->cell[1][a] +
                   walk->image[2] * (double)frame->cell[2][a] - search->centre[a];
-    for (k = search->start[walk->begin]; k < search->start[walk->end]; k++) {
-        const nlist_i_placed *other = &search->placed[k];
-        nlist_i_candidate *c = &search->candidate[search->count];
-        float p[3];
-        for (a = 0; a < 3; a++) p[a] = (float)((other->q[a] + move[a]) * search->scale);
-        if (!(nlist_i_outside2(search, p) <= 1)) continue;
-        search->x[search->count] = p[0];
-        search->y[search->count] = p[1];
-        search->z[search->count] = p[2];
-        for (a = 0; a < 3; a++) c->shift[a] = walk->image[a] - other->wrap[a];
-        if (other->wrap[0] | other->wrap[1] | other->wrap[2])
-            nlist_i_translation(frame, c->shift, t_wrapped);
-        else memcpy(t_wrapped, t, sizeof t);
-        for (a = 0; a < 3; a++) c->t[a] = t_wrapped[a];
+    nlist_i_gather_points(search, move, begin, count);
+    kept = nlist_i_keep_points(search, count);
+    for (k = 0; k < kept; k++, c++) {
+        const nlist_i_placed *other = &search->placed[begin + search->near[k]];
         for (a = 0; a < 3; a++) c->p[a] = other->p[a];
+        for (a = 0; a < 3; a++) c->shift[a] = walk->image[a] - other->wrap[a];
+        for (a = 0; a < 3; a++) c->t[a] = t[a];
+        if (other->wrap[0] | other->wrap[1] | other->wrap[2])
+            nlist_i_translation(frame, c->shift, c->t);
         c->id = other->id;
-        search->count++;
     }
+    search->count += kept;
 }
 
 /* Gathers the candidates of a cell, then finds the rows of its particles. */
@@ -5433,7 +5469,7 @@ static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
     walk = nlist_i_walk_of(&search->frame, cell);
     while (nlist_i_next_run(&walk)) nlist_i_gather_run(search, &walk);
     for (k = begin; k < end && result == NLIST_OK; k++)
-        result = nlist_i_find_row(search, &search->placed[k]);
+        result = nlist_i_find_row(search, k);
     return result;
 }
 
@@ -5469,10 +5505,14 @@ static nlist_result nlist_i_take_places(nlist_i_search *search)
     const int32_t *cells = search->frame.cells;
     int64_t const all = (int64_t)cells[0] * cells[1] * cells[2];
     nlist_result result = nlist_i_grow(list, NLIST_I_PLACES, search->frame.n,
-                                       sizeof(nlist_i_placed) + sizeof(int32_t), 0);
+                                       3 * sizeof(double) + sizeof(nlist_i_placed) + sizeof(int32_t),
+                                       0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_CELLS, all + 1, sizeof(int32_t), 0);
     if (result != NLIST_OK) return result;
-    search->placed = (nlist_i_placed *)list->block[NLIST_I_PLACES].memory;
+    search->q[0] = (double *)list->block[NLIST_I_PLACES].memory;
+    search->q[1] = search->q[0] + search->frame.n;
+    search->q[2] = search->q[1] + search->frame.n;
+    search->placed = (nlist_i_placed *)(void *)(search->q[2] + search->frame.n);
     search->cell = (int32_t *)(void *)(search->placed + search->frame.n);
     search->start = (int32_t *)list->block[NLIST_I_CELLS].memory;
     memset(search->start, 0, (size_t)(all + 1) * sizeof(int32_t));
@@ -5480,15 +5520,16 @@ static nlist_result nlist_i_take_places(nlist_i_search *search)
 }
 
 /* Writes a particle to its place. */
-static void nlist_i_put_particle(const nlist_i_search *search, nlist_i_placed *to, int32_t i,
+static void nlist_i_put_particle(const nlist_i_search *search, int32_t place, int32_t i,
                                  const nlist_real p[3], const int32_t wrap[3])
 {
     const nlist_i_frame *frame = &search->frame;
+    nlist_i_placed *to = &search->placed[place];
     int a;
     for (a = 0; a < 3; a++) {
         to->p[a] = p[a];
         to->wrap[a] = wrap[a];
-        to->q[a] = (double)p[a] - (wrap[0] * (double)frame->cell[0][a] +
+        search->q[a][place] = (double)p[a] - (wrap[0] * (double)frame->cell[0][a] +
                                    wrap[1] * (double)frame->cell[1][a] +
                                    wrap[2] * (double)frame->cell[2][a]);
     }
@@ -5519,8 +5560,7 @@ static nlist_result nlist_i_sort_particles(nlist_i_search *search)
         int32_t cell;
         nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
         (void)nlist_i_place(frame, p, &cell, wrap);
-        nlist_i_put_particle(search, &search->placed[start[search->cell[k] + 1]++],
-                             frame->first + k, p, wrap);
+        nlist_i_put_particle(search, start[search->cell[k] + 1]++, frame->first + k, p, wrap);
     }
     return NLIST_OK;
 }
