@@ -5098,6 +5098,7 @@ typedef struct nlist_i_search {
     nlist_arrays out;       /* where entries go: arrays that are NULL are not wanted */
     int owned;              /* 1: out is memory of the list, and grows */
     int64_t used;           /* entries, written or not */
+    int32_t rows;           /* found so far */
     nlist_i_frame frame;
     int plain;              /* 1: distance and ids are the only criteria */
     nlist_i_placed *placed; /* [n] */
@@ -5117,13 +5118,16 @@ typedef struct nlist_i_search {
 
 /* ---- entries leave ---- */
 
-/* Room for the entries of a row. Arrays grow by half, all alike. Of the caller's arrays there is
-   what there is. */
+/* Room for the entries of a row. Arrays grow by half at least, and by what the rows so far let
+   expect, up to four times. Of the caller's arrays there is what there is. */
 static nlist_result nlist_i_row_room(nlist_i_search *search, int32_t count)
 {
+    double const left = (double)(search->finder->n - search->rows) / (double)(search->rows + 1);
     int64_t more = count;
     if (!search->owned || search->used + count <= search->out.capacity) return NLIST_OK;
     if (more < search->used / 2) more = search->used / 2;
+    if (left < 4 && more < (double)search->used * left) more = (int64_t)((double)search->used * left);
+    if (left >= 4) more = count + 4 * search->used;
     return nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, search->used,
                                more, &search->out);
 }
@@ -5238,6 +5242,7 @@ static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t i, int32_t
     finder->list->rows_cut += within > count;
     finder->begin[i] = search->used;
     finder->length[i] = count;
+    search->rows++;
     result = nlist_i_write_row(search, i, order, count);
     return result;
 }
