@@ -12,6 +12,8 @@
    - Spheres against a triangle mesh: one contact for each face, edge or vertex that is touched.
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
+   - A search of its own in boxes of any shape, with all images within reach; many systems in one
+     call; the k nearest; entries as arrays.
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
@@ -20,9 +22,10 @@
    Manual             use, example, options, rules, layout, history, mesh, literature, limits,
                       not-here, changes
    Declarations       compile, results, desc, list, api, cuda-api
-   Per element        numbers, each, match, carry, walls, units: the same text for CPU and GPU;
-                      cuda-templates
-   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve, validate
+   Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
+                      GPU; cuda-templates
+   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve,
+                      validate, boxes-serial
    CUDA               cuda/nlist.cu, with the same words
    At the end         licence
 
@@ -41,7 +44,7 @@
    and in every file that calls it:  #define NLIST_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there,
+   nlist.h needs neither of the two: nlist_build_box, _brute and _pairs are always there,
    nlist_build_ugrid where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh
    where lbvh.h was.
 
@@ -124,10 +127,12 @@
                COMPACT  12, and 4 an entry
                HYBRID   8 + 4 width, and 12 an entry of the rest
                skin     12 a particle (2D: 8)
+               shifts, distances, offsets   12, 4, 12 an entry; nearest 4 a particle
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a grid
+            particle, 4 to 8 an entry; boxes 68 a particle (CUDA: 64), and what the entries take
+            once more. CUDA: 16 a particle where rows are counted first, with a grid
             36 more.
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             nlist_sum calls your function in one thread.
@@ -205,16 +210,19 @@
 
    n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others
    2^62; width up to 1024; history up to 4096 bytes. Distances in a periodic box are to the nearest
-   image: no reach may exceed half of a period. Triangles: 2^28, 3D, not periodic, no skin. The
+   image: no reach may exceed half of a period (nlist_build_box: any reach, less than 2^31 - 1024
+   images, particles up to 2^28 periods outside; even density is fast, and one particle far away on
+   an axis that is not periodic makes it slow). Triangles: 2^28, 3D, not periodic, no skin. The
    square of the reach must be a normal number.
 
    >>not-here
 
-   Neighbour search (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several
-   images of one particle; triclinic boxes; file formats, threads, timers.
+   Neighbour search but in boxes (ugrid.h, lbvh.h); force laws (examples/dem.h has one);
+   integration; file formats, threads, timers.
 
    >>changes
 
+   0.2.0  boxes of any shape, all images, many systems, the nearest, arrays
    0.1.0  first version
 */
 
@@ -1745,7 +1753,8 @@ NLIST_FN double nlist_i_product(double a, double b)
 
 NLIST_FN double nlist_i_dot(const double a[3], const double b[3])
 {
-    return (nlist_i_product(a[0], b[0]) + nlist_i_product(a[1], b[1])) + nlist_i_product(a[2], b[2]);
+    return (nlist_i_product(a[0], b[0]) + nlist_i_product(a[1], b[1])) +
+           nlist_i_product(a[2], b[2]);
 }
 
 NLIST_FN void nlist_i_cross(const double a[3], const double b[3], double c[3])
@@ -2688,7 +2697,7 @@ enum {
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
     NLIST_I_FOUND,                              /* work: partners as they are found */
     NLIST_I_WORK,                               /* work: pairs to sort, old ids, sums in units */
-    NLIST_I_OUT,                                /* boxes: five arrays of entries as they are found */
+    NLIST_I_OUT,                                /* boxes: five arrays of entries, as found */
     NLIST_I_ORDERED = NLIST_I_OUT + 5,          /* nlist_search_box: the same, in order */
     NLIST_I_WITHIN_FOUND = NLIST_I_ORDERED + 5, /* boxes: partners within reach */
     NLIST_I_PLACES,                             /* boxes: particles in the order of cells */
@@ -5126,8 +5135,9 @@ static nlist_result nlist_i_row_room(nlist_i_search *search, int32_t count)
     int64_t more = count;
     if (!search->owned || search->used + count <= search->out.capacity) return NLIST_OK;
     if (more < search->used / 2) more = search->used / 2;
-    if (left < 4 && more < (double)search->used * left) more = (int64_t)((double)search->used * left);
     if (left >= 4) more = count + 4 * search->used;
+    else if ((double)more < (double)search->used * left)
+        more = (int64_t)((double)search->used * left);
     return nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, search->used,
                                more, &search->out);
 }
@@ -5318,7 +5328,8 @@ static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place)
     const nlist_i_placed *own = &search->placed[place];
     float p[3];
     int a;
-    for (a = 0; a < 3; a++) p[a] = (float)((search->q[a][place] - search->centre[a]) * search->scale);
+    for (a = 0; a < 3; a++)
+        p[a] = (float)((search->q[a][place] - search->centre[a]) * search->scale);
     return nlist_i_close_row(search, own->id,
                              nlist_i_decide(search, own, nlist_i_test_all(search, p)));
 }
@@ -5510,8 +5521,8 @@ static nlist_result nlist_i_take_places(nlist_i_search *search)
     const int32_t *cells = search->frame.cells;
     int64_t const all = (int64_t)cells[0] * cells[1] * cells[2];
     nlist_result result = nlist_i_grow(list, NLIST_I_PLACES, search->frame.n,
-                                       3 * sizeof(double) + sizeof(nlist_i_placed) + sizeof(int32_t),
-                                       0);
+                                       3 * sizeof(double) + sizeof(nlist_i_placed) +
+                                           sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_CELLS, all + 1, sizeof(int32_t), 0);
     if (result != NLIST_OK) return result;
     search->q[0] = (double *)list->block[NLIST_I_PLACES].memory;
@@ -5549,7 +5560,7 @@ static nlist_result nlist_i_sort_particles(nlist_i_search *search)
     const nlist_i_frame *frame = &search->frame;
     int32_t const cells = frame->cells[0] * frame->cells[1] * frame->cells[2];
     int const dim = finder->list->desc.dim;
-    int32_t *start = search->start, sum = 0, k, wrap[3];
+    int32_t *start = search->start, wrap[3] = {0, 0, 0}, sum = 0, k;
     nlist_real p[3];
     for (k = 0; k < frame->n; k++) {
         nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);

@@ -16,8 +16,8 @@
                      `current` and the other values that only the device knows are the facts
                      (nlist_cuda_facts)
 
-   >>contents: search for >>name. memory, rows, layout, carry, build, sources, boxes, skin, remap, process,
-   reserve, check, transfer. */
+   >>contents: search for >>name. memory, rows, layout, carry, build, sources, boxes, skin, remap,
+   process, reserve, check, transfer. */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -1813,13 +1813,14 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 
        frames    a thread per system: its vectors
        extents   a thread per particle: extent of its system, by atomics
-       cut       a thread per system: its cells. Those of system s begin at starts[s] + 8 s, since no
-                 system has more than its particles, or 8
+       cut       a thread per system: its cells. Those of system s begin at starts[s] + 8 s, since
+                 no system has more than its particles, or 8
        keys      a thread per particle: its cell, in the array of all cells
        sort      CUB: stable, so that ids ascend in a cell
        records   a thread per place; a thread per cell finds its begin by bisection
        rows      as with other sources, a thread per place
-       extras    shifts, distances and offsets: the thread of a row searches again, beside its entries
+       extras    shifts, distances and offsets: the thread of a row searches again, beside its
+                 entries
 
    The number of kernels does not depend on the number of systems.
    ---------------------------------------------------------------------------------------------- */
