@@ -3271,14 +3271,18 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
     rows->entries = at;
 }
 
+/* Rows that boxes find: those of particles 0 .. count - 1. */
+static int32_t nlist_i_row_count(const nlist_i_finder *finder) { return finder->n; }
+
 /* Copies what boxes found beside the partners, entry by entry. */
 static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *rows)
 {
+    int32_t const count = nlist_i_row_count(finder);
     int32_t i, k;
-    if (rows->within && finder->within && finder->n > 0)
-        memcpy(rows->within, finder->within, (size_t)finder->n * sizeof *rows->within);
+    if (rows->within && finder->within && count > 0)
+        memcpy(rows->within, finder->within, (size_t)count * sizeof *rows->within);
     if (!rows->shift && !rows->distance && !rows->offset) return;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < count; i++) {
         nlist_each e = nlist_i_row(rows, 0, i);
         size_t from = (size_t)finder->begin[i];
         for (k = 0; nlist_next(&e); k++, from++) {
@@ -5131,7 +5135,8 @@ typedef struct nlist_i_search {
    expect, up to four times. Of the caller's arrays there is what there is. */
 static nlist_result nlist_i_row_room(nlist_i_search *search, int32_t count)
 {
-    double const left = (double)(search->finder->n - search->rows) / (double)(search->rows + 1);
+    double const left = (double)(nlist_i_row_count(search->finder) - search->rows) /
+                        (double)(search->rows + 1);
     int64_t more = count;
     if (!search->owned || search->used + count <= search->out.capacity) return NLIST_OK;
     if (more < search->used / 2) more = search->used / 2;
@@ -5471,7 +5476,8 @@ static void nlist_i_gather_run(nlist_i_search *search, const nlist_i_walk *walk)
 /* Gathers the candidates of a cell, then finds the rows of its particles. */
 static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
 {
-    int32_t const begin = search->start[cell], end = search->start[cell + 1];
+    int32_t const begin = search->start[cell], end = search->start[cell + 1],
+                  rows = nlist_i_row_count(search->finder);
     nlist_i_walk walk = nlist_i_walk_of(&search->frame, cell);
     nlist_result result;
     int64_t most = 0;
@@ -5485,7 +5491,7 @@ static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
     walk = nlist_i_walk_of(&search->frame, cell);
     while (nlist_i_next_run(&walk)) nlist_i_gather_run(search, &walk);
     for (k = begin; k < end && result == NLIST_OK; k++)
-        result = nlist_i_find_row(search, k);
+        if (search->placed[k].id < rows) result = nlist_i_find_row(search, k);
     return result;
 }
 
@@ -5722,7 +5728,7 @@ static void nlist_i_copy_rows(const nlist_i_finder *finder, const nlist_arrays *
 {
     int64_t at = 0;
     int32_t i;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < nlist_i_row_count(finder); i++) {
         int64_t const begin = finder->begin[i];
         size_t const count = (size_t)finder->length[i];
         int32_t k;
