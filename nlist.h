@@ -1800,6 +1800,7 @@ NLIST_FN double nlist_i_floor(double x)
     return below > x ? below - 1 : below;
 }
 
+#define NLIST_I_CROWD 16                /* particles per cell from which cells are cut smaller */
 #define NLIST_I_PERIODS 268435456.0     /* 2^28: wraps and images are below it, so that sums of four
                                            fit int32_t */
 
@@ -1992,6 +1993,26 @@ NLIST_FN void nlist_i_limit_cells(nlist_i_frame *frame)
                 frame->cells[a] -= frame->cells[a] / 8 > 0 ? frame->cells[a] / 8 : 1;
 }
 
+/* More cells where there are many particles in each: candidates far from a small cell are left out
+   for all of its particles at once. The axis with the thickest cells is halved, and again. */
+NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *extent)
+{
+    double cells = (double)frame->cells[0] * (double)frame->cells[1] * (double)frame->cells[2];
+    for (; (double)frame->n > NLIST_I_CROWD * cells; cells *= 2) {
+        double thickest = 0;
+        int axis = -1, a;
+        for (a = 0; a < 3; a++) {
+            double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+            double const thickness = length / (frame->thick[a] * (double)frame->cells[a]);
+            if (!(thickness > thickest) || frame->cells[a] > 1000000) continue;
+            thickest = thickness;
+            axis = a;
+        }
+        if (!(thickest * 4 > frame->reach)) return;
+        frame->cells[axis] *= 2;
+    }
+}
+
 /* Cuts the box into cells. gap: radius + skin + twice the largest of the radii. Returns 0 where the
    walk would be over 2^31 - 1024 cells or more. */
 NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, double gap)
@@ -2004,6 +2025,7 @@ NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, dou
         nlist_i_cut_axis(frame, extent, a, slack[a]);
     }
     nlist_i_limit_cells(frame);
+    nlist_i_refine_cells(frame, extent);
     for (a = 0; a < 3; a++) {
         double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
         double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack[a];
