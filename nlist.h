@@ -148,7 +148,8 @@
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
-            lists, lbvh.h by place, brute force and pairs by ascending id.
+            lists, lbvh.h by place, brute force and pairs by ascending id. Boxes: by cell, then by
+            id, or as desc.sorted and desc.nearest say.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
             data that you keep about a contact never changes its sign.
@@ -5714,7 +5715,6 @@ static nlist_result nlist_i_begin_boxes(nlist_i_finder *finder, nlist *list, con
     finder->boxes = given.boxes;
     finder->starts = given.starts;
     finder->systems = given.systems;
-    list->rows_cut = 0;
     return result;
 }
 

@@ -33,6 +33,20 @@ int64_t sketch(const float *pos, int32_t n, int32_t i, float r, const float *d_p
     nlist_free(&list);
     ugrid_free(&grid);
 
+    nlist_box box = {0};                            /* three vectors; which axes are periodic */
+    box.cell[0][0] = box.cell[1][1] = box.cell[2][2] = 10;  box.cell[1][0] = 2;
+    box.periodic[0] = box.periodic[1] = box.periodic[2] = 1;
+    nlist in_box = {0};
+    nlist_desc of_box = {0};
+    of_box.radius = r;
+    of_box.shifts = 1;                              /* entries carry three integers: which image */
+    q = nlist_build_box(&in_box, &of_box, &box, pos, 0, n);
+    nlist_each image = nlist_of(&in_box, i);
+    while (nlist_next(&image)) { int32_t j = image.id; int32_t sx = image.shift[0]; }
+    int32_t const starts[2] = {0, n};
+    if (q == NLIST_OK) q = nlist_build_boxes(&in_box, &of_box, &box, starts, 1, pos, 0);  /* many systems in one call */
+    nlist_free(&in_box);
+
     ugrid_cuda gpu_grid = {0};
     if (ugrid_cuda_build(&gpu_grid, &cells, d_pos, 0, n, stream) != UGRID_OK) return -1;
     /* GPU: */ nlist_cuda gpu = {0};
