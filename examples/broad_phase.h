@@ -182,7 +182,7 @@ static bp_options bp_parse(int argc, char **argv)
    >>spheres: source 004 (H. G. Kureck, master's thesis, TU Graz 2016), section 6.3.5: a million spheres of radius 1 mm and 276 of
    10 mm. It does not say where they are. Here each size lies on the sites of a lattice, moved by up to half a site in
    each direction, in a cube of which the spheres would fill one half: as settled particles do, with some overlap. With -n 1000000
-   they are those of the benchmarks (tests/workloads.h, bidisperse-1M).
+   they are those of the benchmarks (tests/common/workloads.h, bidisperse-1M).
    ------------------------------------------------------------------------------------------------ */
 
 #define BP_RADIUS 0.001f        /* of a small sphere, in m */

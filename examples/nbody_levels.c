@@ -579,7 +579,7 @@ static const char *how_text(kind how)
 }
 
 /* In your units, with all digits: the square, the bodies, then each acting cell (the level at which it acts, its own level, its
-   column and row, and how) with its points. tests/test_nbody_levels.sh makes all of it a second time from the bodies. */
+   column and row, and how) with its points. tests/examples/test_nbody_levels.sh makes all of it a second time from the bodies. */
 static void write_text(const scene *s, const char *folder)
 {
     const nbody *sim = &s->sim;

@@ -17,7 +17,8 @@ report() {      # report STATUS NAME
     failed=$((failed + 1)); echo "FAILED   run_all: $2"; sed 's/^/    | /' "$work/said"
 }
 
-mkdir "$work/tests" && cp tests/run_all.sh tests/run_programs.sh tests/units.sh "$work/tests/" || exit 1
+mkdir -p "$work/tests/unit" "$work/tests/common" && cp tests/run_all.sh "$work/tests/" && cp tests/unit/run.sh "$work/tests/unit/" &&
+    cp tests/common/units.sh "$work/tests/common/" || exit 1
 cat >"$work/make" <<'END'
 #!/bin/bash
 for group; do :; done
@@ -29,7 +30,7 @@ dies)            echo "1 passed, 0 failed"; echo "cc: killed by signal 9"; exit 
 by-cmocka)       echo "[ RUN      ] test_it"; echo "[  PASSED  ] 4 test(s)." ;;
 nothing-said)    ;;
 hangs)           touch hanging; until [ -e enough ]; do sleep 0.05; done ;;
-program)         mkdir -p build/tests; tests/run_programs.sh "$PWD/bad.program" ;;
+program)         mkdir -p build/tests; tests/unit/run.sh "$PWD/bad.program" ;;
 esac
 END
 cat >"$work/bad.program" <<'END'

@@ -15,7 +15,7 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "tests/bench/bench.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 static void must(nlist_result result)
 {

@@ -26,7 +26,7 @@
 #include "examples/dem.h"
 #include "tests/bench/bench_gpu.h"
 #include "tests/bench/scaling_gpu.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 #include <algorithm>
 #include <cmath>

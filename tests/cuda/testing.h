@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include "../workloads.h"
+#include "../common/workloads.h"
 
 #ifdef CUDA_EMU
 #include "emu.h"

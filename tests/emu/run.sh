@@ -10,7 +10,7 @@
 set -u
 dir=$1
 shift
-. "$(dirname "$0")/../units.sh"
+. "$(dirname "$0")/../common/units.sh"
 limit=3600     # seconds, for what hangs: the longest takes minutes
 
 export TSAN_OPTIONS="halt_on_error=1 history_size=4 ${TSAN_OPTIONS:-}"
