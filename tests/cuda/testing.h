@@ -201,6 +201,14 @@ inline void read_options(int argc, char **argv, std::initializer_list<Option> op
     }
 }
 
+/* TEST_SKIP=NAME,NAME in the environment leaves tests out. */
+inline bool is_skipped(const char *name)
+{
+    const char *names = getenv("TEST_SKIP");
+    if (!names) return false;
+    return ("," + std::string(names) + ",").find("," + std::string(name) + ",") != std::string::npos;
+}
+
 /* Milliseconds of the clock on the wall. */
 inline double now_ms()
 {
@@ -219,6 +227,10 @@ template <size_t count> int run_tests(const Test (&tests)[count], std::initializ
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (const Test &test : tests) {
         if (!strstr(test.name, only) || (!only[0] && std::count(slow.begin(), slow.end(), test.name))) continue;
+        if (is_skipped(test.name)) {
+            printf("skipped  %s\n", test.name);
+            continue;
+        }
         int const before = failures;
         double const start = now_ms();
         context = test.name;

@@ -29,11 +29,15 @@ EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off -f
 # Nobody may turn the emulator's own loops into memset: that is a function of the sanitizers.
 EMU_OBJECT := -O2 -fno-builtin $(if $(EMU_TSAN_LIBRARY),,-fno-tree-loop-distribute-patterns)
 
-EMU_SANITIZE_asan := -fsanitize=address,undefined $(if $(EMU_TSAN_LIBRARY),,-fsanitize-sections=.emu_shared)
+EMU_SECTION := $(if $(EMU_TSAN_LIBRARY),,-fsanitize-sections=.emu_shared)
+EMU_SANITIZE_asan := -fsanitize=address,undefined $(EMU_SECTION)
 EMU_SANITIZE_tsan := -fsanitize=thread
 # MSan sees no library code: with this macro std::string is compiled along.
 EMU_SANITIZE_msan := -fsanitize=memory -D_GLIBCXX_ASSERTIONS
+# What compiles fast: for make test, and for the programs of pages.
+EMU_SANITIZE_quick := -O0 -fsanitize=address $(EMU_SECTION)
 EMU_OBJECT_asan := $(EMU_OUT)/emu.o
+EMU_OBJECT_quick := $(EMU_OUT)/emu.o
 EMU_OBJECT_tsan := $(EMU_OUT)/emu.o
 EMU_OBJECT_msan := $(EMU_OUT)/emu.msan.o
 
@@ -69,7 +73,7 @@ $(EMU_OUT)/$(basename $(notdir $2)).$1: $2 $(wildcard $(dir $2)*) $(SOURCES) $(E
 	$$(EMU_CXX) $$(EMU_FLAGS) $$(EMU_CUDA) $$(EMU_SANITIZE_$1) $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \
 	    -x none $$(EMU_OBJECT_$1) -o $$@ -Wl,--as-needed $$(CMOCKA_LIBS) $$(STB_LIBS)
 endef
-$(foreach mode,$(EMU_MODES),$(foreach source,$(EMU_SOURCES),\
+$(foreach mode,quick $(EMU_MODES),$(foreach source,$(EMU_SOURCES),\
     $(eval $(call EMU_TEST_RULE,$(mode),$(source)))))
 
 .PHONY: emu-all emu-selftest emu-bugs emu-programs
@@ -84,5 +88,9 @@ emu-programs: $(EMU_PROGRAM_BUILDS)
 ON_CPU := $(if $(EMU_MODES),$(EMU_OBJECT_asan))
 
 .PHONY: test-emu quick-emu
+# Every kernel of the four headers, once, in random order.
+EMU_QUICK := $(if $(EMU_MODES),$(patsubst %,$(EMU_OUT)/test_%.quick,nbody lbvh ugrid nlist))
+quick-emu: $(EMU_QUICK)
+	@$(EMU)/run.sh $(EMU_OUT) quick $(EMU_QUICK)
 test-emu: $(call emu_builds,selftest bugs) $(EMU_PROGRAM_BUILDS)
 	@$(EMU)/run.sh $(EMU_OUT) selftest bugs programs $(EMU_PROGRAMS)

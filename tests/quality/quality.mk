@@ -14,13 +14,17 @@ checked = status=0; $(if $(FULL),$1 --self-check || status=1;) $1 || status=1; e
 # The programs of README.md, docs/ and of the headers' manuals; links, names, prototypes.
 test-readme: deps-test $(ON_CPU)
 	@export NVCC='$(NVCC)' GPU='$(GPU)'; \
-	$(if $(ON_CPU),export EMU_CXX='$(EMU_CXX)' EMU_SANITIZE='$(EMU_SANITIZE_asan)' \
+	$(if $(ON_CPU),export EMU_CXX='$(EMU_CXX)' EMU_SANITIZE='$(EMU_SANITIZE_quick)' \
 	    EMU_OBJECT='$(abspath $(ON_CPU))';) \
 	$(call checked,tests/test_readme.sh)
 
 # Is each header fit to be copied into another program?
 test-vendor: deps-test
 	@export NVCC='$(NVCC)'; $(call checked,$(Q)/vendor/run.sh)
+
+# Its rows for a header in a C99 and a C++17 program, by the compilers that most have.
+quick-headers: deps-test
+	@NVCC= $(Q)/vendor/run.sh --only '^[a-z]*: (gcc c99|clang c99|g\+\+ c\+\+17).*(two users and an|-O2: impl)'
 
 # Other levels of optimization, -ffast-math, ThreadSanitizer.
 test-flags: deps-test
