@@ -71,7 +71,8 @@ explain() {     # explain LOG NAME
     [ ! "${LOGS:-}" ] || cp "$1" "$LOGS/fuzz-$2.log"     # beside the log of this group (tests/run_all.sh)
 }
 
-corpus_of() { find "$here/corpus/$1" -type f 2>/dev/null | sort; }
+corpus_of() { find "$work/corpus/$1" -type f 2>/dev/null | sort; }
+unpack() { rm -rf "$work/corpus/$1"; "$here/corpus.sh" unpack "$here/corpus/$1.txt" "$work/corpus/$1"; }
 
 # fuzz NAME PROGRAM AMOUNT LOG [FOLDER]: the corpus, each file once, then at random. The folder takes what is new.
 fuzz() {
@@ -83,9 +84,9 @@ fuzz() {
     fi
     # shellcheck disable=SC2086
     {
-        ( cd "$work" && $same_addresses "$program" $limits -runs=0 -artifact_prefix="$work/$name-" "$here/corpus/$name" ) >"$log" 2>&1 || return 1
+        ( cd "$work" && $same_addresses "$program" $limits -runs=0 -artifact_prefix="$work/$name-" "$work/corpus/$name" ) >"$log" 2>&1 || return 1
         [ "$grown" ] || { grown=$(mktemp -d "$work/new.XXXXXX"); stop=$grown; }
-        ( cd "$work" && $same_addresses "$program" $limits -seed="$seed" "$amount" -artifact_prefix="$work/$name-" "$grown" "$here/corpus/$name" ) >>"$log" 2>&1
+        ( cd "$work" && $same_addresses "$program" $limits -seed="$seed" "$amount" -artifact_prefix="$work/$name-" "$grown" "$work/corpus/$name" ) >>"$log" 2>&1
         status=$?
     }
     [ "${stop:-}" ] && rm -rf "$stop"
@@ -105,7 +106,7 @@ run_all() {
         grown=
         if [ $mode = long ]; then grown=$work/grown/$name; mkdir -p "$grown"; fi
         if fuzz "$name" "$work/$name" "$amount" "$work/$name.log" "$grown"; then
-            pass "$name: $(corpus_of "$name" | wc -l) files, $(runs_in "$work/$name.log") runs"
+            pass "$name: $(corpus_of "$name" | wc -l) inputs, $(runs_in "$work/$name.log") runs"
         else
             fail "$name"; explain "$work/$name.log" "$name"
         fi
@@ -144,7 +145,7 @@ self_check() {
     planted load lbvh 'links of a loaded tree are not looked at' \
         's/valid = node->link == left \&\& node->skip == r->skip;/valid = node->skip == r->skip;/'
     planted load nlist 'partners of a loaded list may be any' \
-        's/(!head->keys \&\& finder->found\[k\] >= finder->n)/(!head->keys \&\& finder->found[k] > finder->n)/'
+        's/if (id < 0 || id >= limit ||/if (id < 0 || id > limit ||/'
 }
 
 # What a long run found, and the corpus: merged. Files with names of their own stay.
@@ -154,9 +155,9 @@ minimise() {
         [[ $name =~ $only ]] || continue
         [ -d "$work/grown/$name" ] || { skip "$name: nothing in build/fuzz/grown/$name"; continue; }
         compile "$name" "$headers" "$work/$name" || { fail "$name: does not compile"; continue; }
-        into=$here/corpus/$name; mkdir -p "$into"
+        into=$work/corpus/$name
         if ( cd "$work" && "$work/$name" -set_cover_merge=1 -use_counters=0 -max_len=512 "$into" "$work/grown/$name" ) >"$work/$name.merge.log" 2>&1
-        then pass "$name: $(corpus_of "$name" | wc -l) files"; else fail "$name: see $work/$name.merge.log"; fi
+        then "$here/corpus.sh" pack "$into" "$here/corpus/$name.txt"; pass "$name: $(corpus_of "$name" | wc -l) inputs"; else fail "$name: see $work/$name.merge.log"; fi
     done
 }
 
@@ -177,6 +178,7 @@ mkdir -p "$work" || exit 1
 clang=
 [ "${FUZZ_STANDALONE:-}" ] || clang=$(find_clang)
 [ "$clang" ] || skip "libFuzzer: no clang that has it (Debian: clang libclang-rt-14-dev); the corpus and $made_inputs made inputs for each instead"
+for name in $fuzzers; do unpack "$name"; done
 case $mode in
 self_check) self_check ;;
 minimise) [ "$clang" ] || exit 1; minimise ;;

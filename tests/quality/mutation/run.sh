@@ -341,11 +341,12 @@ where_it_failed() {
 meet_fuzzers() {
     local name
     for name in $(fuzzers "$1"); do
+        [ -d "$work/corpus/$name" ] || "$root/tests/quality/fuzz/corpus.sh" unpack "$root/tests/quality/fuzz/corpus/$name.txt" "$work/corpus/$name"
         # shellcheck disable=SC2046
         if ! $cc -std=c99 -w -O0 -g1 -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all -I"$tree" -I"$root/tests/quality/fuzz" \
             "$root/tests/quality/fuzz/fuzz_$name.c" "$root/tests/quality/fuzz/standalone.c" -o "$own/program" -lm >"$own/compile.log" 2>&1; then continue; fi
         # shellcheck disable=SC2046
-        ( cd "$own" && run_it 60 SANITIZED X=1 "$own/program" 0 $(find "$root/tests/quality/fuzz/corpus/$name" -type f | sort) ) ||
+        ( cd "$own" && run_it 60 SANITIZED X=1 "$own/program" 0 $(find "$work/corpus/$name" -type f | sort) ) ||
             { verdict=fuzz; by="corpus of $name: $(tail -n 1 "$own/program.log" | cut -c 1-80 | tr '\t' ' ')"; return; }
     done
 }

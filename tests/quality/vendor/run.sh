@@ -662,4 +662,4 @@ if [ "$failed" -gt 0 ]; then
     for r in "$work"/rows/*; do grep -q FAILED "$r/result" && echo "  $(cat "$r/name")  (log: $r/log)"; done
 fi
 echo "$(count_rows ok) passed, $failed failed, $(count_rows skipped) skipped"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$(count_rows ok)" -gt 0 ]
