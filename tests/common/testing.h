@@ -162,4 +162,11 @@ WL_FN int set_up(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 
+/* Runs an array of tests as the group of its name, if TEST_GROUP in the environment names it or none. */
+#define RUN_GROUP(failed, tests, tear_down) do { \
+        const char *const only_ = getenv("TEST_GROUP"); \
+        if (!only_ || strcmp(only_, #tests) == 0) \
+            (failed) += cmocka_run_group_tests_name(#tests, tests, NULL, tear_down); \
+    } while (0)
+
 #endif /* TESTING_H */

@@ -35,12 +35,21 @@ run() {
     keep "$log" "$name"
 }
 
-# Is it short, of half a second without valgrind? FULL: of three. (By name: a busy machine must not leave out others than an idle one.)
+# Is it short, of half a second without valgrind? FULL: of three. (By name: a busy machine must not
+# leave out others than an idle one.)
 short() {
     case $1 in
-    test_faults.* | test_floats.* | test_limits.* | test_nlist_walls.* | test_lbvh_calls.*) ;;
-    test_lbvh.* | test_nbody.* | test_nbody_calls.* | test_verify.*) [ "${FULL:-}" ] ;;
+    test_faults.* | test_floats.* | test_limits.* | test_nlist.* | test_lbvh.*) ;;
+    test_nbody.* | test_verify.*) [ "${FULL:-}" ] ;;
     *) false ;;
+    esac
+}
+
+# group NAME: the group of its tests that is short, where not all of them are.
+group() {
+    case $1 in
+    test_nlist.*) echo TEST_GROUP=walls ;;
+    test_lbvh.*) [ "${FULL:-}" ] || echo TEST_GROUP=calls ;;
     esac
 }
 
@@ -50,7 +59,9 @@ under_valgrind() {
     if ! valgrind -q true >/dev/null 2>&1; then why="no valgrind"
     elif ! short "$name"; then why="takes too long there"; fi
     if [ "$why" ]; then echo "skipped  $name under valgrind: $why"; skipped=$((skipped + 1)); return; fi
-    run "$name.valgrind" valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
+    # shellcheck disable=SC2046
+    run "$name.valgrind" env $(group "$name") \
+        valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
 }
 
 # part PROGRAM: of test_ugrid's big products one k-th, and which.
