@@ -17,7 +17,8 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_build(nullptr, &d, d_pos.p, 0, 10, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_build(&gpu, &d, nullptr, 0, 10, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, -1, stream), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 3 * sizeof(real) - 1, 10, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 3 * sizeof(real) - 1, 10, stream),
+        UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_build(&gpu, nullptr, d_pos.p, 0, 10, stream), UGRID_BAD_BOX);
     CHECK_RESULT(ugrid_cuda_reserve(nullptr, &d, 10, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, -1, stream), UGRID_BAD_ARGUMENT);
@@ -54,12 +55,18 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_count_pairs(nullptr, 1, d_long.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_count_neighbors(&gpu, 1, 0, nullptr, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_count_neighbors(&gpu, 1, 64, d_int.p, stream), UGRID_BAD_OPTION);
-    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, nullptr, d_int.p, 100, stream), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, d_long.p, nullptr, 100, stream), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, d_long.p, d_int.p, -1, stream), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, nullptr, 0, 3, 1, d_long.p, d_int.p, 100, stream), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 1, 3, 1, d_long.p, d_int.p, 100, stream), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 0, 1, d_long.p, nullptr, 0, stream), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, nullptr, d_int.p, 100, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, d_long.p, nullptr, 100, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, d_long.p, d_int.p, -1, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, nullptr, 0, 3, 1, d_long.p, d_int.p, 100, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 1, 3, 1, d_long.p, d_int.p, 100, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 0, 1, d_long.p, nullptr, 0, stream),
+        UGRID_OK);
     CHECK(d_long.get()[0] == 0);
     CHECK_RESULT(ugrid_cuda_cell_sums(&gpu, d_pos.p, 0, 0, d_pos.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_cell_sums(&gpu, nullptr, 1, 0, d_pos.p, stream), UGRID_BAD_ARGUMENT);
@@ -73,7 +80,8 @@ static void test_refusals()
 
 /* ---- functors ---- */
 
-/* Notes each contact it is given: how often each particle was i, and j; and whether the geometry is right. */
+/* Notes each contact it is given: how often each particle was i, and j; and whether the geometry is
+   right. */
 struct Note {
     int32_t *as_i, *as_j, *wrong;
     real radius;
@@ -82,14 +90,16 @@ struct Note {
         atomicAdd(&as_i[c.i], 1);
         atomicAdd(&as_j[c.j], 1);
         real const d2 = c.d[0] * c.d[0] + c.d[1] * c.d[1] + c.d[2] * c.d[2];
-        bool const fine = d2 <= radius * radius * (real)1.001 && d2 <= c.d2 * (real)1.001 && d2 >= c.d2 * (real)0.999 && c.i != c.j;
+        bool const fine = d2 <= radius * radius * (real)1.001 && d2 <= c.d2 * (real)1.001 &&
+            d2 >= c.d2 * (real)0.999 && c.i != c.j;
         if (!fine) atomicAdd(wrong, 1);
     }
 };
 
 /* What a sum adds up: a whole number that depends on both partners. */
 struct Weigh {
-    __device__ int32_t operator()(const ugrid_contact &c) const { return c.i * 3 + c.j * 5 + c.place_i - c.place_j; }
+    __device__ int32_t operator()(const ugrid_contact &c) const { return c.i * 3 + c.j * 5 +
+        c.place_i - c.place_j; }
 };
 
 /* Every call that reads a grid, on one without particles. */
@@ -108,13 +118,15 @@ static void check_all_calls(ugrid_cuda *gpu, ugrid_result want)
     CHECK_RESULT(ugrid_cuda_count_pairs(gpu, 1, d_long.p, stream), want);
     CHECK_RESULT(ugrid_cuda_count_neighbors(gpu, 1, 0, d_int.p, stream), want);
     CHECK_RESULT(ugrid_cuda_neighbors(gpu, 1, 0, d_long.p, d_int.p, 2, stream), want);
-    CHECK_RESULT(ugrid_cuda_neighbors_at(gpu, d_real.p, 0, 1, 1, d_long.p, d_int.p, 2, stream), want);
+    CHECK_RESULT(ugrid_cuda_neighbors_at(gpu, d_real.p, 0, 1, 1, d_long.p, d_int.p, 2, stream),
+        want);
     CHECK_RESULT(ugrid_cuda_each(gpu, 1, 0, Note{d_int.p, d_int.p, d_int.p, 1}, stream), want);
     CHECK_RESULT(ugrid_cuda_sum(gpu, 1, 0, Weigh(), d_int.p, stream), want);
     ugrid_free(&host);
 }
 
-/* A grid that was never built, was reserved only, refused, or freed; and one that was built without particles. */
+/* A grid that was never built, was reserved only, refused, or freed; and one that was built without
+   particles. */
 static void test_not_built()
 {
     Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
@@ -134,7 +146,8 @@ static void test_not_built()
     check_all_calls(&gpu, UGRID_NOT_BUILT);
 }
 
-/* ugrid_cuda_check waits for what is in the stream, whether there are particles or not, and a grid or not. */
+/* ugrid_cuda_check waits for what is in the stream, whether there are particles or not, and a grid
+   or not. */
 static void test_check_waits()
 {
     Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
@@ -154,8 +167,9 @@ static void test_check_waits()
     }
 }
 
-/* A launch that fails comes back as a result, and the object can be used again afterwards. On a GPU: a capture that was made
-   invalid refuses all further work; the emulator fails the launch we name. */
+/* A launch that fails comes back as a result, and the object can be used again afterwards. On a
+   GPU: a capture that was made invalid refuses all further work; the emulator fails the launch we
+   name. */
 static void test_launch_errors()
 {
     Case const c = {3, 1, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
@@ -175,7 +189,8 @@ static void test_launch_errors()
             long const before = emu_launches();
             emu_fail_launch(fail);
             ugrid_result r = ugrid_cuda_build(&g.gpu, &each, d_pos.p, 0, 100, stream);
-            if (r == UGRID_OK) r = ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream);
+            if (r == UGRID_OK)
+                r = ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream);
             MUST(cudaStreamSynchronize(stream)); /* lazy streams launch only now */
             emu_fail_launch(0);
             if (r == UGRID_OK) {
@@ -188,7 +203,8 @@ static void test_launch_errors()
 #else
     cudaGraph_t graph = nullptr;
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_CUDA_ERROR); /* waiting is not allowed here, and spoils the capture */
+    /* waiting is not allowed here, and spoils the capture */
+    CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_CUDA_ERROR);
     CHECK(g.gpu.device.grid.cuda_error != 0);
     CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, 100, stream), UGRID_CUDA_ERROR);
     CHECK(g.gpu.device.grid.cuda_error != 0 && g.gpu.device.grid.n == 0);
@@ -205,7 +221,8 @@ static void test_launch_errors()
 static void test_failing_calls()
 {
     for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++) {
-        Case const c = {3, 1, (ugrid_method)method, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+        Case const c = {3, 1, (ugrid_method)method, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS,
+            UGRID_ROWS, 0, 0};
         ugrid_desc d = desc_of(c);
         std::vector<real> const pos = mixed_points(d, 100, 6);
         Device<real> d_pos(pos);
@@ -230,7 +247,8 @@ static void test_failing_calls()
     }
 }
 
-/* Whatever the GPU does not tell, a build of many does without it. Its memory has room for the largest plan. */
+/* Whatever the GPU does not tell, a build of many does without it. Its memory has room for the
+   largest plan. */
 static void test_unknown_gpu()
 {
     Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};

@@ -33,11 +33,14 @@ static void test_crowds()
 {
     for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++)
         for (int periodic = 0; periodic < 8; periodic += 7) {
-            Case const c = {3, periodic, (ugrid_method)method, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+            Case const c = {3, periodic, (ugrid_method)method, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS,
+                UGRID_ROWS, 0, 0};
             ugrid_desc d = desc_of(c);
             context = "crowds: " + name_of(c);
             std::vector<real> pos;
-            for (int i = 0; i < 600; i++) for (int a = 0; a < 3; a++) pos.push_back(d.min[a] + (i < 500 ? (real)0.1 : (real)0.001 * (real)i));
+            for (int i = 0; i < 600; i++)
+                for (int a = 0; a < 3; a++)
+                    pos.push_back(d.min[a] + (i < 500 ? (real)0.1 : (real)0.001 * (real)i));
             Device<real> d_pos(pos);
             Grids g;
             if (!build(&g, d, pos, d_pos)) continue;
@@ -48,11 +51,12 @@ static void test_crowds()
         }
 }
 
-/* Few particles in many cells: whole chunks of empty cells in front, between and behind, also with the particles on the borders of
-   chunks (cell 4096 k, and the one before). */
+/* Few particles in many cells: whole chunks of empty cells in front, between and behind, also with
+   the particles on the borders of chunks (cell 4096 k, and the one before). */
 static void test_sparse()
 {
-    std::vector<std::vector<int32_t>> const scenes = {{0}, {4095}, {4096}, {8191, 8192}, {63999}, {0, 63999}, {12287, 12288, 40960}, {20000, 20001, 20001},
+    std::vector<std::vector<int32_t>> const scenes = {{0}, {4095}, {4096}, {8191, 8192}, {63999},
+        {0, 63999}, {12287, 12288, 40960}, {20000, 20001, 20001},
                                                       {5000, 36864, 36863, 61439, 61440}};
     for (size_t k = 0; k < scenes.size(); k++) {
         Case const c = {3, 0, UGRID_SORT, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
@@ -75,7 +79,8 @@ static void test_sparse()
         if (k == 3) {
             CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, 2, stream), UGRID_OK);
             CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
-            for (int32_t cell = 0; cell <= 64000; cell++) CHECK(g.copy.start[cell] == (cell > 8192));
+            for (int32_t cell = 0; cell <= 64000; cell++)
+                CHECK(g.copy.start[cell] == (cell > 8192));
             continue;
         }
         if (!build(&g, d, pos, d_pos)) continue;
@@ -116,7 +121,8 @@ static void test_few()
     ugrid_cuda_free(nullptr);
 }
 
-/* One grid object, rebuilt with more, fewer, and other kinds of particles: nothing of the last build shines through. */
+/* One grid object, rebuilt with more, fewer, and other kinds of particles: nothing of the last
+   build shines through. */
 static void test_rebuild()
 {
     std::vector<Case> const cases = all_cases();
@@ -125,7 +131,8 @@ static void test_rebuild()
     for (int step = 0; step < 300 / share; step++) {
         Case const &c = cases[wl_below(&r, (uint32_t)cases.size())];
         ugrid_desc const d = desc_of(c);
-        std::vector<real> const pos = mixed_points(d, (int)wl_below(&r, (uint32_t)(n_max / 4)), step);
+        std::vector<real> const pos =
+            mixed_points(d, (int)wl_below(&r, (uint32_t)(n_max / 4)), step);
         Device<real> d_pos(pos);
         context = "rebuild, step " + std::to_string(step) + ": " + name_of(c);
         if (!build(&g, d, pos, d_pos)) continue;
@@ -147,13 +154,15 @@ static void test_stride()
         int const n = n_max / 4;
         std::vector<real> const pos = mixed_points(d, n, 5);
         std::vector<Body> bodies((size_t)n);
-        for (int i = 0; i < n; i++) for (int a = 0; a < c.dim; a++) bodies[(size_t)i].x[a] = pos[(size_t)(i * c.dim + a)];
+        for (int i = 0; i < n; i++)
+            for (int a = 0; a < c.dim; a++) bodies[(size_t)i].x[a] = pos[(size_t)(i * c.dim + a)];
         Device<Body> d_bodies(bodies);
         Grids g;
         context = "stride: " + name_of(c);
         d.slots = d.method == UGRID_FIXED ? n * 8 : 0;
         CHECK_RESULT(ugrid_build(&g.serial, &d, bodies[0].x, sizeof(Body), n), UGRID_OK);
-        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_bodies.p->x, sizeof(Body), n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_bodies.p->x, sizeof(Body), n, stream),
+            UGRID_OK);
         CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
         g.copy.pos = bodies[0].x;
         g.copy.stride = sizeof(Body);
@@ -161,10 +170,12 @@ static void test_stride()
         check_pairs(g, d.cell);
         check_counts(g, d.cell, 1);
         Device<int64_t> d_offsets((size_t)n + 1); /* query points with a stride */
-        CHECK_RESULT(ugrid_cuda_neighbors_at(&g.gpu, d_bodies.p->x, sizeof(Body), n, d.cell, d_offsets.p, nullptr, 0, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_neighbors_at(&g.gpu, d_bodies.p->x, sizeof(Body), n, d.cell,
+            d_offsets.p, nullptr, 0, stream), UGRID_OK);
         std::vector<int64_t> want((size_t)n + 1);
         int64_t needed;
-        ugrid_neighbors_at(&g.copy, bodies[0].x, sizeof(Body), n, d.cell, want.data(), nullptr, 0, &needed);
+        ugrid_neighbors_at(&g.copy, bodies[0].x, sizeof(Body), n, d.cell, want.data(), nullptr, 0,
+            &needed);
         CHECK(d_offsets.get() == want);
     }
 }
@@ -174,7 +185,8 @@ static void test_fit()
 {
     for (int dim = 2; dim <= 3; dim++)
         for (int n = 0; n <= n_max; n += n < 2 ? 1 : n_max - 2) {
-            Case const c = {dim, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+            Case const c = {dim, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS,
+                0, 0};
             std::vector<real> pos = mixed_points(desc_of(c), n, 9);
             if (n > 3) pos[4] = -1000, pos[5] = 3000;
             Device<real> d_pos(pos);
@@ -183,7 +195,8 @@ static void test_fit()
             context = "fit: dim " + std::to_string(dim) + ", n " + std::to_string(n);
             CHECK_RESULT(ugrid_fit(&serial, pos.data(), 0, n, nullptr), UGRID_OK);
             CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, n, stream), UGRID_OK);
-            for (int a = 0; a < 3; a++) CHECK(serial.min[a] == device.min[a] && serial.max[a] == device.max[a]);
+            for (int a = 0; a < 3; a++)
+                CHECK(serial.min[a] == device.min[a] && serial.max[a] == device.max[a]);
             CHECK(serial.cell == device.cell);
             if (n < 4) continue;
             pos[(size_t)(dim * (n / 2))] = (real)NAN;
@@ -207,7 +220,8 @@ static void test_fit()
     CHECK_RESULT(ugrid_cuda_fit(&d, d_wide.p, 0, 2, stream), UGRID_BOX_TOO_WIDE);
 }
 
-/* NaN and Inf: the first one is told, all others can be searched as if these were not there, and nothing reads out of bounds. */
+/* NaN and Inf: the first one is told, all others can be searched as if these were not there, and
+   nothing reads out of bounds. */
 static void test_not_finite()
 {
     std::vector<Case> const cases = all_cases();
@@ -215,7 +229,8 @@ static void test_not_finite()
         if (!chosen(k, share)) continue;
         Case const &c = cases[k];
         ugrid_desc d = desc_of(c);
-        int const n = std::min(n_max / 4, 400), first = std::min(17 + (int)(k % 50), n - 1), dim = c.dim;
+        int const n = std::min(n_max / 4, 400), first = std::min(17 + (int)(k % 50), n - 1),
+            dim = c.dim;
         std::vector<real> pos = mixed_points(d, n, 6), good;
         std::vector<int32_t> ids;
         context = "not finite: " + name_of(c);
@@ -254,7 +269,10 @@ static void test_not_finite()
         real in_cells = 0;
         for (real s : d_sums.get()) in_cells += s;
         CHECK(in_cells == (real)ids.size());
-        for (int i = 0; i < n; i++) for (int a = 0; a < dim; a++) if (!(pos[(size_t)(i * dim + a)] - pos[(size_t)(i * dim + a)] == 0)) pos[(size_t)(i * dim + a)] = 0;
+        for (int i = 0; i < n; i++)
+            for (int a = 0; a < dim; a++)
+                if (!(pos[(size_t)(i * dim + a)] - pos[(size_t)(i * dim + a)] == 0))
+                    pos[(size_t)(i * dim + a)] = 0;
         d_pos.set(pos); /* the next build of the same object has forgotten them */
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
         ugrid_result const again = ugrid_cuda_check(&g.gpu, stream);
@@ -262,7 +280,8 @@ static void test_not_finite()
     }
 }
 
-/* FIXED with too few slots: what fits is kept, the slots needed are told exactly, and with them the build is whole. */
+/* FIXED with too few slots: what fits is kept, the slots needed are told exactly, and with them the
+   build is whole. */
 static void test_cell_full()
 {
     std::vector<Case> const cases = all_cases();
@@ -286,7 +305,8 @@ static void test_cell_full()
         CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
         for (int32_t cell = 0; cell < g.copy.cell_count; cell++)
             for (int s = 0; s < std::min(g.copy.count[cell], 2); s++) {
-                int32_t const entry = g.copy.slot[c.layout == UGRID_SLOTS_BY_ROW ? cell * 2 + s : s * g.copy.cell_count + cell];
+                int32_t const entry = g.copy.slot[c.layout == UGRID_SLOTS_BY_ROW ? cell * 2 + s :
+                    s * g.copy.cell_count + cell];
                 CHECK(entry >= 0 && entry < n * g.copy.spans);
             }
         d.slots = g.gpu.device.grid.needed_slots;

@@ -19,7 +19,8 @@ static bool ordered(const Case &c) { return c.method == UGRID_SORT || c.determin
 
 static bool sensible(const Case &c)
 {
-    bool const strips = c.walk == UGRID_STRIPS || c.walk == UGRID_HYBRID, tight = c.size > 0, unbounded = c.bounds >= UNBOUNDED;
+    bool const strips = c.walk == UGRID_STRIPS || c.walk == UGRID_HYBRID, tight = c.size > 0,
+        unbounded = c.bounds >= UNBOUNDED;
     if (c.dim == 2 && c.bounds >= 4 && !unbounded) return false;
     if (strips && (!sorting(c) || tight || c.order != UGRID_ROWS || unbounded)) return false;
     if (unbounded && c.order != UGRID_ROWS) return false;
@@ -39,8 +40,10 @@ static std::vector<Case> all_cases()
                     for (real size : sizes)
                         for (int walk = UGRID_CELLS; walk <= UGRID_HYBRID; walk++)
                             for (int rest = 0; rest < 8; rest++) {
-                                Case const c = {dim, bounds, (ugrid_method)method, (ugrid_slot_layout)layout, size, (ugrid_walk)walk,
-                                                (ugrid_cell_order)(rest & 1), rest >> 1 & 1, rest >> 2};
+                                Case const c = {dim, bounds, (ugrid_method)method,
+                                    (ugrid_slot_layout)layout, size, (ugrid_walk)walk,
+                                                (ugrid_cell_order)(rest & 1), rest >> 1 & 1,
+                                                    rest >> 2};
                                 if (sensible(c)) cases.push_back(c);
                             }
     return cases;
@@ -79,14 +82,16 @@ static std::string name_of(const Case &c)
     static const char *const methods[] = {"AUTO", "COUNT", "SORT", "FIXED", "LIST", "LIST_PACKED"};
     static const char *const walks[] = {"AUTO", "CELLS", "STRIPS", "MODULAR", "HYBRID"};
     char text[200];
-    snprintf(text, sizeof text, "dim %d, bounds %d (8, 9: unbounded; else periodic axes), %s, slots by %s, size %g cells, %s, %s, no_records %d, deterministic %d",
-             c.dim, c.bounds, methods[c.method], c.layout ? "row" : "column", (double)c.size, walks[c.walk], c.order ? "MORTON" : "ROWS",
+    snprintf(text, sizeof text, "dim %d, bounds %d (8, 9: unbounded; else periodic axes), %s, "
+        "slots by %s, size %g cells, %s, %s, no_records %d, deterministic %d",
+             c.dim, c.bounds, methods[c.method], c.layout ? "row" : "column", (double)c.size,
+                 walks[c.walk], c.order ? "MORTON" : "ROWS",
              c.no_records, c.deterministic);
     return text;
 }
 
-/* Points of every kind: anywhere, in a cloud at a corner, on borders of cells, on one spot, up to two boxes outside, and
-   some twenty boxes away. */
+/* Points of every kind: anywhere, in a cloud at a corner, on borders of cells, on one spot, up to
+   two boxes outside, and some twenty boxes away. */
 static std::vector<real> mixed_points(const ugrid_desc &d, int n, int seed)
 {
     wl_random r = wl_seed((uint64_t)seed);
@@ -97,8 +102,10 @@ static std::vector<real> mixed_points(const ugrid_desc &d, int n, int seed)
             switch (i % 8) {
             case 0: case 1: case 2: case 3: pos.push_back(d.min[a] + length * u); break;
             case 4: pos.push_back(d.min[a] + d.cell * (u - (real)0.5)); break;
-            case 5: pos.push_back(d.min[a] + length * (real)(int)(u * (cells[a] + 1)) / (real)cells[a]); break;
-            case 6: pos.push_back(i % 64 == 6 ? d.min[a] + length / 2 : d.min[a] + length * (real)(int)(u * 64) / 64); break;
+            case 5: pos.push_back(d.min[a] + length * (real)(int)(u * (cells[a] + 1)) /
+                (real)cells[a]); break;
+            case 6: pos.push_back(i % 64 == 6 ? d.min[a] + length / 2 :
+                d.min[a] + length * (real)(int)(u * 64) / 64); break;
             default: pos.push_back(d.min[a] + length * (i % 32 == 7 ? 41 * u - 20 : 5 * u - 2));
             }
         }

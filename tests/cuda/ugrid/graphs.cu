@@ -25,7 +25,8 @@ static void test_graph()
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
         CHECK_RESULT(ugrid_cuda_count_pairs(&g.gpu, d.cell, d_pairs.p, stream), UGRID_OK);
         CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream), UGRID_OK);
-        CHECK_RESULT(ugrid_cuda_neighbors(&g.gpu, d.cell, 0, d_offsets.p, d_ids.p, (int64_t)d_ids.count, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_neighbors(&g.gpu, d.cell, 0, d_offsets.p, d_ids.p,
+            (int64_t)d_ids.count, stream), UGRID_OK);
         MUST(cudaStreamEndCapture(stream, &graph));
         MUST(cudaGraphInstantiate(&exec, graph, 0));
         for (int frame = 0; frame < 3; frame++) {
@@ -67,15 +68,24 @@ static void test_two_streams()
         Device<int64_t> *pairs[2] = {&pairs0, &pairs1};
         Case const two[2] = {cases[k], cases[k + 200]};
         ugrid_desc d[2] = {desc_of(two[0]), desc_of(two[1])};
-        std::vector<real> const pos[2] = {mixed_points(d[0], n_max, 1), mixed_points(d[1], n_max / 2, 2)};
+        std::vector<real> const pos[2] = {mixed_points(d[0], n_max, 1),
+            mixed_points(d[1], n_max / 2, 2)};
         Device<real> pos0(pos[0]), pos1(pos[1]);
         int32_t const n[2] = {n_max, n_max / 2};
         context = "two streams: " + name_of(two[0]) + "; " + name_of(two[1]);
         for (int i = 0; i < 2; i++) d[i].slots = 0;
-        for (int i = 0; i < 2; i++) if (d[i].method == UGRID_FIXED) { d[i].method = UGRID_COUNT; d[i].slot_layout = UGRID_SLOTS_BY_COLUMN; }
+        for (int i = 0; i < 2; i++)
+            if (d[i].method == UGRID_FIXED) {
+                d[i].method = UGRID_COUNT;
+                d[i].slot_layout = UGRID_SLOTS_BY_COLUMN;
+            }
         for (int round = 0; round < 3; round++) {
-            for (int i = 0; i < 2; i++) CHECK_RESULT(ugrid_cuda_build(&gpu[i], &d[i], i ? pos1.p : pos0.p, 0, n[i], streams[i]), UGRID_OK);
-            for (int i = 0; i < 2; i++) CHECK_RESULT(ugrid_cuda_count_pairs(&gpu[i], d[i].cell, pairs[i]->p, streams[i]), UGRID_OK);
+            for (int i = 0; i < 2; i++)
+                CHECK_RESULT(ugrid_cuda_build(&gpu[i], &d[i], i ? pos1.p : pos0.p, 0, n[i],
+                    streams[i]), UGRID_OK);
+            for (int i = 0; i < 2; i++)
+                CHECK_RESULT(ugrid_cuda_count_pairs(&gpu[i], d[i].cell, pairs[i]->p, streams[i]),
+                    UGRID_OK);
         }
         for (int i = 0; i < 2; i++) {
             int64_t want = -1;

@@ -5,13 +5,17 @@
 /* Device memory that is counted, and fails on demand. */
 
 /* All searches once; returns the first result that is not UGRID_OK. */
-static ugrid_result search_all(ugrid_cuda *gpu, real radius, const Device<real> &d_pos, int32_t n, Device<int64_t> *offsets, Device<int32_t> *ids)
+static ugrid_result search_all(ugrid_cuda *gpu, real radius, const Device<real> &d_pos, int32_t n,
+    Device<int64_t> *offsets, Device<int32_t> *ids)
 {
     Device<int64_t> d_pairs(1);
     ugrid_result r = ugrid_cuda_count_pairs(gpu, radius, d_pairs.p, stream);
     if (r == UGRID_OK) r = ugrid_cuda_count_neighbors(gpu, radius, 0, ids->p, stream);
-    if (r == UGRID_OK) r = ugrid_cuda_neighbors(gpu, radius, 0, offsets->p, ids->p, (int64_t)ids->count, stream);
-    if (r == UGRID_OK) r = ugrid_cuda_neighbors_at(gpu, d_pos.p, 0, n, radius, offsets->p, ids->p, (int64_t)ids->count, stream);
+    if (r == UGRID_OK)
+        r = ugrid_cuda_neighbors(gpu, radius, 0, offsets->p, ids->p, (int64_t)ids->count, stream);
+    if (r == UGRID_OK)
+        r = ugrid_cuda_neighbors_at(gpu, d_pos.p, 0, n, radius, offsets->p, ids->p,
+            (int64_t)ids->count, stream);
     d_pairs.get();
     return r;
 }
@@ -54,7 +58,8 @@ static void test_out_of_memory()
     std::vector<Case> const cases = all_cases();
     for (size_t k = 0; k < cases.size(); k++) {
         Case const &c = cases[k];
-        if (c.walk != UGRID_CELLS || (c.bounds != 1 && c.bounds != UNBOUNDED) || !chosen(k, share)) continue;
+        if (c.walk != UGRID_CELLS || (c.bounds != 1 && c.bounds != UNBOUNDED) || !chosen(k, share))
+            continue;
         int const n = 60;
         ugrid_desc d = desc_of(c);
         std::vector<real> const pos = mixed_points(d, n, 6);
@@ -111,8 +116,8 @@ static std::vector<size_t> reserved_bytes(const ugrid_desc &d, int n)
     return bytes;
 }
 
-/* So many builds, with searches, each with one particle more, and query points beyond these: every array, work space included, grows
-   O(log n) times, and a reserve takes what it needs. */
+/* So many builds, with searches, each with one particle more, and query points beyond these: every
+   array, work space included, grows O(log n) times, and a reserve takes what it needs. */
 static void check_growth(const Case &c, int n, const Device<real> &d_pos)
 {
     Heap h = {};
@@ -128,15 +133,18 @@ static void check_growth(const Case &c, int n, const Device<real> &d_pos)
     for (int m = 1; m <= n; m++) {
         CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, m, stream), UGRID_OK);
         if (m % 8) continue;
-        CHECK_RESULT(ugrid_cuda_neighbors(&gpu, d.cell, 0, offsets.p, ids.p, 100, stream), UGRID_OK);
-        CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 2 * m, d.cell, offsets.p, ids.p, 100, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_neighbors(&gpu, d.cell, 0, offsets.p, ids.p, 100, stream),
+            UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 2 * m, d.cell, offsets.p, ids.p, 100,
+            stream), UGRID_OK);
     }
     std::vector<size_t> const grown = block_bytes(gpu);
     for (size_t bytes : grown) held += bytes > 0;
     CHECK(h.calls <= held * growths);
     ugrid_desc plain = d;
     plain.cuda_allocator = {nullptr, nullptr, nullptr};
-    std::vector<size_t> const enough = reserved_bytes(plain, 2 * n), more = reserved_bytes(plain, 8 * n);
+    std::vector<size_t> const enough = reserved_bytes(plain, 2 * n),
+        more = reserved_bytes(plain, 8 * n);
     CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, 8 * n, stream), UGRID_OK);
     std::vector<size_t> const reserved = block_bytes(gpu);
     for (size_t b = 0; b < grown.size(); b++) {
@@ -147,25 +155,31 @@ static void check_growth(const Case &c, int n, const Device<real> &d_pos)
     CHECK(h.live == 0 && h.live_bytes == 0);
 }
 
-/* Every method, placement and work space; the smallest share of the emulated tests makes fewer builds. */
+/* Every method, placement and work space; the smallest share of the emulated tests makes fewer
+   builds. */
 static void test_growth()
 {
     int const n = share > 20 ? 96 : 600;
-    std::vector<real> const pos = mixed_points(desc_of({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0}), 2 * n, 6);
+    std::vector<real> const pos =
+        mixed_points(desc_of({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS,
+        0, 0}), 2 * n, 6);
     Device<real> d_pos(pos);
     for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++)
         for (int tight = 0; tight < 2; tight++)
             for (int deterministic = 0; deterministic < 2; deterministic++) {
-                Case const c = {3, tight ? 0 : UNBOUNDED, (ugrid_method)method, UGRID_SLOTS_BY_COLUMN, (real)tight, UGRID_CELLS, UGRID_ROWS, 0, deterministic};
+                Case const c = {3, tight ? 0 : UNBOUNDED, (ugrid_method)method,
+                    UGRID_SLOTS_BY_COLUMN, (real)tight, UGRID_CELLS, UGRID_ROWS, 0, deterministic};
                 if (sensible(c)) check_growth(c, n, d_pos);
             }
-    check_growth({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_STRIPS, UGRID_ROWS, 0, 0}, n, d_pos);
+    check_growth({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_STRIPS, UGRID_ROWS, 0, 0}, n,
+        d_pos);
 }
 
 /* Where half as much again cannot be had, what is needed will do. */
 static void test_growth_short_of_memory()
 {
-    ugrid_desc d = desc_of({3, 0, UGRID_LIST, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0});
+    ugrid_desc d = desc_of({3, 0, UGRID_LIST, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0,
+        0});
     Device<real> d_pos(mixed_points(d, 101, 6));
     Heap h = {};
     ugrid_cuda gpu = {};

@@ -3,7 +3,8 @@
 
 enum { MIXED, ONE_CELL, IN_ORDER, LAYERS, SPREADS };
 
-/* Anywhere as mixed_points; two thirds in one cell; along the order of cells; most in one layer of them. */
+/* Anywhere as mixed_points; two thirds in one cell; along the order of cells; most in one layer of
+   them. */
 static std::vector<real> many_points(const ugrid_desc &d, int n, int spread)
 {
     std::vector<real> pos = mixed_points(d, n, spread);
@@ -11,7 +12,8 @@ static std::vector<real> many_points(const ugrid_desc &d, int n, int spread)
         for (int a = 0; a < d.dim; a++) {
             real &x = pos[(size_t)(i * d.dim + a)];
             real const length = d.max[a] - d.min[a], step = (real)i / (real)n;
-            if (spread == ONE_CELL && i % 3 > 0) x = d.min[a] + length / 2 + (real)0.01 * d.cell * step;
+            if (spread == ONE_CELL && i % 3 > 0)
+                x = d.min[a] + length / 2 + (real)0.01 * d.cell * step;
             if (spread == IN_ORDER && a == d.dim - 1) x = d.min[a] + length * step;
             if (spread == LAYERS && a == d.dim - 1 && i % 8 > 0) x = d.min[a] + length * (real)0.3;
         }
@@ -25,7 +27,8 @@ static void check_many(const Case &c, int n, int spread, bool with_bad)
     d.split = 1;
     d.inverse = spread % 2;
     d.coherent = spread == IN_ORDER && n % 2;
-    context = "parts: " + name_of(c) + ", n " + std::to_string(n) + ", spread " + std::to_string(spread);
+    context = "parts: " + name_of(c) + ", n " + std::to_string(n) + ", spread " +
+        std::to_string(spread);
     std::vector<real> pos = many_points(d, n, spread);
     Device<real> d_pos(pos);
     Grids g;
@@ -40,10 +43,12 @@ static void check_many(const Case &c, int n, int spread, bool with_bad)
     CHECK(g.gpu.device.grid.bad_id == 5);
     CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
     CHECK(g.copy.start[g.copy.cell_count] == good - (n + 994) / 1000);
-    for (int32_t k = g.copy.start[g.copy.cell_count]; k < n; k++) CHECK(g.copy.order[k] % 1000 == 5);
+    for (int32_t k = g.copy.start[g.copy.cell_count]; k < n; k++)
+        CHECK(g.copy.order[k] % 1000 == 5);
 }
 
-/* After a reserve, neither a build by parts nor one of fewer particles allocates; without memory, nothing is left behind. */
+/* After a reserve, neither a build by parts nor one of fewer particles allocates; without memory,
+   nothing is left behind. */
 static void check_many_memory(int n)
 {
     Case const c = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
@@ -68,7 +73,8 @@ static void check_many_memory(int n)
         h.calls = 0;
         h.fail_at = fail;
         ugrid_result const r = ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream);
-        CHECK(r == UGRID_OUT_OF_MEMORY || (r == UGRID_OK && h.calls < fail)); /* a build takes no memory for lists */
+        /* a build takes no memory for lists */
+        CHECK(r == UGRID_OUT_OF_MEMORY || (r == UGRID_OK && h.calls < fail));
         ugrid_cuda_free(&gpu);
         CHECK(h.live == 0);
     }
@@ -93,8 +99,10 @@ static void check_many_memory(int n)
 static void test_parts()
 {
 #ifdef CUDA_EMU
-    std::vector<int> const sizes = share > 20 ? std::vector<int>{16385} : std::vector<int>{16385, 70000};
-    int const every = emu_options()->blocks > 1 ? 8 : share > 20 ? 4 : 1; /* blocks take turns: 180 KB are copied at each */
+    std::vector<int> const sizes = share > 20 ? std::vector<int>{16385} :
+        std::vector<int>{16385, 70000};
+    /* blocks take turns: 180 KB are copied at each */
+    int const every = emu_options()->blocks > 1 ? 8 : share > 20 ? 4 : 1;
 #else
     std::vector<int> const sizes = {16384, 65537, 1000003, 5000001};
     int const every = std::min(share, 11);

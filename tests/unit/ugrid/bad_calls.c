@@ -18,7 +18,11 @@ static void check_empty_and_usable(ugrid *g)
     CHECK(pairs == 2 && g->n == 4 && g->bad_id == -1);
 }
 
-typedef struct refusal { ugrid_result want; const char *what; void (*spoil)(ugrid_desc *); } refusal;
+typedef struct refusal {
+    ugrid_result want;
+    const char *what;
+    void (*spoil)(ugrid_desc *);
+} refusal;
 
 #define SPOIL(name, statement) static void name(ugrid_desc *d) { statement; }
 SPOIL(dim_1, d->dim = 1)
@@ -57,33 +61,47 @@ SPOIL(hybrid_unbounded, d->unbounded = 1; d->walk = UGRID_HYBRID)
 SPOIL(packed_tight, d->method = UGRID_LIST_PACKED; d->placement = UGRID_TIGHT)
 SPOIL(alloc_without_free, d->allocator.alloc = (void *(*)(size_t, void *))(size_t)1)
 SPOIL(free_without_alloc, d->allocator.free = (void (*)(void *, size_t, void *))(size_t)1)
-SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc = (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc =
+    (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
 SPOIL(far_too_fine, d->cell = (real)1e-5)
 SPOIL(one_cell_too_many, d->max_cells = 63)
 SPOIL(morton_cells_too_many, d->cell = (real)0.2; d->max_cells = 511; d->cell_order = UGRID_MORTON)
 SPOIL(slots_times_cells, d->method = UGRID_FIXED; d->slots = 1 << 26)
 
 static const refusal refusals[] = {
-    {UGRID_BAD_DIM, "dim 1", dim_1}, {UGRID_BAD_DIM, "dim 4", dim_4}, {UGRID_BAD_DIM, "dim -2", dim_negative},
-    {UGRID_BAD_BOX, "inverted", box_inverted}, {UGRID_BAD_BOX, "flat", box_flat}, {UGRID_BAD_BOX, "min NaN", box_min_nan},
-    {UGRID_BAD_BOX, "max NaN", box_max_nan}, {UGRID_BAD_BOX, "infinite", box_infinite}, {UGRID_BOX_TOO_WIDE, "length overflows", box_too_long},
+    {UGRID_BAD_DIM, "dim 1", dim_1}, {UGRID_BAD_DIM, "dim 4", dim_4},
+    {UGRID_BAD_DIM, "dim -2", dim_negative},
+    {UGRID_BAD_BOX, "inverted", box_inverted}, {UGRID_BAD_BOX, "flat", box_flat},
+    {UGRID_BAD_BOX, "min NaN", box_min_nan},
+    {UGRID_BAD_BOX, "max NaN", box_max_nan}, {UGRID_BAD_BOX, "infinite", box_infinite},
+    {UGRID_BOX_TOO_WIDE, "length overflows", box_too_long},
     {UGRID_BAD_BOX, "periodic without a box", box_periodic_missing},
-    {UGRID_BAD_CELL, "negative", cell_negative}, {UGRID_BAD_CELL, "NaN", cell_nan}, {UGRID_BAD_CELL, "infinite", cell_infinite},
+    {UGRID_BAD_CELL, "negative", cell_negative}, {UGRID_BAD_CELL, "NaN", cell_nan},
+    {UGRID_BAD_CELL, "infinite", cell_infinite},
     {UGRID_BAD_CELL, "unbounded without a cell", cell_missing_unbounded},
-    {UGRID_BAD_SIZE, "negative", size_negative}, {UGRID_BAD_SIZE, "NaN", size_nan}, {UGRID_BAD_SIZE, "infinite", size_infinite},
+    {UGRID_BAD_SIZE, "negative", size_negative}, {UGRID_BAD_SIZE, "NaN", size_nan},
+    {UGRID_BAD_SIZE, "infinite", size_infinite},
     {UGRID_BAD_SLOTS, "negative", slots_negative},
-    {UGRID_BAD_OPTION, "method 6", method_6}, {UGRID_BAD_OPTION, "method -1", method_negative}, {UGRID_BAD_OPTION, "placement 2", placement_2},
-    {UGRID_BAD_OPTION, "walk 5", walk_5}, {UGRID_BAD_OPTION, "order 2", order_2}, {UGRID_BAD_OPTION, "layout 2", layout_2},
-    {UGRID_BAD_OPTION, "buckets", buckets_negative}, {UGRID_BAD_OPTION, "max_cells", max_cells_negative},
+    {UGRID_BAD_OPTION, "method 6", method_6}, {UGRID_BAD_OPTION, "method -1", method_negative},
+    {UGRID_BAD_OPTION, "placement 2", placement_2},
+    {UGRID_BAD_OPTION, "walk 5", walk_5}, {UGRID_BAD_OPTION, "order 2", order_2},
+    {UGRID_BAD_OPTION, "layout 2", layout_2},
+    {UGRID_BAD_OPTION, "buckets", buckets_negative},
+    {UGRID_BAD_OPTION, "max_cells", max_cells_negative},
     {UGRID_BAD_OPTION, "unbounded and periodic", unbounded_periodic},
-    {UGRID_BAD_WALK, "strips of lists", strips_of_lists}, {UGRID_BAD_WALK, "strips of Morton", strips_of_morton},
-    {UGRID_BAD_WALK, "strips, tight", strips_tight}, {UGRID_BAD_WALK, "hybrid of slots", hybrid_of_slots},
+    {UGRID_BAD_WALK, "strips of lists", strips_of_lists},
+    {UGRID_BAD_WALK, "strips of Morton", strips_of_morton},
+    {UGRID_BAD_WALK, "strips, tight", strips_tight},
+    {UGRID_BAD_WALK, "hybrid of slots", hybrid_of_slots},
     {UGRID_BAD_WALK, "hybrid, unbounded", hybrid_unbounded},
     {UGRID_BAD_PLACEMENT, "packed, tight", packed_tight},
-    {UGRID_BAD_ALLOCATOR, "alloc alone", alloc_without_free}, {UGRID_BAD_ALLOCATOR, "free alone", free_without_alloc},
+    {UGRID_BAD_ALLOCATOR, "alloc alone", alloc_without_free},
+    {UGRID_BAD_ALLOCATOR, "free alone", free_without_alloc},
     {UGRID_BAD_ALLOCATOR, "CUDA alloc alone", cuda_alloc_alone},
-    {UGRID_TOO_MANY_CELLS, "10^15 cells", far_too_fine}, {UGRID_TOO_MANY_CELLS, "64 > 63", one_cell_too_many},
-    {UGRID_TOO_MANY_CELLS, "8^3 > 511 Morton codes", morton_cells_too_many}, {UGRID_BAD_SLOTS, "slots x cells", slots_times_cells},
+    {UGRID_TOO_MANY_CELLS, "10^15 cells", far_too_fine},
+    {UGRID_TOO_MANY_CELLS, "64 > 63", one_cell_too_many},
+    {UGRID_TOO_MANY_CELLS, "8^3 > 511 Morton codes", morton_cells_too_many},
+    {UGRID_BAD_SLOTS, "slots x cells", slots_times_cells},
     {UGRID_BAD_SIZE, "17 cells", size_17_cells},
 };
 
@@ -109,13 +127,15 @@ static void test_bad_descs(void **state)
             CHECK_RESULT(ugrid_reserve(&g, &d, 4), refusals[k].want);
             check_empty_and_usable(&g);
             r = ugrid_defaults(&out, &d);
-            CHECK(r == refusals[k].want || (r == UGRID_OK && k >= COUNT_OF(refusals) - 5) || refusals[k].spoil == box_periodic_missing);
+            CHECK(r == refusals[k].want || (r == UGRID_OK && k >= COUNT_OF(refusals) - 5) ||
+                refusals[k].spoil == box_periodic_missing);
         }
     ugrid_free(&g);
     describe = NULL;
 }
 
-/* What the last refusal said is gone with the next call, also when that is refused for another reason. */
+/* What the last refusal said is gone with the next call, also when that is refused for another
+   reason. */
 static void test_refusals_are_forgotten(void **state)
 {
     ugrid g = {0};
@@ -146,7 +166,8 @@ static void test_bad_calls(void **state)
 {
     ugrid g = {0};
     ugrid_desc d = good_desc();
-    real const bad_radii[] = {0, -1, (real)NAN, (real)INFINITY, (real)(IS_FLOAT ? 1e-30 : 1e-200), (real)(IS_FLOAT ? 1e30 : 1e200)};
+    real const bad_radii[] = {0, -1, (real)NAN, (real)INFINITY, (real)(IS_FLOAT ? 1e-30 : 1e-200),
+        (real)(IS_FLOAT ? 1e30 : 1e200)};
     real values[4] = {1, 2, 3, 4}, sums[64], p[3] = {0, 0, 0}, nan_point[3] = {0, 0, (real)NAN};
     int64_t offsets[5], pairs, needed;
     int32_t ids[32], found, counts[4];
@@ -179,7 +200,8 @@ static void test_bad_calls(void **state)
         CHECK_RESULT(ugrid_count_pairs(&g, r, &pairs), UGRID_BAD_RADIUS);
         CHECK_RESULT(ugrid_count_neighbors(&g, r, 0, counts), UGRID_BAD_RADIUS);
         CHECK_RESULT(ugrid_neighbors(&g, r, 0, offsets, ids, 32, &needed), UGRID_BAD_RADIUS);
-        CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, r, offsets, ids, 32, &needed), UGRID_BAD_RADIUS);
+        CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, r, offsets, ids, 32, &needed),
+            UGRID_BAD_RADIUS);
         CHECK_RESULT(ugrid_each_pair(&g, r, 0, log_pair, &log), UGRID_BAD_RADIUS);
         CHECK_RESULT(ugrid_arr_within(&g, p, r, &hits), UGRID_BAD_RADIUS);
         CHECK_RESULT(ugrid_arr_pairs(&g, r, &stb_pairs), UGRID_BAD_RADIUS);
@@ -201,12 +223,16 @@ static void test_bad_calls(void **state)
     CHECK_RESULT(ugrid_neighbors(&g, 1, 0, offsets, ids, -1, &needed), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors(&g, 1, 0, offsets, ids, 32, NULL), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors(&g, 1, 64, offsets, ids, 32, &needed), UGRID_BAD_OPTION);
-    CHECK_RESULT(ugrid_neighbors_at(NULL, p, 0, 1, 1, offsets, ids, 32, &needed), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_neighbors_at(&g, NULL, 0, 1, 1, offsets, ids, 32, &needed), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, -1, 1, offsets, ids, 32, &needed), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_neighbors_at(NULL, p, 0, 1, 1, offsets, ids, 32, &needed),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_neighbors_at(&g, NULL, 0, 1, 1, offsets, ids, 32, &needed),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, -1, 1, offsets, ids, 32, &needed),
+        UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors_at(&g, p, 3, 1, 1, offsets, ids, 32, &needed), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, 1, NULL, ids, 32, &needed), UGRID_BAD_ARGUMENT);
-    CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, 1, offsets, NULL, 32, &needed), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, 1, offsets, NULL, 32, &needed),
+        UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, 1, offsets, ids, -1, &needed), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors_at(&g, p, 0, 1, 1, offsets, ids, 32, NULL), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_neighbors_at(&g, NULL, 0, 0, 1, offsets, NULL, 0, &needed), UGRID_OK);
@@ -260,15 +286,18 @@ static void check_all_calls(const ugrid *g, ugrid_result want)
     CHECK_RESULT(ugrid_each_pair(g, 1, 0, log_pair, &log), want);
     CHECK_RESULT(ugrid_arr_within(g, p, 1, &hits), want);
     CHECK_RESULT(ugrid_arr_pairs(g, 1, &stb_pairs), want);
-    CHECK(found == 0 && pairs == 0 && needed == 0 && id == -1 && log.calls == 0 && hits == NULL && stb_pairs == NULL);
+    CHECK(found == 0 && pairs == 0 && needed == 0 && id == -1 && log.calls == 0 && hits == NULL &&
+        stb_pairs == NULL);
     CHECK(want != UGRID_OK || (offsets[0] == 0 && offsets[1] == 0));
 }
 
-/* A grid that was never built, was reserved only, refused, or freed; and one that was built without particles. */
+/* A grid that was never built, was reserved only, refused, or freed; and one that was built without
+   particles. */
 /* Room for one id is used, whether one is all there are or not. */
 static void test_room_for_one(void **state)
 {
-    static const real far[9] = {(real)0.125, 0, 0, (real)0.25, 0, 0, 1, 1, 1}; /* 2 is far from both */
+    /* 2 is far from both */
+    static const real far[9] = {(real)0.125, 0, 0, (real)0.25, 0, 0, 1, 1, 1};
     int k;
     (void)state;
     for (k = 0; k < 4; k++) {

@@ -11,7 +11,8 @@ static int32_t cell_by_the_book(const scene *s, const ugrid_desc *d, const real 
         double const width = ((double)s->max[a] - (double)s->min[a]) / s->cells[a];
         cell[a] = (int32_t)floor(((double)p[a] - (double)s->min[a]) / width);
     }
-    if (d->cell_order == UGRID_ROWS) return (cell[2] * s->cells[1] + cell[1]) * s->cells[0] + cell[0];
+    if (d->cell_order == UGRID_ROWS)
+        return (cell[2] * s->cells[1] + cell[1]) * s->cells[0] + cell[0];
     for (bit = 0; bit < 10; bit++)
         for (a = 0; a < s->dim; a++) number |= (cell[a] >> bit & 1) << (bit * s->dim + a);
     return number;
@@ -47,7 +48,8 @@ static void test_cell_numbers(void **state)
 static void test_cells_of_borders(void **state)
 {
     static const struct { real x; int32_t clamped, periodic; } points[] = {
-        {0, 0, 0}, {(real)0.25, 1, 1}, {(real)0.5, 2, 2}, {(real)0.75, 3, 3}, {1, 3, 0}, {(real)1.25, 3, 1}, {(real)-0.25, 0, 3},
+        {0, 0, 0}, {(real)0.25, 1, 1}, {(real)0.5, 2, 2}, {(real)0.75, 3, 3}, {1, 3, 0},
+        {(real)1.25, 3, 1}, {(real)-0.25, 0, 3},
         {-7, 0, 0}, {(real)-7.5, 0, 2}, {5, 3, 0}, {(real)1e30, 3, 0}, {(real)-1e30, 0, 0},
     };
     ugrid g = {0};
@@ -71,7 +73,8 @@ static void test_cells_of_borders(void **state)
             p[0] = beside((real)k / 4, 1);
             CHECK(ugrid_cell_at(&g, p) == k);
         }
-        p[0] = beside(0, -1); /* -1e-45: no number in the box is that close to the upper border, so either end is right */
+        /* -1e-45: no number in the box is that close to the upper border, so either end is right */
+        p[0] = beside(0, -1);
         CHECK(ugrid_cell_at(&g, p) == 0 || (periodic && ugrid_cell_at(&g, p) == 3));
         p[0] = beside(1, -1);
         CHECK(ugrid_cell_at(&g, p) == 3);
@@ -89,20 +92,24 @@ static int32_t *entries_of(const ugrid *g, int32_t cell)
         for (k = g->start[cell]; k < g->start[cell + 1]; k++) arrput(list, g->order[k]);
     } else if (g->count) {
         for (k = 0; k < g->count[cell]; k++)
-            arrput(list, g->slot[g->desc.slot_layout == UGRID_SLOTS_BY_ROW ? cell * g->desc.slots + k : k * g->cell_count + cell]);
+            arrput(list, g->slot[g->desc.slot_layout == UGRID_SLOTS_BY_ROW ?
+                cell * g->desc.slots + k : k * g->cell_count + cell]);
     } else {
-        for (k = g->head[cell]; k >= 0; k = g->next ? g->next[k] : g->record[k].link) arrput(list, k);
+        for (k = g->head[cell]; k >= 0; k = g->next ? g->next[k] : g->record[k].link)
+            arrput(list, k);
     }
     return list;
 }
 
-/* All builds put the same entries into each cell: ascending, in lists descending. COUNT and SORT are the same bit for bit. */
+/* All builds put the same entries into each cell: ascending, in lists descending. COUNT and SORT
+   are the same bit for bit. */
 static void check_same_cells(const ugrid *g, const ugrid *other)
 {
     int32_t cell;
     ptrdiff_t k;
     int const listed = g->head != NULL, turned = listed && !other->head;
-    CHECK(g->cell_count == other->cell_count && g->entries == other->entries && g->spans == other->spans);
+    CHECK(g->cell_count == other->cell_count && g->entries == other->entries &&
+        g->spans == other->spans);
     for (cell = 0; cell < g->cell_count; cell++) {
         int32_t *mine = entries_of(g, cell), *theirs = entries_of(other, cell);
         CHECK(arrlen(mine) == arrlen(theirs));
@@ -121,9 +128,12 @@ static void check_same_bits(const ugrid *a, const ugrid *b)
     size_t k;
     CHECK(memcmp(a->start, b->start, sizeof *a->start * ((size_t)a->cell_count + 1)) == 0);
     CHECK(memcmp(a->order, b->order, sizeof *a->order * m) == 0);
-    CHECK((a->record == NULL) == (b->record == NULL) && (a->inverse == NULL) == (b->inverse == NULL));
-    for (k = 0; a->record && k < n; k++) /* by field: in a double build a record ends in 4 bytes that belong to nobody */
-        CHECK(memcmp(a->record[k].x, b->record[k].x, sizeof a->record[k].x) == 0 && a->record[k].link == b->record[k].link);
+    CHECK((a->record == NULL) == (b->record == NULL) &&
+        (a->inverse == NULL) == (b->inverse == NULL));
+    /* by field: in a double build a record ends in 4 bytes that belong to nobody */
+    for (k = 0; a->record && k < n; k++)
+        CHECK(memcmp(a->record[k].x, b->record[k].x, sizeof a->record[k].x) == 0 &&
+            a->record[k].link == b->record[k].link);
     if (a->inverse) CHECK(memcmp(a->inverse, b->inverse, sizeof *a->inverse * n) == 0);
 }
 
@@ -161,10 +171,12 @@ static void test_same_cells(void **state)
     describe = NULL;
 }
 
-/* Every number of cells from 1 to 5000 in one row: all numbers of passes and bits of the radix sort. */
+/* Every number of cells from 1 to 5000 in one row: all numbers of passes and bits of the radix
+   sort. */
 static void test_sort_sizes(void **state)
 {
-    static const int32_t sizes[] = {1, 2, 3, 4, 5, 31, 32, 33, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 70000, 4194303, 4194304, 4194305};
+    static const int32_t sizes[] = {1, 2, 3, 4, 5, 31, 32, 33, 1023, 1024, 1025, 2047, 2048, 2049,
+        4095, 4096, 4097, 70000, 4194303, 4194304, 4194305};
     ugrid count = {0}, sort = {0};
     ugrid_desc d = {0};
     real p[2 * 500];
@@ -190,7 +202,8 @@ static void test_sort_sizes(void **state)
     ugrid_free(&sort);
 }
 
-/* Rows of the neighbour lists: SORT and COUNT give ascending places where nothing wraps; others keep the order of the walk. */
+/* Rows of the neighbour lists: SORT and COUNT give ascending places where nothing wraps; others
+   keep the order of the walk. */
 static void test_row_order(void **state)
 {
     config *configs = all_configs();
@@ -216,10 +229,12 @@ static void test_row_order(void **state)
                 ugrid_near near = ugrid_near_place(&g, row, s.radius[1]);
                 for (e = l.offsets[row]; e < l.offsets[row + 1]; e++) {
                     if (sorting(&configs[c]) && !configs[c].placement) {
-                        if (configs[c].order == UGRID_ROWS && e > l.offsets[row]) CHECK(l.ids[e] > l.ids[e - 1]);
+                        if (configs[c].order == UGRID_ROWS && e > l.offsets[row])
+                            CHECK(l.ids[e] > l.ids[e - 1]);
                         continue;
                     }
-                    do CHECK(ugrid_next(&near)); while (near.place != l.ids[e]); /* in this order, perhaps with others between */
+                    /* in this order, perhaps with others between */
+                    do CHECK(ugrid_next(&near)); while (near.place != l.ids[e]);
                 }
             }
             free_lists(&l);
@@ -248,16 +263,21 @@ static void test_permutations(void **state)
         current_scene = &s;
         current_config = &configs[c];
         build(&g, &s, &configs[c]);
-        CHECK((g.inverse != NULL) == moves && (g.record != NULL) == ((moves && !configs[c].no_records) || configs[c].method == UGRID_LIST_PACKED));
+        CHECK((g.inverse != NULL) == moves &&
+            (g.record != NULL) == ((moves && !configs[c].no_records) ||
+            configs[c].method == UGRID_LIST_PACKED));
         for (k = 0; k < s.n; k++) {
             if (moves) CHECK(g.order[g.inverse[k]] == k && ugrid_id(&g, g.inverse[k]) == k);
             else CHECK(ugrid_id(&g, k) == k);
         }
         for (bytes = 1; bytes <= 17; bytes += bytes < 5 ? 1 : 3) {
-            uint8_t *src = NEW(uint8_t, bytes * 100), *dst = NEW(uint8_t, bytes * 100), *back = NEW(uint8_t, bytes * 100);
+            uint8_t *src = NEW(uint8_t, bytes * 100), *dst = NEW(uint8_t, bytes * 100),
+                *back = NEW(uint8_t, bytes * 100);
             for (b = 0; b < bytes * 100; b++) src[b] = (uint8_t)roll(256);
             CHECK_RESULT(ugrid_gather(&g, src, bytes, dst), UGRID_OK);
-            for (k = 0; k < s.n; k++) CHECK(memcmp(dst + (size_t)k * bytes, src + (size_t)ugrid_id(&g, k) * bytes, bytes) == 0);
+            for (k = 0; k < s.n; k++)
+                CHECK(memcmp(dst + (size_t)k * bytes, src + (size_t)ugrid_id(&g, k) * bytes,
+                    bytes) == 0);
             CHECK_RESULT(ugrid_scatter(&g, dst, bytes, back), UGRID_OK);
             CHECK(memcmp(src, back, bytes * 100) == 0);
             free(src);
@@ -316,14 +336,17 @@ static void test_cell_sums(void **state)
             current_config = &configs[c];
             build(&g, &s, &configs[c]);
             for (width = 1; width < 6; width += 2) {
-                real *values = NEW(real, 80 * width), *sums = NEW(real, g.cell_count * width), *want = NEW(real, g.cell_count * width);
+                real *values = NEW(real, 80 * width), *sums = NEW(real, g.cell_count * width),
+                    *want = NEW(real, g.cell_count * width);
                 int32_t i;
                 for (i = 0; i < g.cell_count * width; i++) want[i] = 0;
                 for (i = 0; i < 80 * width; i++) values[i] = between(-1, 1);
                 for (i = 0; i < 80; i++)
-                    for (w = 0; w < width; w++) want[ugrid_cell_at(&g, s.pos + 3 * i) * width + w] += values[i * width + w];
+                    for (w = 0; w < width; w++)
+                        want[ugrid_cell_at(&g, s.pos + 3 * i) * width + w] += values[i * width + w];
                 CHECK_RESULT(ugrid_cell_sums(&g, values, width, sums), UGRID_OK);
-                for (i = 0; i < g.cell_count * width; i++) CHECK(sums[i] == want[i]); /* same order of additions, same bits */
+                /* same order of additions, same bits */
+                for (i = 0; i < g.cell_count * width; i++) CHECK(sums[i] == want[i]);
                 free(values);
                 free(sums);
                 free(want);
@@ -368,8 +391,10 @@ static void test_stride(void **state)
             CHECK_RESULT(ugrid_count_pairs(&tight, s.radius[1], &pairs), UGRID_OK);
             CHECK_RESULT(ugrid_count_pairs(&loose, s.radius[1], &strided_pairs), UGRID_OK);
             CHECK(pairs == strided_pairs && pairs > 0);
-            l = get_lists(&tight, s.radius[1], 0); /* query points with a stride: every particle's row, and itself */
-            CHECK_RESULT(ugrid_neighbors_at(&loose, bodies[0].x, sizeof *bodies, s.n, s.radius[1], offsets, NULL, 0, &needed), UGRID_BUFFER_TOO_SMALL);
+            /* query points with a stride: every particle's row, and itself */
+            l = get_lists(&tight, s.radius[1], 0);
+            CHECK_RESULT(ugrid_neighbors_at(&loose, bodies[0].x, sizeof *bodies, s.n, s.radius[1],
+                offsets, NULL, 0, &needed), UGRID_BUFFER_TOO_SMALL);
             CHECK(needed == l.needed + s.n);
             for (i = 0; i <= s.n; i++) CHECK(offsets[i] == l.offsets[i] + i);
             free_lists(&l);
@@ -383,18 +408,22 @@ static void test_stride(void **state)
             plain_fit.dim = dim;
             CHECK_RESULT(ugrid_fit(&plain_fit, s.pos, plain, s.n, NULL), UGRID_OK);
             CHECK_RESULT(ugrid_build(&loose, &plain_fit, s.pos, plain, s.n), UGRID_OK);
-            CHECK_RESULT(ugrid_neighbors_at(&loose, s.pos, 0, s.n, s.radius[0], offsets, NULL, 0, &wanted), UGRID_BUFFER_TOO_SMALL);
-            CHECK_RESULT(ugrid_neighbors_at(&loose, s.pos, plain, s.n, s.radius[0], offsets, NULL, 0, &needed), UGRID_BUFFER_TOO_SMALL);
+            CHECK_RESULT(ugrid_neighbors_at(&loose, s.pos, 0, s.n, s.radius[0], offsets, NULL, 0,
+                &wanted), UGRID_BUFFER_TOO_SMALL);
+            CHECK_RESULT(ugrid_neighbors_at(&loose, s.pos, plain, s.n, s.radius[0], offsets, NULL,
+                0, &needed), UGRID_BUFFER_TOO_SMALL);
             CHECK(needed == wanted && needed >= s.n);
             free(offsets);
         }
-        CHECK_RESULT(ugrid_build(&loose, NULL, bodies[0].x, sizeof(real) * 3 - 1, s.n), UGRID_BAD_ARGUMENT);
+        CHECK_RESULT(ugrid_build(&loose, NULL, bodies[0].x, sizeof(real) * 3 - 1, s.n),
+            UGRID_BAD_ARGUMENT);
         memset(&tight_fit, 0, sizeof tight_fit);
         tight_fit.dim = dim;
         strided_fit = tight_fit;
         CHECK_RESULT(ugrid_fit(&tight_fit, s.pos, 0, s.n, NULL), UGRID_OK);
         CHECK_RESULT(ugrid_fit(&strided_fit, bodies[0].x, sizeof *bodies, s.n, NULL), UGRID_OK);
-        CHECK(memcmp(tight_fit.min, strided_fit.min, sizeof tight_fit.min) == 0 && memcmp(tight_fit.max, strided_fit.max, sizeof tight_fit.max) == 0);
+        CHECK(memcmp(tight_fit.min, strided_fit.min, sizeof tight_fit.min) == 0 &&
+            memcmp(tight_fit.max, strided_fit.max, sizeof tight_fit.max) == 0);
         free(bodies);
         forget(&s);
     }
@@ -407,7 +436,8 @@ static void test_stride(void **state)
 /* In 2D nothing depends on what a desc says about a third axis. */
 static void test_flat_desc(void **state)
 {
-    real const pos[8] = {(real)0.1, (real)0.5, (real)0.9, (real)0.5, (real)0.1, (real)0.6, (real)0.5, (real)0.5};
+    real const pos[8] = {(real)0.1, (real)0.5, (real)0.9, (real)0.5, (real)0.1, (real)0.6,
+        (real)0.5, (real)0.5};
     ugrid plain = {0}, odd = {0};
     ugrid_desc d;
     int k;
@@ -426,7 +456,8 @@ static void test_flat_desc(void **state)
         d.max[2] = 9;
         d.periodic[2] = 1;
         CHECK_RESULT(ugrid_build(&odd, &d, pos, 0, 4), UGRID_OK);
-        CHECK(odd.cell_count == plain.cell_count && memcmp(&odd.axis[2], &plain.axis[2], sizeof odd.axis[2]) == 0);
+        CHECK(odd.cell_count == plain.cell_count &&
+            memcmp(&odd.axis[2], &plain.axis[2], sizeof odd.axis[2]) == 0);
         CHECK_RESULT(ugrid_validate(&odd), UGRID_OK);
         CHECK_RESULT(ugrid_count_pairs(&plain, (real)0.21, &wanted), UGRID_OK);
         CHECK_RESULT(ugrid_count_pairs(&odd, (real)0.21, &pairs), UGRID_OK);
@@ -439,7 +470,8 @@ static void test_flat_desc(void **state)
 /* The largest and smallest numbers there are: nothing overflows, and near is near. */
 static void test_extreme_positions(void **state)
 {
-    real const huge = IS_FLOAT ? (real)3e38 : (real)1.7e308, tiny = IS_FLOAT ? (real)1e-45 : (real)4.9e-324;
+    real const huge = IS_FLOAT ? (real)3e38 : (real)1.7e308,
+        tiny = IS_FLOAT ? (real)1e-45 : (real)4.9e-324;
     real points[3 * 8];
     config *configs = all_configs();
     ugrid g = {0};
@@ -449,7 +481,8 @@ static void test_extreme_positions(void **state)
     scene s;
     (void)state;
     describe = describe_case;
-    for (k = 0; k < 24; k++) points[k] = k % 4 == 0 ? huge : k % 4 == 1 ? -huge : k % 4 == 2 ? tiny : (real)0.5;
+    for (k = 0; k < 24; k++)
+        points[k] = k % 4 == 0 ? huge : k % 4 == 1 ? -huge : k % 4 == 2 ? tiny : (real)0.5;
     for (bounds = 0; bounds < ALL_BOUNDS; bounds++) {
         memset(&s, 0, sizeof s);
         s.dim = 3;
@@ -467,7 +500,8 @@ static void test_extreme_positions(void **state)
             CHECK_RESULT(ugrid_build(&g, &d, points, 0, 8), UGRID_OK);
             CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
             CHECK_RESULT(ugrid_count_pairs(&g, s.cell, &pairs), UGRID_OK);
-            CHECK_RESULT(ugrid_query(&g, points + 3, s.cell, &id, 1, &found), found > 1 ? UGRID_BUFFER_TOO_SMALL : UGRID_OK);
+            CHECK_RESULT(ugrid_query(&g, points + 3, s.cell, &id, 1, &found),
+                found > 1 ? UGRID_BUFFER_TOO_SMALL : UGRID_OK);
         }
     }
     ugrid_free(&g);

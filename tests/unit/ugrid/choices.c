@@ -64,11 +64,13 @@ static void test_fit(void **state)
     free(p);
 }
 
-/* Two points on a line: the cell is their distance, where that is a normal number below the largest; else 1. */
+/* Two points on a line: the cell is their distance, where that is a normal number below the
+   largest; else 1. */
 static void test_fit_ends(void **state)
 {
     real const least = IS_FLOAT ? (real)1.17549435e-38 : (real)2.2250738585072014e-308;
-    real const lengths[] = {least, 2 * least, REAL_LARGEST / 2, REAL_LARGEST}, cells[] = {1, 2 * least, REAL_LARGEST / 2, 1};
+    real const lengths[] = {least, 2 * least, REAL_LARGEST / 2, REAL_LARGEST},
+        cells[] = {1, 2 * least, REAL_LARGEST / 2, 1};
     int k;
     (void)state;
     for (k = 0; k < COUNT_OF(lengths); k++) {
@@ -97,16 +99,20 @@ static void test_fit_needle(void **state)
         p[3 * i + 2] = between(0, (real)1e-7);
     }
     CHECK_RESULT(ugrid_build(&g, NULL, p, 0, N), UGRID_OK);
-    CHECK(g.cell_count > N / 4 && g.cell_count < N); /* not millions, for two axes that hold one cell each */
+    /* not millions, for two axes that hold one cell each */
+    CHECK(g.cell_count > N / 4 && g.cell_count < N);
     ugrid_free(&g);
 }
 
-/* All points on a line, in a plane, on one spot near zero and far away: a box of its own for each. */
+/* All points on a line, in a plane, on one spot near zero and far away: a box of its own for
+   each. */
 static void test_fit_flat(void **state)
 {
     static const struct { real at[3], step[3]; } flats[] = {
-        {{0, 0, 0}, {0, 0, 0}}, {{5, 5, 5}, {0, 0, 0}}, {{-5, 5, 0}, {1, 0, 0}}, {{0, 0, 7}, {1, 1, 0}}, {{0, 1, 0}, {0, 0, 1}},
-        {{(real)1e30, 0, 0}, {0, 0, 0}}, {{(real)-1e30, (real)1e-30, 0}, {0, 1, 0}}, {{(real)1e-38, 0, 0}, {0, 0, 0}},
+        {{0, 0, 0}, {0, 0, 0}}, {{5, 5, 5}, {0, 0, 0}}, {{-5, 5, 0}, {1, 0, 0}},
+        {{0, 0, 7}, {1, 1, 0}}, {{0, 1, 0}, {0, 0, 1}},
+        {{(real)1e30, 0, 0}, {0, 0, 0}}, {{(real)-1e30, (real)1e-30, 0}, {0, 1, 0}},
+        {{(real)1e-38, 0, 0}, {0, 0, 0}},
         {{0, 0, 0}, {(real)1e-30, (real)1e-30, (real)1e-30}},
     };
     ugrid g = {0};
@@ -121,7 +127,9 @@ static void test_fit_flat(void **state)
                 int64_t pairs = -1;
                 memset(&d, 0, sizeof d);
                 d.dim = dim;
-                for (i = 0; i < n; i++) for (a = 0; a < dim; a++) p[i * dim + a] = flats[f].at[a] + flats[f].step[a] * (real)i;
+                for (i = 0; i < n; i++)
+                    for (a = 0; a < dim; a++)
+                        p[i * dim + a] = flats[f].at[a] + flats[f].step[a] * (real)i;
                 CHECK_RESULT(ugrid_build(&g, &d, p, 0, n), UGRID_OK);
                 CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
                 CHECK(g.n == n);
@@ -166,16 +174,26 @@ static void test_choose(void **state)
 static void test_texts(void **state)
 {
     static const struct { ugrid_result r; const char *name, *field; } texts[] = {
-        {UGRID_OK, "UGRID_OK", ""}, {UGRID_STOPPED, "UGRID_STOPPED", "callback"}, {UGRID_BAD_ARGUMENT, "UGRID_BAD_ARGUMENT", "stride"},
-        {UGRID_BAD_DIM, "UGRID_BAD_DIM", "desc.dim"}, {UGRID_BAD_BOX, "UGRID_BAD_BOX", "desc.min"}, {UGRID_BAD_CELL, "UGRID_BAD_CELL", "desc.cell"},
-        {UGRID_BAD_SIZE, "UGRID_BAD_SIZE", "desc.size"}, {UGRID_BAD_SLOTS, "UGRID_BAD_SLOTS", "desc.slots"},
-        {UGRID_BAD_OPTION, "UGRID_BAD_OPTION", "max_cells"}, {UGRID_BAD_WALK, "UGRID_BAD_WALK", "desc.walk"},
-        {UGRID_BAD_PLACEMENT, "UGRID_BAD_PLACEMENT", "desc.method"}, {UGRID_BAD_ALLOCATOR, "UGRID_BAD_ALLOCATOR", "desc.allocator"},
-        {UGRID_BAD_RADIUS, "UGRID_BAD_RADIUS", "radius"}, {UGRID_NOT_FINITE, "UGRID_NOT_FINITE", "grid.bad_id"},
-        {UGRID_TOO_MANY_CELLS, "UGRID_TOO_MANY_CELLS", "desc.max_cells"}, {UGRID_TOO_MANY_ENTRIES, "UGRID_TOO_MANY_ENTRIES", "desc.size"},
-        {UGRID_CELL_FULL, "UGRID_CELL_FULL", "grid.needed_slots"}, {UGRID_BUFFER_TOO_SMALL, "UGRID_BUFFER_TOO_SMALL", "size"},
-        {UGRID_OUT_OF_MEMORY, "UGRID_OUT_OF_MEMORY", "desc.allocator"}, {UGRID_NOT_BUILT, "UGRID_NOT_BUILT", "ugrid_build"},
-        {UGRID_INVALID, "UGRID_INVALID", "damaged"}, {UGRID_CUDA_ERROR, "UGRID_CUDA_ERROR", "cuda_error"},
+        {UGRID_OK, "UGRID_OK", ""}, {UGRID_STOPPED, "UGRID_STOPPED", "callback"},
+        {UGRID_BAD_ARGUMENT, "UGRID_BAD_ARGUMENT", "stride"},
+        {UGRID_BAD_DIM, "UGRID_BAD_DIM", "desc.dim"}, {UGRID_BAD_BOX, "UGRID_BAD_BOX", "desc.min"},
+        {UGRID_BAD_CELL, "UGRID_BAD_CELL", "desc.cell"},
+        {UGRID_BAD_SIZE, "UGRID_BAD_SIZE", "desc.size"},
+        {UGRID_BAD_SLOTS, "UGRID_BAD_SLOTS", "desc.slots"},
+        {UGRID_BAD_OPTION, "UGRID_BAD_OPTION", "max_cells"},
+        {UGRID_BAD_WALK, "UGRID_BAD_WALK", "desc.walk"},
+        {UGRID_BAD_PLACEMENT, "UGRID_BAD_PLACEMENT", "desc.method"},
+        {UGRID_BAD_ALLOCATOR, "UGRID_BAD_ALLOCATOR", "desc.allocator"},
+        {UGRID_BAD_RADIUS, "UGRID_BAD_RADIUS", "radius"},
+        {UGRID_NOT_FINITE, "UGRID_NOT_FINITE", "grid.bad_id"},
+        {UGRID_TOO_MANY_CELLS, "UGRID_TOO_MANY_CELLS", "desc.max_cells"},
+        {UGRID_TOO_MANY_ENTRIES, "UGRID_TOO_MANY_ENTRIES", "desc.size"},
+        {UGRID_CELL_FULL, "UGRID_CELL_FULL", "grid.needed_slots"},
+        {UGRID_BUFFER_TOO_SMALL, "UGRID_BUFFER_TOO_SMALL", "size"},
+        {UGRID_OUT_OF_MEMORY, "UGRID_OUT_OF_MEMORY", "desc.allocator"},
+        {UGRID_NOT_BUILT, "UGRID_NOT_BUILT", "ugrid_build"},
+        {UGRID_INVALID, "UGRID_INVALID", "damaged"},
+        {UGRID_CUDA_ERROR, "UGRID_CUDA_ERROR", "cuda_error"},
         {UGRID_BOX_TOO_WIDE, "UGRID_BOX_TOO_WIDE", "span more than the largest"},
     };
     int k, other;
@@ -183,18 +201,23 @@ static void test_texts(void **state)
     CHECK(COUNT_OF(texts) == UGRID_RESULT_COUNT);
     for (k = 0; k < COUNT_OF(texts); k++) {
         const char *text = ugrid_result_text(texts[k].r);
-        CHECK((int)texts[k].r == k && strstr(text, texts[k].name) == text && strstr(text, texts[k].field) != NULL);
+        CHECK((int)texts[k].r == k && strstr(text, texts[k].name) == text &&
+            strstr(text, texts[k].field) != NULL);
         CHECK(strncmp(text + strlen(texts[k].name), ": ", 2) == 0);
-        for (other = 0; other < k; other++) CHECK(strcmp(text, ugrid_result_text((ugrid_result)other)) != 0);
+        for (other = 0; other < k; other++)
+            CHECK(strcmp(text, ugrid_result_text((ugrid_result)other)) != 0);
     }
-    CHECK(strstr(ugrid_result_text(UGRID_BAD_ARGUMENT), "in bytes")); /* a stride of 3 counts numbers */
-    CHECK(ugrid_result_text((ugrid_result)-1) && ugrid_result_text(UGRID_RESULT_COUNT) && ugrid_result_text((ugrid_result)1000));
+    /* a stride of 3 counts numbers */
+    CHECK(strstr(ugrid_result_text(UGRID_BAD_ARGUMENT), "in bytes"));
+    CHECK(ugrid_result_text((ugrid_result)-1) && ugrid_result_text(UGRID_RESULT_COUNT) &&
+        ugrid_result_text((ugrid_result)1000));
 }
 
 static void test_version(void **state)
 {
     (void)state;
-    CHECK(ugrid_version() == 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + UGRID_VERSION_PATCH);
+    CHECK(ugrid_version() == 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR +
+        UGRID_VERSION_PATCH);
     CHECK(ugrid_version() > 0);
     CHECK(sizeof(ugrid_record) == (IS_FLOAT ? 16 : 32));
 }

@@ -27,11 +27,13 @@ static ugrid_desc unit_desc(real radius, ugrid_method method, ugrid_walk walk)
 static void check_total(int64_t got, int64_t want)
 {
     int64_t const rim = IS_FLOAT ? 0 : 100;
-    if (got < want - rim || got > want + rim) print_error("got %lld, want %lld\n", (long long)got, (long long)want);
+    if (got < want - rim || got > want + rim)
+        print_error("got %lld, want %lld\n", (long long)got, (long long)want);
     CHECK(got >= want - rim && got <= want + rim);
 }
 
-static void check_workload(const real *pos, int32_t n, real radius, ugrid_method method, ugrid_walk walk, int64_t want)
+static void check_workload(const real *pos, int32_t n, real radius, ugrid_method method,
+    ugrid_walk walk, int64_t want)
 {
     ugrid_desc const d = unit_desc(radius, method, walk);
     ugrid g = {0};
@@ -44,17 +46,20 @@ static void check_workload(const real *pos, int32_t n, real radius, ugrid_method
     for (i = 0; i < n; i++) sum += counts[i];
     CHECK(sum == 2 * pairs);
     offsets = NEW(int64_t, n + 1);
-    CHECK_RESULT(ugrid_neighbors(&g, radius, UGRID_HALF | UGRID_PLACES, offsets, NULL, 0, &needed), UGRID_BUFFER_TOO_SMALL);
+    CHECK_RESULT(ugrid_neighbors(&g, radius, UGRID_HALF | UGRID_PLACES, offsets, NULL, 0, &needed),
+        UGRID_BUFFER_TOO_SMALL);
     CHECK(needed == pairs);
     free(offsets);
     free(counts);
     ugrid_free(&g);
 }
 
-/* The first was counted by comparing all 5 * 10^9 pairs in a program of its own; the others come from shared/targets.md. */
+/* The first was counted by comparing all 5 * 10^9 pairs in a program of its own; the others come
+   from shared/targets.md. */
 #define TOTAL_UNIFORM_100K 2866956
 #define TOTAL_UNIFORM_1M   29352150
-#define TOTAL_DAM_1M       (29997354 + 6)   /* that text counts d < r; three pairs lie exactly at r, and we count d <= r */
+/* 29997354 counts d < r; three pairs lie exactly at r, and d <= r counts here. */
+#define TOTAL_DAM_1M       (29997354 + 6)
 
 static void test_uniform_100k(void **state)
 {
@@ -70,7 +75,8 @@ static void test_uniform_100k(void **state)
             if ((walk == UGRID_STRIPS || walk == UGRID_HYBRID) && method > UGRID_SORT) continue;
             if (share() > 2 && walk != UGRID_CELLS) continue;
             if (share() > 4 && (method + lot()) % 3) continue;
-            check_workload(pos, n, (real)wl_radius(n, 30), (ugrid_method)method, (ugrid_walk)walk, TOTAL_UNIFORM_100K);
+            check_workload(pos, n, (real)wl_radius(n, 30), (ugrid_method)method, (ugrid_walk)walk,
+                TOTAL_UNIFORM_100K);
         }
     free(pos);
     free(p);
@@ -101,11 +107,13 @@ static void test_million(void **state)
     free(p);
 }
 
-/* The generators themselves: order by Morton codes, motion within bounds, two sizes in their cube. */
+/* The generators themselves: order by Morton codes, motion within bounds, two sizes in their
+   cube. */
 static void test_workloads(void **state)
 {
     int32_t const n = 5000;
-    float *p = NEW(float, 3 * n), *q = NEW(float, 3 * n), *both = NEW(float, 3 * WL_BOTH), *radius = NEW(float, WL_BOTH), most = 0;
+    float *p = NEW(float, 3 * n), *q = NEW(float, 3 * n), *both = NEW(float, 3 * WL_BOTH),
+        *radius = NEW(float, WL_BOTH), most = 0;
     int32_t *was = NEW(int32_t, n), i, big = 0;
     uint32_t x, y, z;
     (void)state;
@@ -122,7 +130,9 @@ static void test_workloads(void **state)
     CHECK(wl_sort_morton(n, q, was));
     for (i = 0; i < n; i++) {
         CHECK(memcmp(q + 3 * i, p + 3 * was[i], 3 * sizeof *p) == 0);
-        if (i) CHECK(wl_morton(q + 3 * i) > wl_morton(q + 3 * i - 3) || (wl_morton(q + 3 * i) == wl_morton(q + 3 * i - 3) && was[i] > was[i - 1]));
+        if (i)
+            CHECK(wl_morton(q + 3 * i) > wl_morton(q + 3 * i - 3) ||
+                (wl_morton(q + 3 * i) == wl_morton(q + 3 * i - 3) && was[i] > was[i - 1]));
     }
     memcpy(p, q, sizeof *p * 3 * (size_t)n);
     wl_move(n, q, 0.01f, 9);
@@ -135,7 +145,8 @@ static void test_workloads(void **state)
     wl_bidisperse(4, both, radius);
     for (i = 0; i < WL_BOTH; i++) {
         big += radius[i] > 0.005f;
-        CHECK(both[3 * i] >= 0 && both[3 * i] <= WL_EDGE && both[3 * i + 2] >= 0 && both[3 * i + 2] <= WL_EDGE);
+        CHECK(both[3 * i] >= 0 && both[3 * i] <= WL_EDGE && both[3 * i + 2] >= 0 &&
+            both[3 * i + 2] <= WL_EDGE);
     }
     CHECK(big == WL_BIG);
     free(p);

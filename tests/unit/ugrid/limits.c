@@ -27,11 +27,13 @@ static void test_point_not_finite(void **state)
     ugrid_free(&g);
 }
 
-/* A distance that overflows is no neighbour: without a box, a point may be as far away as numbers reach. */
+/* A distance that overflows is no neighbour: without a box, a point may be as far away as numbers
+   reach. */
 static void test_distance_overflows(void **state)
 {
     static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_LIST, UGRID_LIST_PACKED};
-    real const far_off = -REAL_LARGEST / 1000000, pos[] = {0, 0, 0, 0, far_off, 0, 0, REAL_LARGEST, 0};
+    real const far_off = -REAL_LARGEST / 1000000,
+        pos[] = {0, 0, 0, 0, far_off, 0, 0, REAL_LARGEST, 0};
     real const at[3] = {0, REAL_LARGEST, 0};
     int64_t offsets[2], needed;
     int32_t ids[4], found;
@@ -56,7 +58,8 @@ static void test_distance_overflows(void **state)
     }
 }
 
-/* Points that span more than the largest number are told so, with a box of their own and with one that is given. */
+/* Points that span more than the largest number are told so, with a box of their own and with one
+   that is given. */
 static void test_box_too_wide(void **state)
 {
     ugrid g = {0};
@@ -92,13 +95,15 @@ static void test_walk_rules(void **state)
 {
     int method, placement, walk, order, unbounded;
     (void)state;
-    for (method = 0; method <= 5; method++) for (placement = 0; placement < 2; placement++) for (walk = 0; walk <= 4; walk++)
+    for (method = 0; method <= 5; method++) for (placement = 0; placement < 2; placement++)
+            for (walk = 0; walk <= 4; walk++)
         for (order = 0; order < 2; order++) for (unbounded = 0; unbounded < 2; unbounded++) {
             ugrid_desc d = good_desc(), out;
             ugrid g = {0};
             int const strip = walk == UGRID_STRIPS || walk == UGRID_HYBRID;
             int const sort = method == UGRID_AUTO || method == UGRID_COUNT || method == UGRID_SORT;
-            int const bad_walk = strip && (!sort || placement || order || unbounded), bad_placement = method == UGRID_LIST_PACKED && placement;
+            int const bad_walk = strip && (!sort || placement || order || unbounded),
+                bad_placement = method == UGRID_LIST_PACKED && placement;
             ugrid_result r;
             d.method = (ugrid_method)method;
             d.placement = (ugrid_placement)placement;
@@ -108,10 +113,15 @@ static void test_walk_rules(void **state)
             r = ugrid_build(&g, &d, four_points, 0, 4);
             CHECK(r == ugrid_defaults(&out, &d));
             if (bad_walk && bad_placement) CHECK(r == UGRID_BAD_WALK || r == UGRID_BAD_PLACEMENT);
-            else CHECK_RESULT(r, bad_walk ? UGRID_BAD_WALK : bad_placement ? UGRID_BAD_PLACEMENT : UGRID_OK);
+            else
+                CHECK_RESULT(r, bad_walk ? UGRID_BAD_WALK : bad_placement ? UGRID_BAD_PLACEMENT :
+                    UGRID_OK);
             if (r == UGRID_OK) CHECK(walk != UGRID_WALK_AUTO ? g.desc.walk == (ugrid_walk)walk :
-                g.desc.walk == (sort && !placement && !order && !unbounded ? UGRID_STRIPS : UGRID_CELLS));
-            if (r == UGRID_OK) CHECK(method != UGRID_AUTO ? g.desc.method == (ugrid_method)method : g.desc.method != UGRID_AUTO);
+                g.desc.walk == (sort && !placement && !order && !unbounded ? UGRID_STRIPS :
+                    UGRID_CELLS));
+            if (r == UGRID_OK)
+                CHECK(method != UGRID_AUTO ? g.desc.method == (ugrid_method)method :
+                    g.desc.method != UGRID_AUTO);
             ugrid_free(&g);
         }
 }
@@ -132,7 +142,8 @@ static void test_not_finite(void **state)
     for (dim = 2; dim <= 3; dim++) {
         make_scene(&s, dim, 0, &boxes[3], &inputs[0], 9);
         for (c = 0; c < arrlen(configs); c++)
-            for (a = 0; a < dim; a++) for (kind = 0; kind < 3; kind++) for (box_given = 0; box_given < 2; box_given++) {
+            for (a = 0; a < dim; a++) for (kind = 0; kind < 3; kind++)
+                    for (box_given = 0; box_given < 2; box_given++) {
                 ugrid_desc d = desc_of(&s, &configs[c]);
                 real *p = NEW(real, dim * 9);
                 current_scene = &s;
@@ -181,7 +192,8 @@ static void test_cell_full(void **state)
             d.method = UGRID_COUNT;
             CHECK_RESULT(ugrid_build(&counted, &d, s.pos, 0, s.n), UGRID_OK);
             for (cell = 0, fullest = 0; cell < counted.cell_count; cell++)
-                if (counted.start[cell + 1] - counted.start[cell] > fullest) fullest = counted.start[cell + 1] - counted.start[cell];
+                if (counted.start[cell + 1] - counted.start[cell] > fullest)
+                    fullest = counted.start[cell + 1] - counted.start[cell];
             d.method = UGRID_FIXED;
             d.slots = fullest - 1;
             CHECK_RESULT(ugrid_build(&g, &d, s.pos, 0, s.n), UGRID_CELL_FULL);
@@ -207,7 +219,8 @@ static void test_cell_full(void **state)
     describe = NULL;
 }
 
-/* Cells beyond what was allowed: how many it would take is told; nothing overflows, however far one point is. */
+/* Cells beyond what was allowed: how many it would take is told; nothing overflows, however far one
+   point is. */
 static void test_too_many_cells(void **state)
 {
     ugrid g = {0};
@@ -244,7 +257,8 @@ static void test_too_many_cells(void **state)
     ugrid_free(&g);
 }
 
-/* More entries than an int32_t can number. Reserving reads no points, and refuses before it allocates. */
+/* More entries than an int32_t can number. Reserving reads no points, and refuses before it
+   allocates. */
 static void test_too_many_entries(void **state)
 {
     ugrid g = {0};

@@ -2,7 +2,8 @@
    arrays grow by a factor; after a reserve nothing is allocated.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* One step that may run out of memory: then the grid is empty, and the same step works the next time. */
+/* One step that may run out of memory: then the grid is empty, and the same step works the next
+   time. */
 static int survive(ugrid *g, const ugrid_desc *d, const scene *s, int32_t n)
 {
     int64_t pairs = -1, again = -1;
@@ -29,7 +30,8 @@ static int survive(ugrid *g, const ugrid_desc *d, const scene *s, int32_t n)
     return failures;
 }
 
-/* All builds, first small, then larger, then smaller again, in one grid. How many steps ran out of memory? */
+/* All builds, first small, then larger, then smaller again, in one grid. How many steps ran out of
+   memory? */
 static int memory_scenario(heap *h, const scene *s, const config *configs)
 {
     ugrid g = {0};
@@ -66,7 +68,8 @@ static void test_out_of_memory(void **state)
             int failed;
             memset(&h, 0, sizeof h);
             h.fail_at = k;
-            failed = memory_scenario(&h, &s, configs); /* 0: less than half as much again did as well */
+            /* 0: less than half as much again did as well */
+            failed = memory_scenario(&h, &s, configs);
             CHECK(failed == 1 || (failed == 0 && h.calls > total));
             CHECK(h.live_bytes == 0 && h.live_blocks == 0 && !h.wrong);
             failures += failed;
@@ -91,7 +94,8 @@ static int64_t bytes_of(const ugrid_desc *given, const real *pos, int32_t n, int
     return bytes;
 }
 
-/* 600 builds, each with one particle more: every array grows O(log n) times, to at most half more than it must, and a reserve to no more. */
+/* 600 builds, each with one particle more: every array grows O(log n) times, to at most half more
+   than it must, and a reserve to no more. */
 static void check_growth(const ugrid_desc *given, const real *pos)
 {
     enum { N = 600, GROWTHS = 17 }; /* 1.5^16 > 600, and one for the first */
@@ -185,7 +189,8 @@ static void test_change_of_allocator(void **state)
     CHECK(other.live_blocks == 0 && !other.wrong && other.calls > 0);
 }
 
-/* After a reserve, builds of up to n particles allocate nothing; building again the same does not either. */
+/* After a reserve, builds of up to n particles allocate nothing; building again the same does not
+   either. */
 static void test_reserve(void **state)
 {
     static const int32_t sizes[] = {300, 0, 1, 299, 17, 300, 64, 65, 128};
@@ -225,7 +230,8 @@ static void test_reserve(void **state)
     describe = NULL;
 }
 
-/* UGRID_AUTO may choose another method for fewer particles; what was reserved has to do for that one too. */
+/* UGRID_AUTO may choose another method for fewer particles; what was reserved has to do for that
+   one too. */
 static void test_reserve_for_automatic_method(void **state)
 {
     heap h = {0, 0, 0, 0, 0, 0};

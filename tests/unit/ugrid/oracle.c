@@ -18,7 +18,8 @@ typedef struct scene {
     real min[3], max[3], cell;
     int32_t n;
     real *pos;                  /* stb_ds: n * dim */
-    int inside;                 /* no point is outside the box, nor on the upper border of a periodic axis */
+    /* no point is outside the box, nor on the upper border of a periodic axis */
+    int inside;
     int radii;
     real radius[RADII];
     uint8_t *truth[RADII];      /* n * n */
@@ -27,7 +28,10 @@ typedef struct scene {
     uint8_t *truth_at[RADII];   /* m * n */
 } scene;
 
-static int periodic_axis(const scene *s, int a) { return s->bounds < 8 && a < s->dim && (s->bounds >> a & 1); }
+static int periodic_axis(const scene *s, int a)
+{
+    return s->bounds < 8 && a < s->dim && (s->bounds >> a & 1);
+}
 
 /* Distance along one axis; on a periodic one to the nearest image. */
 static double gap_along(const scene *s, int a, double x, double y)
@@ -56,7 +60,8 @@ static int classify(const scene *s, const real *p, const real *q, double radius)
     return distance < radius - slack ? WITHIN : distance > radius + slack ? OUTSIDE : RIM;
 }
 
-/* Difference along one axis as the header documents it: b - a, and one box less or more where that is nearer. */
+/* Difference along one axis as the header documents it: b - a, and one box less or more where that
+   is nearer. */
 static real step_along(const scene *s, int a, real x, real y)
 {
     real const length = s->max[a] - s->min[a];
@@ -102,9 +107,11 @@ static void find_truth(scene *s)
         s->truth[k] = NEW(uint8_t, s->n * s->n);
         s->truth_at[k] = NEW(uint8_t, s->m * s->n);
         for (i = 0; i < s->n; i++) for (j = 0; j < s->n; j++)
-            s->truth[k][i * s->n + j] = (uint8_t)truth_of(s, s->pos + i * s->dim, s->pos + j * s->dim, s->radius[k]);
+            s->truth[k][i * s->n + j] =
+                (uint8_t)truth_of(s, s->pos + i * s->dim, s->pos + j * s->dim, s->radius[k]);
         for (i = 0; i < s->m; i++) for (j = 0; j < s->n; j++)
-            s->truth_at[k][i * s->n + j] = (uint8_t)truth_of(s, s->query + i * s->dim, s->pos + j * s->dim, s->radius[k]);
+            s->truth_at[k][i * s->n + j] =
+                (uint8_t)truth_of(s, s->query + i * s->dim, s->pos + j * s->dim, s->radius[k]);
     }
 }
 
@@ -121,7 +128,7 @@ static void forget(scene *s)
 
 /* ------------------------------------------------------------------------------------------------
    Inputs
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static real edge(const scene *s, int a) { return s->max[a] - s->min[a]; }
 
@@ -142,7 +149,8 @@ static void fill_uniform(scene *s, int32_t n)
     }
 }
 
-/* Three dense clouds: one in the middle, one at a corner of the box (its points wrap or lie outside), one anywhere. */
+/* Three dense clouds: one in the middle, one at a corner of the box (its points wrap or lie
+   outside), one anywhere. */
 static void fill_clustered(scene *s, int32_t n)
 {
     while (s->n < n) {
@@ -150,14 +158,16 @@ static void fill_clustered(scene *s, int32_t n)
         real p[3];
         int a;
         for (a = 0; a < 3; a++) {
-            real const center = cloud == 0 ? (s->min[a] + s->max[a]) / 2 : cloud == 1 ? s->min[a] : s->min[a] + edge(s, a) * (real)0.81;
+            real const center = cloud == 0 ? (s->min[a] + s->max[a]) / 2 : cloud == 1 ? s->min[a] :
+                s->min[a] + edge(s, a) * (real)0.81;
             p[a] = center + s->cell * between((real)-0.2, (real)0.2);
         }
         add_point(s, p);
     }
 }
 
-/* Multiples of half a cell, from the lower to the upper border of the box: many distances are exactly the radius. */
+/* Multiples of half a cell, from the lower to the upper border of the box: many distances are
+   exactly the radius. */
 static void fill_lattice(scene *s, int32_t n)
 {
     while (s->n < n) {
@@ -184,14 +194,16 @@ static void fill_borders(scene *s, int32_t n)
         int a;
         for (a = 0; a < 3; a++) {
             int const k = roll(s->cells[a] + 1);
-            real const border = k == s->cells[a] ? s->max[a] : s->min[a] + edge(s, a) * (real)k / (real)s->cells[a];
+            real const border = k == s->cells[a] ? s->max[a] :
+                s->min[a] + edge(s, a) * (real)k / (real)s->cells[a];
             p[a] = beside(border, roll(3) - 1);
         }
         add_point(s, p);
     }
 }
 
-/* A few big ones, far apart, and many small ones that touch them (1:10; see test_two_sizes for the radii). */
+/* A few big ones, far apart, and many small ones that touch them (1:10; see test_two_sizes for the
+   radii). */
 static void fill_two_sizes(scene *s, int32_t n)
 {
     while (s->n < n) {
@@ -199,7 +211,9 @@ static void fill_two_sizes(scene *s, int32_t n)
         int a;
         for (a = 0; a < 3; a++) {
             if (s->n < 3) p[a] = s->min[a] + edge(s, a) * (real)(0.2 + 0.3 * s->n);
-            else p[a] = s->pos[(s->n % 3) * s->dim + (a < s->dim ? a : 0)] + s->cell * between((real)-0.6, (real)0.6);
+            else
+                p[a] = s->pos[(s->n % 3) * s->dim + (a < s->dim ? a : 0)] +
+                    s->cell * between((real)-0.6, (real)0.6);
         }
         add_point(s, p);
     }
@@ -248,12 +262,15 @@ static void fill_faces(scene *s, int32_t n)
 typedef struct input { const char *name; void (*fill)(scene *, int32_t); } input;
 
 static const input inputs[] = {
-    {"uniform", fill_uniform},     {"clustered", fill_clustered}, {"lattice", fill_lattice}, {"all equal", fill_equal},
-    {"cell borders", fill_borders}, {"two sizes", fill_two_sizes}, {"empty", fill_empty},     {"single", fill_single},
+    {"uniform", fill_uniform},     {"clustered", fill_clustered}, {"lattice", fill_lattice},
+    {"all equal", fill_equal},
+    {"cell borders", fill_borders}, {"two sizes", fill_two_sizes}, {"empty", fill_empty},
+    {"single", fill_single},
     {"outside", fill_outside},     {"faces of the box", fill_faces},
 };
 
-/* Cells per axis. `plain`: all numbers are short binary fractions; else the cell does not divide the box and nothing is round. */
+/* Cells per axis. `plain`: all numbers are short binary fractions; else the cell does not divide
+   the box and nothing is round. */
 typedef struct box { int cells[3], plain; } box;
 
 static const box boxes[] = {
@@ -272,8 +289,9 @@ static void set_box(scene *s, const box *b)
     }
 }
 
-/* Half a cell, one cell, several cells, and more than half of the longest side of the box (of a box of many cells, several
-   cells are more than half of two sides already; walks through all of its cells are what takes the time of these tests). */
+/* Half a cell, one cell, several cells, and more than half of the longest side of the box (of a box
+   of many cells, several cells are more than half of two sides already; walks through all of its
+   cells are what takes the time of these tests). */
 static void set_radii(scene *s)
 {
     real longest = edge(s, 0);

@@ -2,10 +2,12 @@
    given, all functions use the same image of it.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Two points whose distance is the radius but for a rounding: it depends on whether the second was moved into the box. */
+/* Two points whose distance is the radius but for a rounding: it depends on whether the second was
+   moved into the box. */
 static void test_pair_outside(void **state)
 {
-    real const pos[4] = {(real)0.777, (real)0.5, (real)1.91499996, (real)0.5}, radius = (real)0.137999952;
+    real const pos[4] = {(real)0.777, (real)0.5, (real)1.91499996, (real)0.5},
+        radius = (real)0.137999952;
     ugrid g = {0};
     ugrid_desc d;
     int32_t bad;
@@ -21,7 +23,8 @@ static void test_pair_outside(void **state)
     ugrid_free(&g);
 }
 
-/* Rows of all points in three ways, and by the test that the header states: the same, rim and all. */
+/* Rows of all points in three ways, and by the test that the header states: the same, rim and
+   all. */
 static void check_rows_outside(const ugrid *g, const real *pos, int32_t n, real radius)
 {
     int32_t *ids = NEW(int32_t, n), *hits = NULL, i, j, found;
@@ -31,7 +34,8 @@ static void check_rows_outside(const ugrid *g, const real *pos, int32_t n, real 
         CHECK_RESULT(ugrid_query(g, p, radius, ids, n, &found), UGRID_OK);
         CHECK_RESULT(ugrid_arr_within(g, p, radius, &hits), UGRID_OK);
         CHECK(arrlen(hits) == found && same(hits, ids, (size_t)found * sizeof *ids));
-        for (j = 0; j < n; j++) found -= ugrid_distance2(g, p, pos + j * g->desc.dim) <= radius * radius;
+        for (j = 0; j < n; j++)
+            found -= ugrid_distance2(g, p, pos + j * g->desc.dim) <= radius * radius;
         CHECK(found == 0);
     }
     arrfree(hits);
@@ -45,7 +49,8 @@ static void scatter_outside(const ugrid_desc *d, real *pos, int32_t n, real radi
     for (k = 0; k < n * d->dim; k++) {
         int const a = k % d->dim, of_a_pair = k >= d->dim && k / d->dim % 2;
         real const length = d->max[a] - d->min[a];
-        pos[k] = of_a_pair ? pos[k - d->dim] + (a == 0 ? beside(radius, roll(5) - 2) : 0) : between(d->min[a], d->max[a]);
+        pos[k] = of_a_pair ? pos[k - d->dim] + (a == 0 ? beside(radius, roll(5) - 2) : 0) :
+            between(d->min[a], d->max[a]);
         pos[k] += length * (real)(roll(9) - 4);
     }
 }

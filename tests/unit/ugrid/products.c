@@ -10,7 +10,8 @@ static void run_scene(const scene *s, const config *configs, ugrid *g)
     for (c = 0; c < arrlen(configs); c++) {
         if (!possible(&configs[c], s)) continue;
         check_grid(g, s, &configs[c]);
-        for (a = 0; a < 3 && s->bounds < 8; a++) CHECK(g->axis[a].cells == (a < s->dim ? s->cells[a] * (a == 0 ? split : 1) : 1));
+        for (a = 0; a < 3 && s->bounds < 8; a++)
+            CHECK(g->axis[a].cells == (a < s->dim ? s->cells[a] * (a == 0 ? split : 1) : 1));
     }
 }
 
@@ -49,14 +50,19 @@ static void test_product_split(void **state)
     split = 1;
 }
 
-/* Every number of cells on every axis, against every set of periodic axes: where rings of cells close on themselves. */
+/* Every number of cells on every axis, against every set of periodic axes: where rings of cells
+   close on themselves. */
 static void test_cells_per_axis(void **state)
 {
     static const config configs[] = {
-        {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_CELLS, UGRID_ROWS, 0},    {UGRID_SORT, 0, UGRID_LOOSE, 0, UGRID_STRIPS, UGRID_ROWS, 0},
-        {UGRID_LIST, 0, UGRID_LOOSE, 0, UGRID_MODULAR, UGRID_MORTON, 0}, {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_HYBRID, UGRID_ROWS, 1},
-        {UGRID_COUNT, 0, UGRID_TIGHT, 0.5, UGRID_CELLS, UGRID_ROWS, 0},  {UGRID_FIXED, 0, UGRID_TIGHT, 1, UGRID_MODULAR, UGRID_ROWS, 0},
-        {UGRID_LIST, 0, UGRID_TIGHT, 2.2, UGRID_CELLS, UGRID_ROWS, 0},   {UGRID_SORT, 0, UGRID_TIGHT, 4.7, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_SORT, 0, UGRID_LOOSE, 0, UGRID_STRIPS, UGRID_ROWS, 0},
+        {UGRID_LIST, 0, UGRID_LOOSE, 0, UGRID_MODULAR, UGRID_MORTON, 0},
+        {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_HYBRID, UGRID_ROWS, 1},
+        {UGRID_COUNT, 0, UGRID_TIGHT, 0.5, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_FIXED, 0, UGRID_TIGHT, 1, UGRID_MODULAR, UGRID_ROWS, 0},
+        {UGRID_LIST, 0, UGRID_TIGHT, 2.2, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_SORT, 0, UGRID_TIGHT, 4.7, UGRID_CELLS, UGRID_ROWS, 0},
     };
     static const int numbers[] = {1, 2, 3, 5};
     ugrid g = {0};
@@ -92,7 +98,8 @@ static void test_cells_per_axis(void **state)
 
 /* Four points, two pairs within 0.15; and a desc that takes them. */
 static const real four_points[] = {(real)0.1, (real)0.1, (real)0.1, (real)0.2, (real)0.1, (real)0.1,
-                                   (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.8};
+                                   (real)0.9, (real)0.9, (real)0.9, (real)0.9, (real)0.9,
+                                       (real)0.8};
 
 static ugrid_desc good_desc(void)
 {
@@ -107,7 +114,8 @@ static ugrid_desc good_desc(void)
 
 static int gathers(const config *c) { return sorting(c) && !c->placement && !c->no_records; }
 
-/* n particles on one spot, or in three clouds. Which configurations: those that gather, or the others; every manyth. */
+/* n particles on one spot, or in three clouds. Which configurations: those that gather, or the
+   others; every manyth. */
 static void crowd(int which_input, int bounds, int32_t n, int gathering, int every)
 {
     config *configs = all_configs();
@@ -149,8 +157,8 @@ static void test_crowds(void **state)
     describe = NULL;
 }
 
-/* Spheres of two sizes, 1:10. Whoever touches is met once by a half walk whose radius is the largest diameter; a TIGHT
-   grid is built for boxes of that size. */
+/* Spheres of two sizes, 1:10. Whoever touches is met once by a half walk whose radius is the
+   largest diameter; a TIGHT grid is built for boxes of that size. */
 static void test_two_sizes(void **state)
 {
     config *configs = all_configs();
@@ -185,14 +193,18 @@ static void test_two_sizes(void **state)
     describe = NULL;
 }
 
-/* Pairs whose distance is the radius but for a few units in the last place, one of the two beside a border between cells, or
-   the seam of a periodic axis: where a search that does not reach a little further than the radius loses one. */
+/* Pairs whose distance is the radius but for a few units in the last place, one of the two beside a
+   border between cells, or the seam of a periodic axis: where a search that does not reach a little
+   further than the radius loses one. */
 static void test_rim(void **state)
 {
     static const config configs[] = {
-        {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_STRIPS, UGRID_ROWS, 0},  {UGRID_LIST, 0, UGRID_LOOSE, 0, UGRID_CELLS, UGRID_MORTON, 0},
-        {UGRID_LIST, 0, UGRID_TIGHT, 0.3, UGRID_CELLS, UGRID_ROWS, 0},  {UGRID_SORT, 0, UGRID_TIGHT, 1, UGRID_CELLS, UGRID_ROWS, 0},
-        {UGRID_COUNT, 0, UGRID_TIGHT, 1.6, UGRID_CELLS, UGRID_ROWS, 0}, {UGRID_FIXED, 0, UGRID_TIGHT, 1.0000009, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_COUNT, 0, UGRID_LOOSE, 0, UGRID_STRIPS, UGRID_ROWS, 0},
+        {UGRID_LIST, 0, UGRID_LOOSE, 0, UGRID_CELLS, UGRID_MORTON, 0},
+        {UGRID_LIST, 0, UGRID_TIGHT, 0.3, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_SORT, 0, UGRID_TIGHT, 1, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_COUNT, 0, UGRID_TIGHT, 1.6, UGRID_CELLS, UGRID_ROWS, 0},
+        {UGRID_FIXED, 0, UGRID_TIGHT, 1.0000009, UGRID_CELLS, UGRID_ROWS, 0},
         {UGRID_LIST, 0, UGRID_TIGHT, 2.0000004, UGRID_CELLS, UGRID_MORTON, 0},
     };
     ugrid g = {0};
@@ -213,8 +225,9 @@ static void test_rim(void **state)
         if (roll(2)) s.min[0] -= 7, s.max[0] -= 7; /* further from zero the numbers are coarser */
         s.radius[0] = radius = s.cell * between((real)0.1, (real)1.9);
         other = between(s.min[1 - a], s.max[1 - a]);
-        q[a] = s.min[a] + edge(&s, a) * (real)roll(2 * s.cells[a] + 1) / (real)(2 * s.cells[a]); /* on a border, or half way: the box of
-                                                                       a TIGHT particle as large as a cell then ends on two */
+        /* on a border, or half way: the box of a TIGHT particle as large as a cell then ends on
+           two */
+        q[a] = s.min[a] + edge(&s, a) * (real)roll(2 * s.cells[a] + 1) / (real)(2 * s.cells[a]);
         q[a] = beside(beside(q[a], roll(3) - 1), roll(3) - 1);
         p[a] = up ? q[a] + radius : q[a] - radius;
         if (periodic_axis(&s, a) && p[a] < s.min[a]) p[a] += edge(&s, a);
@@ -247,8 +260,9 @@ static void test_rim(void **state)
     describe = NULL;
 }
 
-/* One particle in the middle of each cell tells in which order a walk visits the cells: CELLS and STRIPS row by row; MODULAR
-   and HYBRID by labels, which repeat after 2 * rings + 1 cells (HYBRID: but along x, where its strips run). */
+/* One particle in the middle of each cell tells in which order a walk visits the cells: CELLS and
+   STRIPS row by row; MODULAR and HYBRID by labels, which repeat after 2 * rings + 1 cells (HYBRID:
+   but along x, where its strips run). */
 static void test_walk_order(void **state)
 {
     enum { SIDE = 9 };
@@ -270,19 +284,23 @@ static void test_walk_order(void **state)
     }
     for (walk = UGRID_CELLS; walk <= UGRID_HYBRID; walk++)
         for (rings = 1; rings <= 3; rings++) {
-            int32_t const labels = walk == UGRID_MODULAR || walk == UGRID_HYBRID ? 2 * rings + 1 : SIDE;
+            int32_t const labels = walk == UGRID_MODULAR || walk == UGRID_HYBRID ? 2 * rings + 1 :
+                SIDE;
             d.walk = (ugrid_walk)walk;
             CHECK_RESULT(ugrid_build(&g, &d, p, 0, SIDE * SIDE * SIDE), UGRID_OK);
             for (place = 0; place < g.n; place++) {
                 ugrid_near near = ugrid_near_within(&g, p + 3 * place, (real)rings - (real)0.25);
                 int32_t before = -1, visited = 0;
                 for (; ugrid_next(&near); visited++) {
-                    int32_t const x = near.id % SIDE, y = near.id / SIDE % SIDE, z = near.id / SIDE / SIDE;
-                    int32_t const key = ((z % labels) * SIDE + y % labels) * SIDE + (walk == UGRID_HYBRID ? x : x % labels);
+                    int32_t const x = near.id % SIDE, y = near.id / SIDE % SIDE,
+                        z = near.id / SIDE / SIDE;
+                    int32_t const key = ((z % labels) * SIDE + y % labels) * SIDE +
+                        (walk == UGRID_HYBRID ? x : x % labels);
                     CHECK(key > before);
                     before = key;
                 }
-                CHECK(visited <= (2 * rings + 1) * (2 * rings + 1) * (2 * rings + 1) && visited >= (rings + 1) * (rings + 1) * (rings + 1));
+                CHECK(visited <= (2 * rings + 1) * (2 * rings + 1) * (2 * rings + 1) &&
+                    visited >= (rings + 1) * (rings + 1) * (rings + 1));
             }
         }
     ugrid_free(&g);
@@ -317,7 +335,8 @@ static void test_huge_radius(void **state)
     describe = NULL;
 }
 
-/* Boxes of the size of a cell touch two cells along an axis, never three, also where cell and width of a cell differ by rounding. */
+/* Boxes of the size of a cell touch two cells along an axis, never three, also where cell and width
+   of a cell differ by rounding. */
 static void test_spans(void **state)
 {
     ugrid g = {0};
@@ -337,7 +356,8 @@ static void test_spans(void **state)
     ugrid_free(&g);
 }
 
-/* ugrid_near_point is ugrid_near_within with the edge of a cell, and walks that cannot start visit nothing. */
+/* ugrid_near_point is ugrid_near_within with the edge of a cell, and walks that cannot start visit
+   nothing. */
 static void test_near_point(void **state)
 {
     ugrid g = {0}, none = {0};

@@ -23,7 +23,8 @@ static void random_scene(scene *s, config *c, const config *configs)
     if (c->placement) c->size = 0.05 + 3 * (double)wl_u(&dice);
 }
 
-/* A build that is refused: what, is drawn from the table (without its allocators: here they are given). */
+/* A build that is refused: what, is drawn from the table (without its allocators: here they are
+   given). */
 static void random_refusal(ugrid *g, heap *h)
 {
     const refusal *r;
@@ -58,7 +59,8 @@ static void test_random_operations(void **state)
     scene s;
     int built = 0;
     (void)state;
-    random_seed = environment("UGRID_TEST_SEED", (int)arrlen(configs)); /* the same each run: change it to look further */
+    /* the same each run: change it to look further */
+    random_seed = environment("UGRID_TEST_SEED", (int)arrlen(configs));
     print_message("random operations: UGRID_TEST_SEED=%d\n", random_seed);
     dice = wl_seed((uint64_t)random_seed);
     describe = describe_random;
@@ -72,7 +74,8 @@ static void test_random_operations(void **state)
             random_scene(&s, &c, configs);
             d = desc_of(&s, &c);
             d.allocator = allocator_of(&h);
-            if (d.placement && d.method == UGRID_FIXED) d.slots = 125 * s.n + 1; /* all entries in one bucket */
+            /* all entries in one bucket */
+            if (d.placement && d.method == UGRID_FIXED) d.slots = 125 * s.n + 1;
             if (roll(3) == 0) CHECK_RESULT(ugrid_reserve(&g, &d, s.n + roll(20)), UGRID_OK);
             CHECK_RESULT(ugrid_build(&g, &d, s.pos, 0, s.n), UGRID_OK);
             built = 1;

@@ -19,8 +19,8 @@ static const char *const walk_names[] = {"AUTO", "CELLS", "STRIPS", "MODULAR", "
 static int sorting(const config *c) { return c->method == UGRID_COUNT || c->method == UGRID_SORT; }
 static int strips(const config *c) { return c->walk == UGRID_STRIPS || c->walk == UGRID_HYBRID; }
 
-/* Which combinations mean something. The header must accept all of these (test_product), and refuse those without
-   meaning (test_walk_rules). */
+/* Which combinations mean something. The header must accept all of these (test_product), and refuse
+   those without meaning (test_walk_rules). */
 static int sensible(const config *c)
 {
     int const tight = c->placement == UGRID_TIGHT;
@@ -96,15 +96,18 @@ static void describe_case(void)
 {
     const scene *s = current_scene;
     const config *c = current_config;
-    if (s) print_error("  input %s, n %d, dim %d, bounds %d (8, 9: unbounded; else periodic axes), cells %d %d %d, radius %.9g (number %d), cell %.9g\n",
-                       s->input, (int)s->n, s->dim, s->bounds, s->cells[0], s->cells[1], s->cells[2],
-                       (double)s->radius[current_radius], current_radius, (double)s->cell);
-    if (c) print_error("  method %s, slots by %s, %s (size %g cells), walk %s, order %s, no_records %d\n", method_names[c->method],
-                       c->layout ? "row" : "column", c->placement ? "TIGHT" : "LOOSE", c->size, walk_names[c->walk],
-                       c->order ? "MORTON" : "ROWS", c->no_records);
+    if (s) print_error("  input %s, n %d, dim %d, bounds %d (8, 9: unbounded; else periodic axes), "
+        "cells %d %d %d, radius %.9g (number %d), cell %.9g\n", s->input, (int)s->n, s->dim,
+        s->bounds, s->cells[0], s->cells[1], s->cells[2], (double)s->radius[current_radius],
+        current_radius, (double)s->cell);
+    if (c) print_error("  method %s, slots by %s, %s (size %g cells), walk %s, order %s, "
+        "no_records %d\n", method_names[c->method], c->layout ? "row" : "column",
+        c->placement ? "TIGHT" : "LOOSE", c->size, walk_names[c->walk],
+        c->order ? "MORTON" : "ROWS", c->no_records);
 }
 
-/* Builds; in hashed buckets a particle of a TIGHT grid can be entered more than once, so the slots may need a second try. */
+/* Builds; in hashed buckets a particle of a TIGHT grid can be entered more than once, so the slots
+   may need a second try. */
 static void build(ugrid *g, const scene *s, const config *c)
 {
     ugrid_desc d = desc_of(s, c);
@@ -118,11 +121,12 @@ static void build(ugrid *g, const scene *s, const config *c)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   One grid against the truth. Each form of search marks what it met in a table; one judge looks at all of them.
-   ------------------------------------------------------------------------------------------------ */
+   One grid against the oracle: each form of search marks what it met in a table
+   ---------------------------------------------------------------------------------------------- */
 
 enum {
-    FULL = 0, HALF = 1,     /* does (i, j) have to be met from both sides, or from one of the two? */
+    /* does (i, j) have to be met from both sides, or from one of the two? */
+    FULL = 0, HALF = 1,
     SUPERSET = 0, EXACT = 2,/* may more be met than is within the radius? */
     SELF = 4                /* is (i, i) to be met? */
 };
@@ -171,7 +175,8 @@ static void judge_rows(const scene *s, const uint8_t *truth, int32_t rows, int k
     int32_t q, j;
     for (q = 0; q < rows; q++)
         for (j = 0; j < s->n; j++)
-            judge_pair(truth[(size_t)q * (size_t)s->n + (size_t)j], met[(size_t)q * (size_t)s->n + (size_t)j], kind);
+            judge_pair(truth[(size_t)q * (size_t)s->n + (size_t)j],
+                met[(size_t)q * (size_t)s->n + (size_t)j], kind);
 }
 
 /* What the first exact search of a grid found: all others must find the same, the rim included. */
@@ -244,10 +249,12 @@ static void check_ranges(const ugrid *g, const scene *s, int k)
 {
     int32_t place, at;
     int half;
-    CHECK(ugrid_has_ranges(g) == (s->n > 0 && g->start && g->desc.placement == UGRID_LOOSE && !g->desc.unbounded));
+    CHECK(ugrid_has_ranges(g) ==
+        (s->n > 0 && g->start && g->desc.placement == UGRID_LOOSE && !g->desc.unbounded));
     for (place = 0; place < s->n; place++) {
         for (half = 0; half < 2; half++) {
-            ugrid_near one = half ? ugrid_near_half(g, place, s->radius[k]) : ugrid_near_place(g, place, s->radius[k]);
+            ugrid_near one = half ? ugrid_near_half(g, place, s->radius[k]) :
+                ugrid_near_place(g, place, s->radius[k]);
             ugrid_near range = one;
             if (!ugrid_has_ranges(g)) {
                 CHECK(!ugrid_next_range(&range));
@@ -294,13 +301,16 @@ static lists get_lists(const ugrid *g, real radius, int flags)
     return l;
 }
 
-/* The same list again: count only, into a buffer that is exactly full, and into one that is one short. */
+/* The same list again: count only, into a buffer that is exactly full, and into one that is one
+   short. */
 static void check_buffers(const ugrid *g, real radius, int flags, const lists *l)
 {
     int64_t *offsets = NEW(int64_t, g->n + 1), needed = -1;
-    int32_t *ids = NEW(int32_t, l->needed), *fewer = NEW(int32_t, l->needed - (l->needed > 0)), row = 0;
+    int32_t *ids = NEW(int32_t, l->needed), *fewer = NEW(int32_t, l->needed - (l->needed > 0)),
+        row = 0;
     size_t const bytes = sizeof *offsets * ((size_t)g->n + 1);
-    CHECK_RESULT(ugrid_neighbors(g, radius, flags, offsets, NULL, 0, &needed), l->needed ? UGRID_BUFFER_TOO_SMALL : UGRID_OK);
+    CHECK_RESULT(ugrid_neighbors(g, radius, flags, offsets, NULL, 0, &needed),
+        l->needed ? UGRID_BUFFER_TOO_SMALL : UGRID_OK);
     CHECK(needed == l->needed && memcmp(l->offsets, offsets, bytes) == 0);
     memset(offsets, 0xA5, bytes);
     CHECK_RESULT(ugrid_neighbors(g, radius, flags, offsets, ids, needed, &needed), UGRID_OK);
@@ -308,10 +318,12 @@ static void check_buffers(const ugrid *g, real radius, int flags, const lists *l
     CHECK(memcmp(l->ids, ids, sizeof *ids * (size_t)needed) == 0);
     memset(offsets, 0xA5, bytes);
     if (needed > 0) {
-        CHECK_RESULT(ugrid_neighbors(g, radius, flags, offsets, fewer, needed - 1, &needed), UGRID_BUFFER_TOO_SMALL);
+        CHECK_RESULT(ugrid_neighbors(g, radius, flags, offsets, fewer, needed - 1, &needed),
+            UGRID_BUFFER_TOO_SMALL);
         CHECK(needed == l->needed && memcmp(l->offsets, offsets, bytes) == 0);
         while (row < g->n && offsets[row + 1] < needed) row++;
-        CHECK(memcmp(l->ids, fewer, sizeof *fewer * (size_t)offsets[row]) == 0 && "the rows that fit whole are there");
+        CHECK(memcmp(l->ids, fewer, sizeof *fewer * (size_t)offsets[row]) == 0 &&
+            "the rows that fit whole are there");
     }
     free(fewer);
     free(ids);
@@ -329,7 +341,8 @@ static void check_half_row(const ugrid *g, int32_t row, int32_t other)
     }
     ugrid_point(g, row, p);
     ugrid_point(g, other, q);
-    CHECK(ugrid_cell_at(g, p) < ugrid_cell_at(g, q) || (ugrid_cell_at(g, p) == ugrid_cell_at(g, q) && row < other));
+    CHECK(ugrid_cell_at(g, p) < ugrid_cell_at(g, q) ||
+        (ugrid_cell_at(g, p) == ugrid_cell_at(g, q) && row < other));
 }
 
 static void check_list(const ugrid *g, const scene *s, int k, int flags)
@@ -347,7 +360,8 @@ static void check_list(const ugrid *g, const scene *s, int k, int flags)
             int32_t const other = l.ids[e];
             CHECK(other >= 0 && other < s->n);
             mark(places ? ugrid_id(g, row) : row, places ? ugrid_id(g, other) : other);
-            if (half) check_half_row(g, places ? row : place_of[row], places ? other : place_of[other]);
+            if (half)
+                check_half_row(g, places ? row : place_of[row], places ? other : place_of[other]);
         }
     }
     judge(s, s->truth[k], EXACT | (half ? HALF : FULL));
@@ -374,7 +388,8 @@ static void check_counts(const ugrid *g, const scene *s, int k, int flags)
     int32_t *counts = NEW(int32_t, s->n);
     int32_t i;
     CHECK_RESULT(ugrid_count_neighbors(g, s->radius[k], flags, counts), UGRID_OK);
-    for (i = 0; i < s->n; i++) CHECK(counts[i] == row_sum(s, flags & UGRID_PLACES ? ugrid_id(g, i) : i));
+    for (i = 0; i < s->n; i++)
+        CHECK(counts[i] == row_sum(s, flags & UGRID_PLACES ? ugrid_id(g, i) : i));
     free(counts);
 }
 
@@ -425,7 +440,8 @@ static void check_query(const ugrid *g, const scene *s, int k, int32_t q)
     CHECK(again == found);
     for (e = 0; e < found; e++) mark(q, ids[e]);
     if (found > 0) {
-        CHECK_RESULT(ugrid_query(g, p, s->radius[k], ids, found - 1, &again), UGRID_BUFFER_TOO_SMALL);
+        CHECK_RESULT(ugrid_query(g, p, s->radius[k], ids, found - 1, &again),
+            UGRID_BUFFER_TOO_SMALL);
         CHECK(again == found);
     }
     free(ids);
@@ -449,15 +465,18 @@ static void check_neighbors_at(const ugrid *g, const scene *s, int k)
     CHECK_RESULT(ugrid_neighbors_at(g, s->query, 0, s->m, s->radius[k], offsets, NULL, 0, &needed),
                  needed > 0 ? UGRID_BUFFER_TOO_SMALL : UGRID_OK);
     ids = NEW(int32_t, needed);
-    CHECK_RESULT(ugrid_neighbors_at(g, s->query, 0, s->m, s->radius[k], offsets, ids, needed, &again), UGRID_OK);
+    CHECK_RESULT(ugrid_neighbors_at(g, s->query, 0, s->m, s->radius[k], offsets, ids, needed,
+        &again), UGRID_OK);
     CHECK(again == needed && offsets[0] == 0 && offsets[s->m] == needed);
     begin_marks(s->m, s->n);
     for (q = 0; q < s->m; q++) for (e = offsets[q]; e < offsets[q + 1]; e++) mark(q, ids[e]);
     judge_rows(s, s->truth_at[k], s->m, EXACT);
     if (needed > 0) {
         int32_t *fewer = NEW(int32_t, needed - 1);
-        CHECK_RESULT(ugrid_neighbors_at(g, s->query, 0, s->m, s->radius[k], offsets, fewer, needed - 1, &again), UGRID_BUFFER_TOO_SMALL);
-        CHECK(again == needed && offsets[s->m] == needed && memcmp(ids, fewer, sizeof *ids * (size_t)(needed - 1)) == 0);
+        CHECK_RESULT(ugrid_neighbors_at(g, s->query, 0, s->m, s->radius[k], offsets, fewer,
+            needed - 1, &again), UGRID_BUFFER_TOO_SMALL);
+        CHECK(again == needed && offsets[s->m] == needed &&
+            memcmp(ids, fewer, sizeof *ids * (size_t)(needed - 1)) == 0);
         free(fewer);
     }
     free(ids);
@@ -475,7 +494,8 @@ static void check_stb(const ugrid *g, const scene *s, int k)
     for (q = 0; q < s->m; q++) {
         ptrdiff_t const from = arrlen(hits); /* it appends */
         real const last = s->query[(q + 1) * s->dim - 1];
-        CHECK_RESULT(ugrid_arr_within(g, s->query + q * s->dim, s->radius[k], &hits), last == last ? UGRID_OK : UGRID_NOT_FINITE);
+        CHECK_RESULT(ugrid_arr_within(g, s->query + q * s->dim, s->radius[k], &hits),
+            last == last ? UGRID_OK : UGRID_NOT_FINITE);
         for (e = from; e < arrlen(hits); e++) mark(q, hits[e]);
     }
     judge_rows(s, s->truth_at[k], s->m, EXACT);
@@ -488,7 +508,8 @@ static void check_stb(const ugrid *g, const scene *s, int k)
     arrfree(pairs);
 }
 
-/* The full list is always checked, because the rest has to agree with it; of what shares its code, some by lot. */
+/* The full list is always checked, because the rest has to agree with it; of what shares its code,
+   some by lot. */
 static void check_searches(const ugrid *g, const scene *s, int k)
 {
     int const flags = 1 + roll(3);

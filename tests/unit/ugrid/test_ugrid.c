@@ -4,21 +4,24 @@
        cc -O2 -I. tests/unit/ugrid/test_ugrid.c -o test_ugrid -lcmocka -lm && ./test_ugrid
        (add -DUGRID_REAL=double for the double build; packages: libcmocka-dev libstb-dev)
 
-   The oracle is brute force over the points as they were given to ugrid_build. It shares no code with the header: its
-   distances are computed in double, with its own rule for the nearest image. Rounding can move a pair that lies on the rim
-   of the search to either side, so the oracle sorts pairs into three kinds:
+   The oracle is brute force over the points as they were given to ugrid_build. It shares no code
+   with the header: its distances are computed in double, with its own rule for the nearest image.
+   Rounding can move a pair that lies on the rim of the search to either side, so the oracle sorts
+   pairs into three kinds:
 
        OUTSIDE   further apart than the radius, by more than a few units in the last place
        RIM       so close to the radius that rounding decides
        WITHIN    closer, by more than a few units in the last place
 
-   WITHIN must be found, OUTSIDE must not. A pair on the RIM is decided by the rule that the header states, d2 <= radius *
-   radius with every operation rounded, which is written once more here (step_along); but only where all points lie in the
-   box. Elsewhere it depends on how a position was moved into the box, and we only ask that all searches of one grid agree.
-   Inputs on a lattice whose numbers are short binary fractions have no rounding at all; there the rim is WITHIN.
+   WITHIN must be found, OUTSIDE must not. A pair on the RIM is decided by the rule that the header
+   states, d2 <= radius * radius with every operation rounded, which is written once more here
+   (step_along); but only where all points lie in the box. Elsewhere it depends on how a position
+   was moved into the box, and we only ask that all searches of one grid agree. Inputs on a lattice
+   whose numbers are short binary fractions have no rounding at all; there the rim is WITHIN.
 
    Environment:
-       UGRID_TEST_SHARE=k   runs one k-th of the big products (default: 1; 6 under a sanitizer). Use 60 under valgrind.
+       UGRID_TEST_SHARE=k   runs one k-th of the big products (default: 1; 6 under a sanitizer; use
+                            60 under valgrind)
        UGRID_TEST_LOT=j     which one (default: 0)
        UGRID_TEST_ONLY=p    runs the tests whose names match p, such as 'test_cell*'
        UGRID_TEST_SEED=s    replays the random operations with the seed that a failing run printed

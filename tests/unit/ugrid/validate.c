@@ -2,7 +2,8 @@
    accepts good grids is checked by all other parts.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Each returns 0 where the grid has nothing to damage. `full` is a cell with at least two entries, `bare` one with none. */
+/* Each returns 0 where the grid has nothing to damage. `full` is a cell with at least two entries,
+   `bare` one with none. */
 static int32_t full, bare;
 
 static void find_cells(const ugrid *g)
@@ -19,10 +20,14 @@ static void find_cells(const ugrid *g)
 
 static int32_t *slot_at(const ugrid *g, int32_t cell, int32_t k)
 {
-    return &g->slot[g->desc.slot_layout == UGRID_SLOTS_BY_ROW ? cell * g->desc.slots + k : k * g->cell_count + cell];
+    return &g->slot[g->desc.slot_layout == UGRID_SLOTS_BY_ROW ? cell * g->desc.slots + k :
+        k * g->cell_count + cell];
 }
 
-static int32_t *link_at(const ugrid *g, int32_t entry) { return g->next ? &g->next[entry] : &g->record[entry].link; }
+static int32_t *link_at(const ugrid *g, int32_t entry)
+{
+    return g->next ? &g->next[entry] : &g->record[entry].link;
+}
 
 #define DAMAGE(name, needs, statement) \
     static int name(ugrid *g) { if (!(needs)) return 0; statement; return 1; }
@@ -37,12 +42,16 @@ DAMAGE(start_huge, g->start, g->start[full + 1] = INT32_MAX)
 DAMAGE(order_twice, g->start, g->order[g->start[full]] = g->order[g->start[full] + 1])
 DAMAGE(order_negative, g->start, g->order[g->start[full]] = -1)
 DAMAGE(order_too_high, g->start, g->order[g->start[full]] = g->n * g->spans)
-DAMAGE(order_other_cell, g->start, { int32_t const last = g->order[g->entries - 1]; g->order[g->entries - 1] = g->order[0]; g->order[0] = last; })
-DAMAGE(inverse_swapped, g->inverse, { int32_t const x = g->inverse[0]; g->inverse[0] = g->inverse[1]; g->inverse[1] = x; })
+DAMAGE(order_other_cell, g->start,
+    { int32_t const last = g->order[g->entries - 1]; g->order[g->entries - 1] = g->order[0];
+    g->order[0] = last; })
+DAMAGE(inverse_swapped, g->inverse,
+    { int32_t const x = g->inverse[0]; g->inverse[0] = g->inverse[1]; g->inverse[1] = x; })
 DAMAGE(inverse_negative, g->inverse, g->inverse[g->n - 1] = -1)
 DAMAGE(record_moved, g->record, g->record[g->n / 2].x[1] += (real)0.01)
 DAMAGE(record_nan, g->record, g->record[0].x[0] = (real)NAN)
-DAMAGE(record_z, g->record && g->desc.dim == 3, g->record[g->n - 1].x[2] = beside(g->record[g->n - 1].x[2], 1))
+DAMAGE(record_z, g->record && g->desc.dim == 3,
+    g->record[g->n - 1].x[2] = beside(g->record[g->n - 1].x[2], 1))
 DAMAGE(record_wrong_id, g->record && g->start, g->record[0].link = g->record[1].link)
 DAMAGE(count_more, g->count, g->count[full]++)
 DAMAGE(count_less, g->count, g->count[full]--)
@@ -64,15 +73,20 @@ DAMAGE(next_too_high, g->head, *link_at(g, g->head[full]) = g->n * g->spans)
 DAMAGE(entries_more, 1, g->entries++)
 DAMAGE(entries_less, 1, g->entries--)
 DAMAGE(first_cell_forgotten, g->head && g->head[0] >= 0, /* and so it is counted */
-       { int32_t k = g->head[0]; for (; k >= 0; k = *link_at(g, k)) g->entries--; g->head[0] = -1; })
+       { int32_t k = g->head[0]; for (; k >= 0; k = *link_at(g, k)) g->entries--; g->head[0] = -1;
+       })
 
 typedef int damage(ugrid *g);
 
 static damage *const damages[] = {
-    start_too_late, start_before_0, start_one_on, start_one_back, start_ends_early, start_ends_late, start_falls, start_huge,
-    order_twice, order_negative, order_too_high, order_other_cell, inverse_swapped, inverse_negative, record_moved, record_nan,
-    record_z, record_wrong_id, count_more, count_less, count_of_nothing, count_negative, count_huge, slot_twice, slot_negative,
-    slot_too_high, head_lost, head_skips, head_of_nothing, head_too_high, head_negative, next_in_a_circle, next_itself,
+    start_too_late, start_before_0, start_one_on, start_one_back, start_ends_early, start_ends_late,
+        start_falls, start_huge,
+    order_twice, order_negative, order_too_high, order_other_cell, inverse_swapped,
+        inverse_negative, record_moved, record_nan,
+    record_z, record_wrong_id, count_more, count_less, count_of_nothing, count_negative, count_huge,
+        slot_twice, slot_negative,
+    slot_too_high, head_lost, head_skips, head_of_nothing, head_too_high, head_negative,
+        next_in_a_circle, next_itself,
     next_ends_early, next_too_high, entries_more, entries_less, first_cell_forgotten,
 };
 
@@ -96,7 +110,8 @@ static void test_validate_finds_damage(void **state)
 {
     config *configs = all_configs();
     int used[COUNT_OF(damages)] = {0};
-    heap h = {0, 0, 0, 0, 0, 0}; /* its memory is filled: what a damaged count makes validate read has a value */
+    /* its memory is filled: what a damaged count makes validate read has a value */
+    heap h = {0, 0, 0, 0, 0, 0};
     ugrid g = {0};
     scene s;
     ptrdiff_t c;
