@@ -4,13 +4,16 @@
 
    The oracles share no code with lbvh.h:
 
-       trees      a recursive split of tree.code by its bits, one after the other (check_node), and boxes as unions of
-                  all leaves below
-       codes      coordinates in double, interleaved bit by bit; exact on lattices, within the rounding of a real elsewhere
-       overlaps   brute force over the elements as they were given; only comparisons, so they are exact
-       distances  the rule that the header states (every operation rounded) written once more, itself checked in long double
-       rays       slabs in long double: a box that is met must be found, one missed by more than rounding must not;
-                  between the two, either
+       trees      a recursive split of tree.code by its bits, one after the other (check_node), and
+                  boxes as unions of all leaves below
+       codes      coordinates in double, interleaved bit by bit; exact on lattices, within the
+                  rounding of a real elsewhere
+       overlaps   brute force over the elements as they were given; only comparisons, so they are
+                  exact
+       distances  the rule that the header states (every operation rounded) written once more,
+                  itself checked in long double
+       rays       slabs in long double: a box that is met must be found, one missed by more than
+                  rounding must not; between the two, either
 
    Environment:
        LBVH_TEST_SHARE=k    runs one k-th of the big products (default: 1; 3 under a sanitizer)
@@ -33,7 +36,7 @@
 
 /* ------------------------------------------------------------------------------------------------
    Scenes: elements as the caller has them, and the boxes that they ought to have
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct box { real min[3], max[3]; } box;
 
@@ -61,9 +64,11 @@ WL_FN void describe_scene(void)
     static const char *const kinds[] = {"boxes", "points", "spheres", "triangles"};
     const scene *s = current_scene;
     if (!s) return;
-    print_error("  input %s, n %d, dim %d, bits %d, %s%s, radius %g, stride %d\n", s->input, (int)s->n, s->dim, s->bits,
+    print_error("  input %s, n %d, dim %d, bits %d, %s%s, radius %g, stride %d\n", s->input,
+        (int)s->n, s->dim, s->bits,
                 s->indexed ? "indexed " : "", kinds[s->kind], (double)s->radius, (int)s->stride);
-    print_error("  builder %d, masks %d, codes %d, bounds %d\n", (int)s->builder, s->masked, s->keep, s->bounded);
+    print_error("  builder %d, masks %d, codes %d, bounds %d\n", (int)s->builder, s->masked,
+        s->keep, s->bounded);
 }
 
 WL_FN void forget(scene *s)
@@ -110,7 +115,8 @@ WL_FN void bare_points(int32_t i, int32_t n, real centre[3], real half[3])
     all_axes(half, 0);
 }
 
-/* Whole numbers up to 16, halves of edges too: many boxes touch exactly, many are equal, and codes have no rounding. */
+/* Whole numbers up to 16, halves of edges too: many boxes touch exactly, many are equal, and codes
+   have no rounding. */
 WL_FN void lattice(int32_t i, int32_t n, real centre[3], real half[3])
 {
     int a;
@@ -156,7 +162,8 @@ WL_FN void flat(int32_t i, int32_t n, real centre[3], real half[3])
     half[1] = 0;
 }
 
-/* Cells side by side, some one number too short or too long: they touch, miss or overlap by the last bit. */
+/* Cells side by side, some one number too short or too long: they touch, miss or overlap by the
+   last bit. */
 WL_FN void side_by_side(int32_t i, int32_t n, real centre[3], real half[3])
 {
     int a;
@@ -171,8 +178,10 @@ WL_FN void side_by_side(int32_t i, int32_t n, real centre[3], real half[3])
 typedef struct input { const char *name; input_fn *fn; } input;
 
 static const input inputs[] = {
-    {"uniform", uniform},     {"all equal", all_equal}, {"line", on_a_line}, {"points", bare_points}, {"lattice", lattice},
-    {"two clumps", two_clumps}, {"clustered", clustered}, {"sizes 1:1000", all_sizes}, {"flat", flat},
+    {"uniform", uniform},     {"all equal", all_equal}, {"line", on_a_line},
+    {"points", bare_points}, {"lattice", lattice},
+    {"two clumps", two_clumps}, {"clustered", clustered}, {"sizes 1:1000", all_sizes},
+    {"flat", flat},
     {"side by side", side_by_side},
 };
 
@@ -191,7 +200,8 @@ WL_FN int width_of(const scene *s)
     }
 }
 
-/* The three corners of a triangle that fills the box: no two are equal along any axis but by chance. */
+/* The three corners of a triangle that fills the box: no two are equal along any axis but by
+   chance. */
 WL_FN void put_corner(const scene *s, real *corner, const real centre[3], const real half[3], int v)
 {
     int a;
@@ -204,7 +214,8 @@ WL_FN void put_element(scene *s, int32_t i, const real centre[3], const real hal
     int a, v;
     if (s->kind == LBVH_TRIANGLES) {
         for (v = 0; v < 3; v++) {
-            int32_t const vertex = s->indexed ? (i * 3 + v) * 7 % s->vertices : 0; /* any order; 7 does not divide their number */
+            /* any order; 7 does not divide their number */
+            int32_t const vertex = s->indexed ? (i * 3 + v) * 7 % s->vertices : 0;
             if (s->indexed) s->indices[3 * i + v] = vertex;
             put_corner(s, s->indexed ? element(s, vertex) : x + v * s->dim, centre, half, v);
         }
@@ -268,7 +279,9 @@ WL_FN void make_scene(scene *s, const input *in, int32_t n)
         real centre[3], half[3];
         in->fn(i, n, centre, half);
         put_element(s, i, centre, half);
-        if (s->masked) s->masks[i] = roll(9) ? (uint32_t)1 << roll(5) | (uint32_t)(roll(4) == 0) << 31 : 0; /* 0: found by none */
+        /* 0: found by none */
+        if (s->masked)
+            s->masks[i] = roll(9) ? (uint32_t)1 << roll(5) | (uint32_t)(roll(4) == 0) << 31 : 0;
     }
     find_truth(s);
 }
@@ -298,12 +311,14 @@ WL_FN void build(lbvh *tree, const scene *s)
     CHECK_RESULT(lbvh_build(tree, &d, s->data, s->stride, s->n), LBVH_OK);
 }
 
-/* The kinds of elements: points are there with and without a radius, triangles with and without indices. */
+/* The kinds of elements: points are there with and without a radius, triangles with and without
+   indices. */
 enum { KINDS = 6 };
 
 WL_FN void set_kind(scene *s, int kind)
 {
-    static const lbvh_kind kinds[KINDS] = {LBVH_BOXES, LBVH_POINTS, LBVH_POINTS, LBVH_SPHERES, LBVH_TRIANGLES, LBVH_TRIANGLES};
+    static const lbvh_kind kinds[KINDS] = {LBVH_BOXES, LBVH_POINTS, LBVH_POINTS, LBVH_SPHERES,
+        LBVH_TRIANGLES, LBVH_TRIANGLES};
     s->kind = kinds[kind];
     s->radius = kind == 2 ? (real)0.125 : 0;
     s->indexed = kind == 5;
@@ -341,12 +356,13 @@ WL_FN void leave_out(box *b)
 
 /* ------------------------------------------------------------------------------------------------
    The oracle of trees
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Bit `k` (0 is the first) of a code of `bits` followed by a place of 30. */
 WL_FN int bit_of(uint64_t code, int32_t place, int bits, int k)
 {
-    return k < bits ? (int)(code >> (bits - 1 - k) & 1) : (int)((uint32_t)place >> (29 - (k - bits)) & 1);
+    return k < bits ? (int)(code >> (bits - 1 - k) & 1) :
+        (int)((uint32_t)place >> (29 - (k - bits)) & 1);
 }
 
 WL_FN int code_bits(const lbvh_desc *d) { return d->dim == 3 ? d->bits : d->bits / 2 * 2; }
@@ -375,7 +391,8 @@ WL_FN void join(box *b, const box *other)
 
 WL_FN double area_of(const box *b, int dim)
 {
-    double const x = (double)b->max[0] - (double)b->min[0], y = (double)b->max[1] - (double)b->min[1];
+    double const x = (double)b->max[0] - (double)b->min[0],
+        y = (double)b->max[1] - (double)b->min[1];
     double const z = (double)b->max[2] - (double)b->min[2];
     if (x < 0 || y < 0 || z < 0) return 0; /* left out, or two that do not meet */
     return dim == 3 ? 2 * (x * y + y * z + z * x) : 2 * (x + y);
@@ -399,7 +416,8 @@ WL_FN int same_box(const lbvh_node *node, const box *b)
     return equal;
 }
 
-/* The node at `at` must be that of leaves first .. last, and what follows it `skip`. Returns its box, from the elements. */
+/* The node at `at` must be that of leaves first .. last, and what follows it `skip`. Returns its
+   box, from the elements. */
 WL_FN box check_node(judge *w, int32_t at, int32_t first, int32_t last, int32_t skip, int depth)
 {
     const lbvh *t = w->tree;
@@ -419,11 +437,13 @@ WL_FN box check_node(judge *w, int32_t at, int32_t first, int32_t last, int32_t 
     }
     { /* the last leaf that still has a 0 where the first and the last leaf part */
         int const turn = differ_at(w->code, bits, first, last);
-        for (split = first; bit_of(w->code[split + 1], split + 1, bits, turn) == 0; split++) CHECK(split + 1 < last);
+        for (split = first; bit_of(w->code[split + 1], split + 1, bits, turn) == 0; split++)
+            CHECK(split + 1 < last);
     }
     left = first == split ? t->n - 1 + first : split;
     right = split + 1 == last ? t->n - 1 + last : split + 1;
-    CHECK(!lbvh_is_leaf(t, at) && node->link == left && lbvh_split_place(t, node) == split && lbvh_right_child(t, node) == right);
+    CHECK(!lbvh_is_leaf(t, at) && node->link == left && lbvh_split_place(t, node) == split &&
+        lbvh_right_child(t, node) == right);
     b = check_node(w, left, first, split, right, depth + 1);
     other = check_node(w, right, split + 1, last, skip, depth + 1);
     shared = common_part(&b, &other);
@@ -435,7 +455,10 @@ WL_FN box check_node(judge *w, int32_t at, int32_t first, int32_t last, int32_t 
     return b;
 }
 
-WL_FN int nearly(double got, double want, double slack) { return fabs(got - want) <= slack * (1 + fabs(want)); }
+WL_FN int nearly(double got, double want, double slack)
+{
+    return fabs(got - want) <= slack * (1 + fabs(want));
+}
 
 /* What lbvh_measure says, against the sums. */
 WL_FN void check_quality(const judge *w, const box *root)
@@ -464,13 +487,15 @@ WL_FN void check_order(const lbvh *t, const uint64_t *code)
         seen[id] = 1;
         CHECK(code[k] >> bits == 0);
         if (k == 0) continue;
-        CHECK(code[k - 1] < code[k] || (code[k - 1] == code[k] && t->node[t->first_leaf + k - 1].link < id));
+        CHECK(code[k - 1] < code[k] ||
+            (code[k - 1] == code[k] && t->node[t->first_leaf + k - 1].link < id));
         CHECK(t->prefix[k] == 1 + differ_at(code, bits, k - 1, k));
     }
     free(seen);
 }
 
-/* Everything about a tree. `code`: those of another tree of the same elements where this one keeps none. */
+/* Everything about a tree. `code`: those of another tree of the same elements where this one keeps
+   none. */
 WL_FN void check_tree(const lbvh *t, const scene *s, const uint64_t *code)
 {
     judge w;
@@ -480,12 +505,14 @@ WL_FN void check_tree(const lbvh *t, const scene *s, const uint64_t *code)
     w.tree = t;
     w.code = t->code ? t->code : code;
     w.truth = s->truth;
-    CHECK(t->n == s->n && t->first_leaf == (s->n ? s->n - 1 : 0) && lbvh_root(t) == (s->n ? 0 : -1));
+    CHECK(t->n == s->n && t->first_leaf == (s->n ? s->n - 1 : 0) &&
+        lbvh_root(t) == (s->n ? 0 : -1));
     CHECK_RESULT(lbvh_validate(t), LBVH_OK);
     CHECK(!t->mask == !s->masked || s->n == 0);
     if (s->n == 0) return;
     check_order(t, w.code);
-    for (i = 0; i < t->n && s->masked; i++) CHECK(t->mask[t->first_leaf + i] == s->masks[t->node[t->first_leaf + i].link]);
+    for (i = 0; i < t->n && s->masked; i++)
+        CHECK(t->mask[t->first_leaf + i] == s->masks[t->node[t->first_leaf + i].link]);
     root = check_node(&w, 0, 0, t->n - 1, -1, 0);
     check_quality(&w, &root);
 }
@@ -509,15 +536,17 @@ WL_FN void coordinates_of(uint64_t code, int dim, int axis_bits, uint32_t v[3])
 {
     int k;
     v[0] = v[1] = v[2] = 0;
-    for (k = 0; k < dim * axis_bits; k++) v[k % dim] = v[k % dim] << 1 | (uint32_t)(code >> (dim * axis_bits - 1 - k) & 1);
+    for (k = 0; k < dim * axis_bits; k++)
+        v[k % dim] = v[k % dim] << 1 | (uint32_t)(code >> (dim * axis_bits - 1 - k) & 1);
 }
 
-/* Codes from the centres of the boxes: cubes over the longest side, of the centres or of the bounds given. Exact for whole numbers,
-   else within what rounding moves. */
+/* Codes from the centres of the boxes: cubes over the longest side, of the centres or of the bounds
+   given. Exact for whole numbers, else within what rounding moves. */
 WL_FN void check_codes(const lbvh *t, const scene *s, int exact)
 {
     int const axis_bits = s->dim == 3 ? s->bits / 3 : s->bits / 2;
-    double const cells = ldexp(1, axis_bits), last = s->dim == 2 && s->bits == 63 ? 2147483520 : cells - 1;
+    double const cells = ldexp(1, axis_bits),
+        last = s->dim == 2 && s->bits == 63 ? 2147483520 : cells - 1;
     double least[3], most[3], longest = 0, slack = 0;
     int32_t k;
     int a;
@@ -528,7 +557,8 @@ WL_FN void check_codes(const lbvh *t, const scene *s, int exact)
         if (centre > most[a]) most[a] = centre;
         if (fabs(centre) > slack) slack = fabs(centre);
     }
-    for (a = 0; a < 3 && s->bounded; a++) least[a] = (double)s->low[a], most[a] = (double)s->high[a];
+    for (a = 0; a < 3 && s->bounded; a++)
+        least[a] = (double)s->low[a], most[a] = (double)s->high[a];
     for (a = 0; a < s->dim; a++) if (most[a] - least[a] > longest) longest = most[a] - least[a];
     slack = longest > 0 ? 1 + 4 * REAL_EPSILON * cells * (1 + slack / longest) : 0;
     for (k = 0; k < s->n; k++) {

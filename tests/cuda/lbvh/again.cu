@@ -2,7 +2,8 @@
    the device and back.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* One object, rebuilt with more, fewer, and other kinds of elements: nothing of the last build shines through. */
+/* One object, rebuilt with more, fewer, and other kinds of elements: nothing of the last build
+   shines through. */
 static void test_rebuild()
 {
     Trees g;
@@ -111,7 +112,8 @@ static void test_download()
         std::vector<unsigned char> bytes((size_t)needed);
         CHECK_RESULT(lbvh_save(&g.copy, bytes.data(), needed, &needed), LBVH_OK);
         CHECK_RESULT(lbvh_load(&loaded, nullptr, bytes.data(), needed), LBVH_OK);
-        CHECK_RESULT(lbvh_cuda_upload(&g.gpu, &loaded, stream), LBVH_OK); /* another tree into the same object */
+        /* another tree into the same object */
+        CHECK_RESULT(lbvh_cuda_upload(&g.gpu, &loaded, stream), LBVH_OK);
         MUST(cudaStreamSynchronize(stream));
         check_pairs(g, in);
         check_given(g, LBVH_BOXES, 300, 0, 0, (int)(k % 3), false, 3);

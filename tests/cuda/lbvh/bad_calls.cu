@@ -15,8 +15,10 @@ static void test_refused_builds()
     CHECK_RESULT(lbvh_cuda_build(nullptr, &d, d_boxes.p, 0, 3, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_build(&gpu, &d, nullptr, 0, 3, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_build(&gpu, &d, d_boxes.p, 0, -1, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_build(&gpu, &d, d_boxes.p, 5 * sizeof(real), 3, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_build(&gpu, &d, d_boxes.p, 6 * sizeof(real) + 1, 3, stream), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_build(&gpu, &d, d_boxes.p, 5 * sizeof(real), 3, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_build(&gpu, &d, d_boxes.p, 6 * sizeof(real) + 1, 3, stream),
+        LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_build(&gpu, &d, d_boxes.p, 0, INT32_MAX, stream), LBVH_TOO_MANY);
     CHECK_RESULT(lbvh_cuda_reserve(nullptr, &d, 10, 10, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_reserve(&gpu, &d, -1, 10, stream), LBVH_BAD_ARGUMENT);
@@ -96,7 +98,8 @@ static void test_refused_searches()
     CHECK_RESULT(lbvh_cuda_count_overlaps(&gpu, nullptr, d_int.p, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_count_overlaps(&gpu, &q, nullptr, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_overlaps(nullptr, &q, d_long.p, d_int.p, 16, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_overlaps(&gpu, nullptr, d_long.p, d_int.p, 16, stream), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_overlaps(&gpu, nullptr, d_long.p, d_int.p, 16, stream),
+        LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_overlaps(&gpu, &q, nullptr, d_int.p, 16, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_overlaps(&gpu, &q, d_long.p, nullptr, 16, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_overlaps(&gpu, &q, d_long.p, d_int.p, -1, stream), LBVH_BAD_ARGUMENT);
@@ -125,35 +128,52 @@ static void test_refused_searches()
     }
     int32_t *const ids = d_int.p, *const found = d_int.p + 32;
     real *const d2 = d_real.p;
-    CHECK_RESULT(lbvh_cuda_nearest(nullptr, d_boxes.p, 0, 3, 2, 1, 0, ids, d2, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, nullptr, 0, 3, 2, 1, 0, ids, d2, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 1, 3, 2, 1, 0, ids, d2, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, -1, 2, 1, 0, ids, d2, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, -1, 1, 0, ids, d2, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, 0, nullptr, d2, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, 0, ids, nullptr, found, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, 0, ids, d2, nullptr, stream), LBVH_BAD_ARGUMENT);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, -1, 0, ids, d2, found, stream), LBVH_BAD_RADIUS);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, not_a_number, 0, ids, d2, found, stream), LBVH_BAD_RADIUS);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, LBVH_HALF, ids, d2, found, stream), LBVH_BAD_OPTION);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, INT32_MAX, 2, 1, 0, ids, d2, found, stream), LBVH_TOO_MANY);
-    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 0, 2, 1, 0, ids, d2, found, stream), LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_nearest(nullptr, d_boxes.p, 0, 3, 2, 1, 0, ids, d2, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, nullptr, 0, 3, 2, 1, 0, ids, d2, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 1, 3, 2, 1, 0, ids, d2, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, -1, 2, 1, 0, ids, d2, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, -1, 1, 0, ids, d2, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, 0, nullptr, d2, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, 0, ids, nullptr, found, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, 0, ids, d2, nullptr, stream),
+        LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, -1, 0, ids, d2, found, stream),
+        LBVH_BAD_RADIUS);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, not_a_number, 0, ids, d2, found,
+        stream), LBVH_BAD_RADIUS);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 3, 2, 1, LBVH_HALF, ids, d2, found, stream),
+        LBVH_BAD_OPTION);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, INT32_MAX, 2, 1, 0, ids, d2, found, stream),
+        LBVH_TOO_MANY);
+    CHECK_RESULT(lbvh_cuda_nearest(&gpu, d_boxes.p, 0, 0, 2, 1, 0, ids, d2, found, stream),
+        LBVH_OK);
     Collect const collect = {nullptr, nullptr, 0};
     CHECK_RESULT(lbvh_cuda_each_pair((lbvh_cuda *)nullptr, collect, stream), LBVH_BAD_ARGUMENT);
     CHECK(gpu.device.tree.n == 3);
-    for (int32_t x : d_int.get()) CHECK(x == (int32_t)0xA5A5A5A5u && "a refused call wrote something");
-    for (int64_t x : d_long.get()) CHECK(x == (int64_t)0xA5A5A5A5A5A5A5A5u && "a refused call wrote something");
+    for (int32_t x : d_int.get())
+        CHECK(x == (int32_t)0xA5A5A5A5u && "a refused call wrote something");
+    for (int64_t x : d_long.get())
+        CHECK(x == (int64_t)0xA5A5A5A5A5A5A5A5u && "a refused call wrote something");
     CHECK_RESULT(lbvh_cuda_count_pairs(&gpu, d_long.p, stream), LBVH_OK);
     CHECK(d_long.get()[0] == 1);
     lbvh_cuda_free(&gpu);
     CHECK_RESULT(lbvh_cuda_each_pair(&gpu, collect, stream), LBVH_NOT_BUILT);
 }
 
-/* A launch that fails comes back as a result, and the object can be used again afterwards. On a GPU: a capture that was made
-   invalid refuses all further work; the emulator fails the launch we name. */
+/* A launch that fails comes back as a result, and the object can be used again afterwards. On a
+   GPU: a capture that was made invalid refuses all further work; the emulator fails the launch we
+   name. */
 static void test_launch_errors()
 {
-    Case c = {3, BOXES, 63, LBVH_MERGE, 1, 1, 0, UNIFORM, 0, 600}; /* three blocks: nodes climb, too */
+    /* three blocks: nodes climb, too */
+    Case c = {3, BOXES, 63, LBVH_MERGE, 1, 1, 0, UNIFORM, 0, 600};
     Input const in = input_of(c, 6);
     OnDevice const on_device(in);
     lbvh_desc const d = device_desc(in, on_device);
@@ -186,7 +206,8 @@ static void test_launch_errors()
 #else
     cudaGraph_t graph = nullptr;
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    CHECK_RESULT(lbvh_cuda_check(&g.gpu, stream), LBVH_CUDA_ERROR); /* waiting is not allowed here, and spoils the capture */
+    /* waiting is not allowed here, and spoils the capture */
+    CHECK_RESULT(lbvh_cuda_check(&g.gpu, stream), LBVH_CUDA_ERROR);
     CHECK(g.gpu.device.tree.cuda_error != 0);
     CHECK_RESULT(lbvh_cuda_build(&g.gpu, &d, on_device.data.p, 0, 600, stream), LBVH_CUDA_ERROR);
     CHECK(g.gpu.device.tree.cuda_error != 0 && g.gpu.device.tree.n == 0);

@@ -5,7 +5,8 @@
 /* Numbers of elements around everything that a kernel might do 32, 256 or 512 of at a time. */
 static std::vector<int> sizes()
 {
-    static const int all[] = {0, 1, 2, 3, 31, 32, 33, 127, 255, 256, 257, 511, 512, 513, 767, 1000, 1024, 1025, 2049, 4097};
+    static const int all[] = {0, 1, 2, 3, 31, 32, 33, 127, 255, 256, 257, 511, 512, 513, 767, 1000,
+        1024, 1025, 2049, 4097};
     std::vector<int> list;
     for (int n : all) if (n <= size_max) list.push_back(n);
     list.push_back(std::min(n_max, size_max));
@@ -45,9 +46,12 @@ static void test_few()
             check_pairs(g, in);
             check_walks(g, in, on_device);
             check_boxes(g, in, on_device);
-            check_own(g, k % 2 ? LBVH_BOXES : LBVH_POINTS, (real)0.3, (int)(scattered(k) % 8), (int)(k % 3));
-            check_given(g, query_kinds[k % 3], (int)(k % 4), (real)0.3, k % 2 ? LBVH_SORTED : 0, (int)(k / 2 % 3), false, 3);
-            check_nearest(g, (int)(k % 3), 1 + (int)(k % 4), infinity, k % 5 ? 0 : LBVH_SORTED, k % 2, 4);
+            check_own(g, k % 2 ? LBVH_BOXES : LBVH_POINTS, (real)0.3, (int)(scattered(k) % 8),
+                (int)(k % 3));
+            check_given(g, query_kinds[k % 3], (int)(k % 4), (real)0.3, k % 2 ? LBVH_SORTED : 0,
+                (int)(k / 2 % 3), false, 3);
+            check_nearest(g, (int)(k % 3), 1 + (int)(k % 4), infinity, k % 5 ? 0 : LBVH_SORTED,
+                k % 2, 4);
         }
     lbvh_cuda gpu = {};
     CHECK_RESULT(lbvh_cuda_build(&gpu, nullptr, nullptr, 0, 0, stream), LBVH_OK);
@@ -63,14 +67,16 @@ static int search_size(Shape shape, size_t k)
 {
     int const list[] = {n_max, n_max / 2 + 1, 257, 40, n_max / 3, 129};
     int const n = list[scattered(k + 7) % 6];
-    return shape == EQUAL || shape == DEEP || shape == ZEROS || shape == HUGE_NUMBERS ? std::min(n, 150) : n;
+    return shape == EQUAL || shape == DEEP || shape == ZEROS || shape == HUGE_NUMBERS ?
+        std::min(n, 150) : n;
 }
 
 /* A radius that reaches a few neighbours. */
 static real radius_of(const lbvh &tree)
 {
     double length = 0;
-    for (int a = 0; a < 3 && tree.n > 0; a++) length = std::max(length, (double)tree.node[0].max[a] - (double)tree.node[0].min[a]);
+    for (int a = 0; a < 3 && tree.n > 0; a++)
+        length = std::max(length, (double)tree.node[0].max[a] - (double)tree.node[0].min[a]);
     return clamped(length * std::pow((double)std::max(tree.n, 1), -1.0 / tree.desc.dim) * 0.8);
 }
 
@@ -92,8 +98,10 @@ static void test_searches()
         check_boxes(g, in, on_device);
         for (size_t t = 0; t < 3; t++) {
             int const filter = (int)((s / 8 + t) % 3), sorted = (s / 4 + t) % 2 ? LBVH_SORTED : 0;
-            check_own(g, (s + t) % 3 ? LBVH_BOXES : LBVH_POINTS, radius, (int)((s + 3 * t) % 8), filter);
-            check_given(g, query_kinds[t], (s + t) % 2 ? 300 : 33, radius, sorted, filter, (s / 16 + t) % 2, (int)(k + s / 32 + t));
+            check_own(g, (s + t) % 3 ? LBVH_BOXES : LBVH_POINTS, radius, (int)((s + 3 * t) % 8),
+                filter);
+            check_given(g, query_kinds[t], (s + t) % 2 ? 300 : 33, radius, sorted, filter,
+                (s / 16 + t) % 2, (int)(k + s / 32 + t));
         }
     }
 }
@@ -115,7 +123,8 @@ static void test_nearest()
         check_nearest(g, 70, ks[s % 5], infinity, s % 2 ? LBVH_SORTED : 0, s / 2 % 2, (int)k);
         check_nearest(g, 130, ks[(s + 1) % 5], radius, s % 2 ? 0 : LBVH_SORTED, s / 4 % 2, (int)k);
         check_nearest(g, 33, 8, 0, 0, false, (int)k);
-        check_nearest(g, 3, c.n + 5, s % 2 ? infinity : radius, 0, false, (int)k); /* more than there are */
+        /* more than there are */
+        check_nearest(g, 3, c.n + 5, s % 2 ? infinity : radius, 0, false, (int)k);
     }
 }
 

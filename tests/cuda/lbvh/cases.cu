@@ -4,7 +4,8 @@
 
 enum Form { BOXES, POINTS, FAT_POINTS, SPHERES, TRIANGLES, INDEXED, FORMS };
 
-enum Shape { UNIFORM, CLUSTERED, LATTICE, EQUAL, LINE, CLUMPS, SIZES, DEEP, ZEROS, HUGE_NUMBERS, SHAPES };
+enum Shape { UNIFORM, CLUSTERED, LATTICE, EQUAL, LINE, CLUMPS, SIZES, DEEP, ZEROS, HUGE_NUMBERS,
+    SHAPES };
 
 struct Case {
     int dim;
@@ -38,12 +39,18 @@ static const size_t case_count = 2 * FORMS * 32 * SHAPES;
 
 static std::string name_of(const Case &c)
 {
-    static const char *const forms[] = {"boxes", "points", "points with a radius", "spheres", "triangles", "indexed triangles"};
-    static const char *const shapes[] = {"uniform", "clustered", "lattice", "all equal", "on a line", "two far clumps",
-                                         "sizes 1:1000", "deep", "zeros of both signs", "huge numbers"};
+    static const char *const forms[] = {"boxes", "points", "points with a radius", "spheres",
+        "triangles", "indexed triangles"};
+    static const char *const shapes[] = {"uniform", "clustered", "lattice", "all equal",
+        "on a line", "two far clumps",
+                                         "sizes 1:1000", "deep", "zeros of both signs",
+                                             "huge numbers"};
     char text[250];
-    snprintf(text, sizeof text, "n %d, dim %d, %s, %s, %d bits, %s, masks %d, keep_codes %d, padded %d, bounds %d", c.n, c.dim,
-             forms[c.form], shapes[c.shape], c.bits, c.builder ? "SPLIT" : "MERGE", c.masked, c.keep_codes, c.padded, c.bounds);
+    snprintf(text, sizeof text,
+        "n %d, dim %d, %s, %s, %d bits, %s, masks %d, keep_codes %d, padded %d, bounds %d", c.n,
+        c.dim,
+             forms[c.form], shapes[c.shape], c.bits, c.builder ? "SPLIT" : "MERGE", c.masked,
+                 c.keep_codes, c.padded, c.bounds);
     return text;
 }
 
@@ -51,8 +58,9 @@ static std::string name_of(const Case &c)
 
 struct Element { real c[3], h; }; /* centre, and reach to each side */
 
-/* Codes with a single bit, so that each inner node has one leaf on one side: a chain as long as a code has bits. What is left
-   over lies at the origin, where places alone tell the elements apart, and the tree goes on below the chain. */
+/* Codes with a single bit, so that each inner node has one leaf on one side: a chain as long as a
+   code has bits. What is left over lies at the origin, where places alone tell the elements apart,
+   and the tree goes on below the chain. */
 static Element deep_element(int dim, int bits, int i)
 {
     int const axis_bits = bits / dim, chain = axis_bits * dim;
@@ -110,7 +118,10 @@ static lbvh_desc desc_of(const Input &in, const int32_t *indices, const uint32_t
     d.masks = in.masks.empty() ? nullptr : masks;
     return d;
 }
-static lbvh_desc host_desc(const Input &in) { return desc_of(in, in.indices.data(), in.masks.data()); }
+static lbvh_desc host_desc(const Input &in)
+{
+    return desc_of(in, in.indices.data(), in.masks.data());
+}
 
 struct OnDevice {
     Device<real> data;
@@ -118,14 +129,19 @@ struct OnDevice {
     Device<uint32_t> masks;
     explicit OnDevice(const Input &in) : data(in.data), indices(in.indices), masks(in.masks) {}
 };
-static lbvh_desc device_desc(const Input &in, const OnDevice &d) { return desc_of(in, d.indices.p, d.masks.p); }
+static lbvh_desc device_desc(const Input &in, const OnDevice &d)
+{
+    return desc_of(in, d.indices.p, d.masks.p);
+}
 
 /* The numbers of one element. A triangle has corners in three directions from its centre. */
 static void put_element(const Case &c, const Element &e, std::vector<real> *out)
 {
-    static const real corner[3][3] = {{-1, (real)-0.25, (real)0.5}, {1, -1, (real)-0.75}, {(real)0.125, 1, 1}};
+    static const real corner[3][3] = {{-1, (real)-0.25, (real)0.5}, {1, -1, (real)-0.75},
+        {(real)0.125, 1, 1}};
     if (c.form >= TRIANGLES) {
-        for (int v = 0; v < 3; v++) for (int a = 0; a < c.dim; a++) out->push_back(e.c[a] + e.h * corner[v][a]);
+        for (int v = 0; v < 3; v++)
+            for (int a = 0; a < c.dim; a++) out->push_back(e.c[a] + e.h * corner[v][a]);
         return;
     }
     for (int a = 0; a < c.dim; a++) out->push_back(c.form == BOXES ? e.c[a] - e.h : e.c[a]);
@@ -152,9 +168,11 @@ static void make_indices(const Case &c, wl_random *r, Input *in)
     size_t const dim = (size_t)c.dim, m = 3 * (size_t)c.n;
     in->indices.resize(m + 1);
     for (size_t v = 0; v < m; v++) in->indices[v] = (int32_t)v;
-    for (size_t v = m; v > 1; v--) std::swap(in->indices[v - 1], in->indices[wl_below(r, (uint32_t)v)]);
+    for (size_t v = m; v > 1; v--)
+        std::swap(in->indices[v - 1], in->indices[wl_below(r, (uint32_t)v)]);
     for (size_t v = 0; v < m; v++)
-        for (size_t a = 0; a < dim; a++) in->data[(size_t)in->indices[v] * dim + a] = corners[v * dim + a];
+        for (size_t a = 0; a < dim; a++)
+            in->data[(size_t)in->indices[v] * dim + a] = corners[v * dim + a];
     in->desc.vertices = (int32_t)m;
     in->width = dim;
 }
@@ -164,7 +182,8 @@ static void give_bounds(const Case &c, const std::vector<Element> &elements, lbv
 {
     for (int a = 0; a < c.dim; a++) {
         real low = elements[0].c[a], high = low;
-        for (const Element &e : elements) low = std::min(low, e.c[a]), high = std::max(high, e.c[a]);
+        for (const Element &e : elements)
+            low = std::min(low, e.c[a]), high = std::max(high, e.c[a]);
         d->min[a] = c.bounds == 2 ? low : low * (real)0.75 + high * (real)0.25;
         d->max[a] = c.bounds == 2 ? high : low * (real)0.25 + high * (real)0.75;
     }
@@ -172,12 +191,14 @@ static void give_bounds(const Case &c, const std::vector<Element> &elements, lbv
 
 static Input input_of(const Case &c, int seed)
 {
-    static const lbvh_kind kinds[] = {LBVH_BOXES, LBVH_POINTS, LBVH_POINTS, LBVH_SPHERES, LBVH_TRIANGLES, LBVH_TRIANGLES};
+    static const lbvh_kind kinds[] = {LBVH_BOXES, LBVH_POINTS, LBVH_POINTS, LBVH_SPHERES,
+        LBVH_TRIANGLES, LBVH_TRIANGLES};
     wl_random r = wl_seed((uint64_t)seed);
     std::vector<Element> elements;
     Input in = {};
     for (int i = 0; i < c.n; i++) elements.push_back(element_of(c, i, &r));
-    for (int i = c.n; i > 1; i--) std::swap(elements[(size_t)i - 1], elements[wl_below(&r, (uint32_t)i)]);
+    for (int i = c.n; i > 1; i--)
+        std::swap(elements[(size_t)i - 1], elements[wl_below(&r, (uint32_t)i)]);
     in.desc.dim = c.dim;
     in.desc.kind = kinds[c.form];
     in.desc.radius = c.form == FAT_POINTS && c.n > 0 ? elements[0].h : 0;
@@ -190,6 +211,8 @@ static Input input_of(const Case &c, int seed)
     in.width = c.n ? in.data.size() / (size_t)c.n : 1;
     if (c.form == INDEXED) make_indices(c, &r, &in);
     if (c.padded && c.n > 0) pad(&in);
-    if (c.masked) for (int i = 0; i <= c.n; i++) in.masks.push_back(i % 7 == 3 ? 0 : 1u << wl_below(&r, 32) | 1u << i % 3);
+    if (c.masked)
+        for (int i = 0; i <= c.n; i++)
+            in.masks.push_back(i % 7 == 3 ? 0 : 1u << wl_below(&r, 32) | 1u << i % 3);
     return in;
 }

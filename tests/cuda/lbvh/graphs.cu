@@ -8,14 +8,17 @@ struct Frame {
     Device<int32_t> pairs, ids, own_ids, near_ids, found;
     Device<real> distances2;
     Frame(size_t n, size_t m)
-        : before(1), needed(1), offsets(m + 1), own_offsets(n + 1), pairs(80 * n), ids(40 * m), own_ids(80 * n), near_ids(8 * m),
+        : before(1), needed(1), offsets(m + 1), own_offsets(n + 1), pairs(80 * n), ids(40 * m),
+            own_ids(80 * n), near_ids(8 * m),
           found(m), distances2(8 * m)
     {
     }
 };
 
-/* Everything that a program might do in a time step: build, count, refit to other elements, and all searches. */
-static void enqueue_frame(lbvh_cuda *gpu, const lbvh_desc &d, const Device<real> &first, const Device<real> &second, size_t stride,
+/* Everything that a program might do in a time step: build, count, refit to other elements, and all
+   searches. */
+static void enqueue_frame(lbvh_cuda *gpu, const lbvh_desc &d, const Device<real> &first,
+    const Device<real> &second, size_t stride,
                           int32_t n, const lbvh_queries &queries, Frame *f)
 {
     lbvh_queries own = {};
@@ -23,10 +26,14 @@ static void enqueue_frame(lbvh_cuda *gpu, const lbvh_desc &d, const Device<real>
     CHECK_RESULT(lbvh_cuda_build(gpu, &d, first.p, stride, n, stream), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_count_pairs(gpu, f->before.p, stream), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_refit(gpu, second.p, stride, stream), LBVH_OK);
-    CHECK_RESULT(lbvh_cuda_pairs(gpu, f->pairs.p, (int64_t)f->pairs.count / 2, f->needed.p, stream), LBVH_OK);
-    CHECK_RESULT(lbvh_cuda_overlaps(gpu, &queries, f->offsets.p, f->ids.p, (int64_t)f->ids.count, stream), LBVH_OK);
-    CHECK_RESULT(lbvh_cuda_overlaps(gpu, &own, f->own_offsets.p, f->own_ids.p, (int64_t)f->own_ids.count, stream), LBVH_OK);
-    CHECK_RESULT(lbvh_cuda_nearest(gpu, queries.data, 0, m, 8, infinity, 0, f->near_ids.p, f->distances2.p, f->found.p, stream),
+    CHECK_RESULT(lbvh_cuda_pairs(gpu, f->pairs.p, (int64_t)f->pairs.count / 2, f->needed.p, stream),
+        LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_overlaps(gpu, &queries, f->offsets.p, f->ids.p, (int64_t)f->ids.count,
+        stream), LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_overlaps(gpu, &own, f->own_offsets.p, f->own_ids.p,
+        (int64_t)f->own_ids.count, stream), LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_nearest(gpu, queries.data, 0, m, 8, infinity, 0, f->near_ids.p,
+        f->distances2.p, f->found.p, stream),
                  LBVH_OK);
 }
 
@@ -36,7 +43,8 @@ template <class T> static bool begins_with(const std::vector<T> &got, const std:
     return both == 0 || same_bits(got.data(), want.data(), both);
 }
 
-static void check_frame(Trees &g, const Input &first, const Input &second, const Search &queries, const Input &points,
+static void check_frame(Trees &g, const Input &first, const Input &second, const Search &queries,
+    const Input &points,
                         const Frame &f)
 {
     Search own = {};
@@ -99,7 +107,9 @@ static void test_graph()
             points.width = (size_t)c.dim;
             first.desc = second.desc = in.desc;
             lbvh_desc const host = host_desc(first);
-            CHECK_RESULT(lbvh_build(&g.serial, &host, first.data.data(), first.stride, c.n), LBVH_OK); /* for queries_of */
+            /* for queries_of */
+            CHECK_RESULT(lbvh_build(&g.serial, &host, first.data.data(), first.stride, c.n),
+                LBVH_OK);
             points.data = queries_of(g.serial, LBVH_POINTS, m, step);
             queries.host.data = points.data.data();
             on_device.data.set(first.data);
@@ -133,15 +143,18 @@ static void test_two_streams()
         for (int round = 0; round < 3; round++) {
             for (int i = 0; i < 2; i++) {
                 lbvh_desc const d = device_desc(in[i], *on_device[i]);
-                CHECK_RESULT(lbvh_cuda_build(&gpu[i], &d, on_device[i]->data.p, in[i].stride, in[i].n, streams[i]), LBVH_OK);
+                CHECK_RESULT(lbvh_cuda_build(&gpu[i], &d, on_device[i]->data.p, in[i].stride,
+                    in[i].n, streams[i]), LBVH_OK);
             }
-            for (int i = 0; i < 2; i++) CHECK_RESULT(lbvh_cuda_count_pairs(&gpu[i], pairs[i]->p, streams[i]), LBVH_OK);
+            for (int i = 0; i < 2; i++)
+                CHECK_RESULT(lbvh_cuda_count_pairs(&gpu[i], pairs[i]->p, streams[i]), LBVH_OK);
         }
         for (int i = 0; i < 2; i++) {
             int64_t want = -1;
             lbvh_desc const d = host_desc(in[i]);
             CHECK_RESULT(lbvh_cuda_check(&gpu[i], streams[i]), LBVH_OK);
-            CHECK_RESULT(lbvh_build(&serial[i], &d, in[i].data.data(), in[i].stride, in[i].n), LBVH_OK);
+            CHECK_RESULT(lbvh_build(&serial[i], &d, in[i].data.data(), in[i].stride, in[i].n),
+                LBVH_OK);
             CHECK_RESULT(lbvh_count_pairs(&serial[i], &want), LBVH_OK);
             CHECK(pairs[i]->get(streams[i])[0] == want);
             lbvh_cuda_free(&gpu[i]);

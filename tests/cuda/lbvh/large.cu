@@ -2,7 +2,8 @@
    after another.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* So many blocks that what they leave over fills blocks of its own; that is where races between blocks would be. */
+/* So many blocks that what they leave over fills blocks of its own; that is where races between
+   blocks would be. */
 static void test_many_blocks()
 {
     for (int builder = 0; builder < 2; builder++) {
@@ -18,7 +19,8 @@ static void test_many_blocks()
     }
 }
 
-/* Many blocks at work at once: what the emulator runs one after another. On a GPU each is built several times. */
+/* Many blocks at work at once: what the emulator runs one after another. On a GPU each is built
+   several times. */
 static void test_large()
 {
 #ifdef CUDA_EMU
@@ -30,7 +32,8 @@ static void test_large()
         for (int builder = 0; builder < 2; builder++) {
             int const dim = 3 - (shape + builder) % 2;
             int const bits = builder == shape % 2 ? 63 : 30;
-            Case const c = {dim, (Form)(shape % FORMS), bits, (lbvh_builder)builder, shape % 2, 1, 0, (Shape)shape, 0, n};
+            Case const c = {dim, (Form)(shape % FORMS), bits, (lbvh_builder)builder, shape % 2, 1,
+                0, (Shape)shape, 0, n};
             context = "large: " + name_of(c);
             Input const in = input_of(c, shape);
             OnDevice const on_device(in);

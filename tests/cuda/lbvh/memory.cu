@@ -11,7 +11,8 @@ struct Results {
     Device<int32_t> ids, counts;
     Device<real> distances2;
     Results(size_t n, size_t m)
-        : one(1), offsets(std::max(n, m) + 1), ids(64 * std::max(n, m) + 64), counts(std::max(n, m) + 1), distances2(8 * m + 1)
+        : one(1), offsets(std::max(n, m) + 1), ids(64 * std::max(n, m) + 64),
+            counts(std::max(n, m) + 1), distances2(8 * m + 1)
     {
     }
 };
@@ -34,7 +35,8 @@ static lbvh_result search_all(lbvh_cuda *gpu, const Device<real> &d_points, int3
     if (r == LBVH_OK) r = lbvh_cuda_count_overlaps(gpu, &given, to->counts.p, stream);
     if (r == LBVH_OK) r = lbvh_cuda_overlaps(gpu, &given, to->offsets.p, to->ids.p, room, stream);
     if (r == LBVH_OK)
-        r = lbvh_cuda_nearest(gpu, d_points.p, 0, m, 8, infinity, 0, to->ids.p, to->distances2.p, to->counts.p, stream);
+        r = lbvh_cuda_nearest(gpu, d_points.p, 0, m, 8, infinity, 0, to->ids.p, to->distances2.p,
+            to->counts.p, stream);
     (void)to->one.get();
     return r;
 }
@@ -68,7 +70,8 @@ static void test_reserve()
         long const calls = h.calls;
         CHECK(calls > 0 && gpu.device.tree.n == 0);
         for (int n : {c.n, 0, 1, c.n / 3, c.n}) {
-            CHECK_RESULT(lbvh_cuda_build(&gpu, &d, on_device.data.p, in.stride, n, stream), LBVH_OK);
+            CHECK_RESULT(lbvh_cuda_build(&gpu, &d, on_device.data.p, in.stride, n, stream),
+                LBVH_OK);
             CHECK_RESULT(lbvh_cuda_refit(&gpu, on_device.data.p, in.stride, stream), LBVH_OK);
             CHECK_RESULT(search_all(&gpu, d_points, std::min(m, n + 50), &to), LBVH_OK);
             CHECK(h.calls == calls);
@@ -119,12 +122,14 @@ static void test_waits()
 #endif
 }
 
-/* n rises by one with every build, and the searches with it: what is allocated follows its logarithm. */
+/* n rises by one with every build, and the searches with it: what is allocated follows its
+   logarithm. */
 static void test_growth()
 {
     int const most = size_max >= 4097 ? 600 : 150, growths = most > 150 ? 18 : 14;
     for (int builder = 0; builder < 2; builder++) {
-        Case const c = {3, BOXES, builder ? 63 : 30, (lbvh_builder)builder, builder, builder, 0, UNIFORM, 0, most};
+        Case const c = {3, BOXES, builder ? 63 : 30, (lbvh_builder)builder, builder, builder, 0,
+            UNIFORM, 0, most};
         context = "growth: " + name_of(c);
         Input const in = input_of(c, 1);
         OnDevice const on_device(in);
@@ -137,7 +142,8 @@ static void test_growth()
         d.cuda_allocator = allocator_of(&h);
         for (int n = 1; n <= most; n++) {
             int64_t const had = lbvh_bytes(&g.copy);
-            CHECK_RESULT(lbvh_cuda_build(&g.gpu, &d, on_device.data.p, in.stride, n, stream), LBVH_OK);
+            CHECK_RESULT(lbvh_cuda_build(&g.gpu, &d, on_device.data.p, in.stride, n, stream),
+                LBVH_OK);
             if (n > 25) continue; /* memory for searches, and on the host */
             CHECK_RESULT(search_all(&g.gpu, d_points, n, &to), LBVH_OK);
             CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
@@ -197,7 +203,8 @@ static void check_holds_nothing(lbvh_cuda *gpu, lbvh_result want)
         CHECK_RESULT(lbvh_cuda_overlaps(gpu, q, d_long.p, d_int.p, 8, stream), want);
     }
     for (int32_t m : {2, 0})
-        CHECK_RESULT(lbvh_cuda_nearest(gpu, d_real.p, 0, m, 2, 1, 0, d_int.p, d_real.p + 32, d_int.p + 32,
+        CHECK_RESULT(lbvh_cuda_nearest(gpu, d_real.p, 0, m, 2, 1, 0, d_int.p, d_real.p + 32,
+            d_int.p + 32,
                                        stream), want);
     MUST(cudaStreamSynchronize(stream));
     lbvh_free(&copy);
@@ -231,8 +238,10 @@ static void test_not_built()
     lbvh_free(&tree);
 }
 
-/* One pass of test_out_of_memory: the allocation number `fail` fails (0: none). Returns how many there were. */
-static long run_out_of_memory(const Input &in, const OnDevice &on_device, const lbvh &host, long fail)
+/* One pass of test_out_of_memory: the allocation number `fail` fails (0: none). Returns how many
+   there were. */
+static long run_out_of_memory(const Input &in, const OnDevice &on_device, const lbvh &host,
+    long fail)
 {
     int32_t const m = 90;
     Device<real> d_points(points_of(in.desc.dim, m));
@@ -268,7 +277,8 @@ static long run_out_of_memory(const Input &in, const OnDevice &on_device, const 
     return h.calls;
 }
 
-/* Each allocation fails once: the result says so, the tree is empty or as before, and the next call works. */
+/* Each allocation fails once: the result says so, the tree is empty or as before, and the next call
+   works. */
 static void test_out_of_memory()
 {
     for (size_t k = 0; k < case_count; k++) {

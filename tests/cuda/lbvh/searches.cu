@@ -21,7 +21,8 @@ static void check_arrays(const lbvh &serial, const lbvh &copy)
     size_t const n = (size_t)serial.n;
     CHECK(copy.n == serial.n && copy.first_leaf == serial.first_leaf);
     CHECK(copy.desc.dim == serial.desc.dim && copy.desc.bits == serial.desc.bits);
-    CHECK(copy.desc.kind == (serial.desc.indices ? LBVH_BOXES : serial.desc.kind)); /* indices stay where they were */
+    /* indices stay where they were */
+    CHECK(copy.desc.kind == (serial.desc.indices ? LBVH_BOXES : serial.desc.kind));
     CHECK_RESULT(lbvh_validate(&copy), LBVH_OK);
     if (n == 0 || copy.n != serial.n) return;
     CHECK(same_array(copy.prefix, serial.prefix, n + 1));
@@ -31,7 +32,8 @@ static void check_arrays(const lbvh &serial, const lbvh &copy)
 
 static void check_codes(const lbvh &serial, const lbvh &copy)
 {
-    if (serial.n > 0 && copy.n == serial.n) CHECK(same_array(copy.code, serial.code, (size_t)serial.n));
+    if (serial.n > 0 && copy.n == serial.n)
+        CHECK(same_array(copy.code, serial.code, (size_t)serial.n));
 }
 
 /* Builds on both sides and compares. The serial code leaves out what is invalid, as CUDA does. */
@@ -40,7 +42,8 @@ static bool build(Trees *g, const Input &in, const OnDevice &on_device)
     lbvh_desc host = host_desc(in), device = device_desc(in, on_device);
     host.skip_invalid = 1;
     CHECK_RESULT(lbvh_build(&g->serial, &host, in.data.data(), in.stride, in.n), LBVH_OK);
-    CHECK_RESULT(lbvh_cuda_build(&g->gpu, &device, on_device.data.p, in.stride, in.n, stream), LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_build(&g->gpu, &device, on_device.data.p, in.stride, in.n, stream),
+        LBVH_OK);
     CHECK(g->gpu.device.tree.n == in.n);
     CHECK_RESULT(lbvh_cuda_download(&g->copy, &g->gpu, stream), LBVH_OK);
     check_arrays(g->serial, g->copy);
@@ -56,18 +59,24 @@ static void spot_of(const lbvh &tree, int q, wl_random *r, double at[3], double 
     *length = 0;
     for (int a = 0; a < 3; a++) {
         bool const any = tree.n > 0 && !lbvh_left_out(&tree.node[0]);
-        double const low = any ? (double)tree.node[0].min[a] : 0, high = any ? (double)tree.node[0].max[a] : 1;
+        double const low = any ? (double)tree.node[0].min[a] : 0,
+            high = any ? (double)tree.node[0].max[a] : 1;
         at[a] = low + (high - low) * (1.4 * wl_u(r) - 0.2);
         *length = std::max(*length, high - low);
     }
     if (tree.n == 0 || q % 3 != 0) return;
     const lbvh_node &leaf = tree.node[tree.first_leaf + (int32_t)wl_below(r, (uint32_t)tree.n)];
-    if (!lbvh_left_out(&leaf)) for (int a = 0; a < 3; a++) at[a] = 0.5 * leaf.min[a] + 0.5 * leaf.max[a];
+    if (!lbvh_left_out(&leaf))
+        for (int a = 0; a < 3; a++) at[a] = 0.5 * leaf.min[a] + 0.5 * leaf.max[a];
 }
 
-static real clamped(double x) { return (real)std::min(std::max(x, -(double)lbvh_i_largest()), (double)lbvh_i_largest()); }
+static real clamped(double x)
+{
+    return (real)std::min(std::max(x, -(double)lbvh_i_largest()), (double)lbvh_i_largest());
+}
 
-/* One box of dim numbers twice, and what a box must not be. A third are points, which lie on borders of leaves when `at` does. */
+/* One box of dim numbers twice, and what a box must not be. A third are points, which lie on
+   borders of leaves when `at` does. */
 static void put_box(int dim, int q, const double at[3], double half, std::vector<real> *out)
 {
     real box[6];
@@ -83,15 +92,19 @@ static void put_box(int dim, int q, const double at[3], double half, std::vector
     out->insert(out->end(), box, box + 2 * dim);
 }
 
-static void put_sphere(int dim, int q, const double at[3], double radius, bool with_radius, std::vector<real> *out)
+static void put_sphere(int dim, int q, const double at[3], double radius, bool with_radius,
+    std::vector<real> *out)
 {
     for (int a = 0; a < dim; a++)
-        out->push_back(q % 16 == 5 && a == q % dim ? not_a_number : q % 32 == 6 ? infinity : clamped(at[a]));
+        out->push_back(q % 16 == 5 && a == q % dim ? not_a_number : q % 32 == 6 ? infinity :
+            clamped(at[a]));
     if (!with_radius) return;
-    out->push_back(q % 16 == 7 ? -1 : q % 16 == 8 ? not_a_number : q % 32 == 9 ? infinity : q % 4 == 1 ? 0 : clamped(radius));
+    out->push_back(q % 16 == 7 ? -1 : q % 16 == 8 ? not_a_number : q % 32 == 9 ? infinity :
+        q % 4 == 1 ? 0 : clamped(radius));
 }
 
-/* Queries of all sizes all over the tree; with an odd seed, a crowd of them around one spot, for warps that search together. */
+/* Queries of all sizes all over the tree; with an odd seed, a crowd of them around one spot, for
+   warps that search together. */
 static std::vector<real> queries_of(const lbvh &tree, lbvh_kind kind, int m, int seed)
 {
     wl_random r = wl_seed((uint64_t)seed);
@@ -102,7 +115,8 @@ static std::vector<real> queries_of(const lbvh &tree, lbvh_kind kind, int m, int
     for (int q = 0; q < m; q++) {
         spot_of(tree, q, &r, at, &length);
         if (seed % 2) for (int a = 0; a < 3; a++) at[a] = middle[a] * 0.875 + at[a] * 0.125;
-        double const reach = length * (seed % 2 ? 0.1 * wl_u(&r) : 0.3 * std::pow((double)wl_u(&r), 4));
+        double const reach = length * (seed % 2 ? 0.1 * wl_u(&r) :
+            0.3 * std::pow((double)wl_u(&r), 4));
         if (kind == LBVH_BOXES) put_box(dim, q, at, reach, &out);
         else put_sphere(dim, q, at, reach, kind == LBVH_SPHERES, &out);
     }
@@ -129,7 +143,8 @@ static Lists serial_lists(const lbvh &tree, const Search &s)
     l.offsets.resize((size_t)s.rows + 1);
     (void)lbvh_overlaps(&tree, &s.host, l.offsets.data(), nullptr, 0, &needed);
     l.ids.resize((size_t)needed);
-    CHECK_RESULT(lbvh_overlaps(&tree, &s.host, l.offsets.data(), l.ids.data(), needed, &needed), LBVH_OK);
+    CHECK_RESULT(lbvh_overlaps(&tree, &s.host, l.offsets.data(), l.ids.data(), needed, &needed),
+        LBVH_OK);
     return l;
 }
 
@@ -140,13 +155,15 @@ static void check_lists_cut(Trees &g, const Search &s, const Lists &want, size_t
     Device<int64_t> d_offsets((size_t)s.rows + 2);
     Device<int32_t> d_ids(std::vector<int32_t>(needed + 4, -7));
     int32_t *const to = capacity ? d_ids.p : nullptr;
-    CHECK_RESULT(lbvh_cuda_overlaps(&g.gpu, &s.device, d_offsets.p, to, (int64_t)capacity, stream), LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_overlaps(&g.gpu, &s.device, d_offsets.p, to, (int64_t)capacity, stream),
+        LBVH_OK);
     std::vector<int64_t> offsets = d_offsets.get();
     std::vector<int32_t> const ids = d_ids.get();
     CHECK(offsets.back() == (int64_t)0xA5A5A5A5A5A5A5A5u && "the end of the offsets");
     offsets.pop_back();
     CHECK(offsets == want.offsets);
-    for (size_t k = capacity; k < ids.size(); k++) if (ids[k] != -7) { CHECK(ids[k] == -7 && "beyond the capacity"); break; }
+    for (size_t k = capacity; k < ids.size(); k++)
+        if (ids[k] != -7) { CHECK(ids[k] == -7 && "beyond the capacity"); break; }
     if (offsets != want.offsets) return;
     int64_t whole = 0; /* rows follow each other: those that fit are one piece */
     for (int64_t end : offsets) if (end <= (int64_t)capacity) whole = end;
@@ -172,7 +189,8 @@ static void check_search(Trees &g, const Search &s)
 static std::vector<uint32_t> filters_of(int m)
 {
     std::vector<uint32_t> filters((size_t)m + 1);
-    for (int q = 0; q < m; q++) filters[(size_t)q] = q % 5 == 2 ? 0 : q % 5 == 4 ? 0xFFFFFFFFu : 3u << q % 31;
+    for (int q = 0; q < m; q++)
+        filters[(size_t)q] = q % 5 == 2 ? 0 : q % 5 == 4 ? 0xFFFFFFFFu : 3u << q % 31;
     return filters;
 }
 
@@ -204,7 +222,8 @@ static void check_own(Trees &g, lbvh_kind kind, real radius, int flags, int filt
 
 static const lbvh_kind query_kinds[3] = {LBVH_BOXES, LBVH_POINTS, LBVH_SPHERES};
 
-static void check_given(Trees &g, lbvh_kind kind, int m, real radius, int flags, int filter, bool padded, int seed)
+static void check_given(Trees &g, lbvh_kind kind, int m, real radius, int flags, int filter,
+    bool padded, int seed)
 {
     std::vector<uint32_t> const filters = filters_of(m);
     Input in = {};
@@ -241,7 +260,8 @@ static std::vector<int32_t> serial_pairs(const lbvh &tree)
     return pairs;
 }
 
-/* How many pairs there are, from boxes and masks alone: an element left out has a box that meets nothing. */
+/* How many pairs there are, from boxes and masks alone: an element left out has a box that meets
+   nothing. */
 static int64_t brute_pairs(const Input &in)
 {
     lbvh_desc d = host_desc(in);
@@ -254,7 +274,8 @@ static int64_t brute_pairs(const Input &in)
         for (int32_t j = 0; j < i; j++) {
             const real *p = &boxes[(size_t)i * width], *q = &boxes[(size_t)j * width];
             bool meet = in.masks.empty() || (in.masks[(size_t)i] & in.masks[(size_t)j]);
-            for (int a = 0; a < d.dim; a++) meet = meet && p[a] <= q[d.dim + a] && q[a] <= p[d.dim + a];
+            for (int a = 0; a < d.dim; a++)
+                meet = meet && p[a] <= q[d.dim + a] && q[a] <= p[d.dim + a];
             pairs += meet;
         }
     return pairs;
@@ -281,7 +302,8 @@ struct Collect {
 static std::vector<std::pair<int32_t, int32_t>> as_set(const std::vector<int32_t> &pairs)
 {
     std::vector<std::pair<int32_t, int32_t>> set;
-    for (size_t p = 0; p + 1 < pairs.size(); p += 2) set.push_back(std::minmax({pairs[p], pairs[p + 1]}));
+    for (size_t p = 0; p + 1 < pairs.size(); p += 2)
+        set.push_back(std::minmax({pairs[p], pairs[p + 1]}));
     std::sort(set.begin(), set.end());
     return set;
 }
@@ -300,13 +322,15 @@ static void check_pairs_cut(Trees &g, const std::vector<int32_t> &want, size_t c
 {
     Device<int32_t> d_pairs(std::vector<int32_t>(want.size() + 6, -7));
     Device<int64_t> d_needed(2);
-    CHECK_RESULT(lbvh_cuda_pairs(&g.gpu, capacity ? d_pairs.p : nullptr, (int64_t)capacity, d_needed.p, stream), LBVH_OK);
+    CHECK_RESULT(lbvh_cuda_pairs(&g.gpu, capacity ? d_pairs.p : nullptr, (int64_t)capacity,
+        d_needed.p, stream), LBVH_OK);
     std::vector<int32_t> const got = d_pairs.get();
     std::vector<int64_t> const needed = d_needed.get();
     size_t const written = std::min(2 * capacity, want.size());
     CHECK(needed[0] == (int64_t)(want.size() / 2) && needed[1] == (int64_t)0xA5A5A5A5A5A5A5A5u);
     CHECK(std::equal(got.begin(), got.begin() + (ptrdiff_t)written, want.begin()));
-    CHECK((size_t)std::count(got.begin() + (ptrdiff_t)written, got.end(), -7) == got.size() - written && "beyond the capacity");
+    CHECK((size_t)std::count(got.begin() + (ptrdiff_t)written, got.end(), -7) == got.size() -
+        written && "beyond the capacity");
 }
 
 static void check_pairs(Trees &g, const Input &in)
@@ -333,15 +357,19 @@ struct Nearest {
 };
 
 /* Unused entries as lbvh_cuda_nearest has them. */
-static Nearest serial_nearest(const lbvh &tree, const Input &points, int32_t m, int32_t k, real reach)
+static Nearest serial_nearest(const lbvh &tree, const Input &points, int32_t m, int32_t k,
+    real reach)
 {
-    Nearest near = {std::vector<int32_t>((size_t)m * (size_t)k + 1, -1), std::vector<int32_t>((size_t)m + 1),
+    Nearest near = {std::vector<int32_t>((size_t)m * (size_t)k + 1, -1),
+        std::vector<int32_t>((size_t)m + 1),
                     std::vector<real>((size_t)m * (size_t)k + 1, infinity)};
     for (int32_t q = 0; q < m; q++) {
         size_t const row = (size_t)q * (size_t)k;
-        const real *p = lbvh_i_at(points.data.data(), points.stride ? points.stride : points.width * sizeof(real), q);
+        const real *p = lbvh_i_at(points.data.data(),
+            points.stride ? points.stride : points.width * sizeof(real), q);
         int32_t *const found = &near.found[(size_t)q];
-        CHECK_RESULT(lbvh_nearest(&tree, p, k, reach, nullptr, nullptr, &near.ids[row], &near.distances2[row], found), LBVH_OK);
+        CHECK_RESULT(lbvh_nearest(&tree, p, k, reach, nullptr, nullptr, &near.ids[row],
+            &near.distances2[row], found), LBVH_OK);
     }
     memset(&near.ids.back(), 0xA5, sizeof(int32_t));
     memset(&near.distances2.back(), 0xA5, sizeof(real));
@@ -349,11 +377,13 @@ static Nearest serial_nearest(const lbvh &tree, const Input &points, int32_t m, 
     return near;
 }
 
-static void check_nearest(Trees &g, int32_t m, int32_t k, real reach, int flags, bool padded, int seed)
+static void check_nearest(Trees &g, int32_t m, int32_t k, real reach, int flags, bool padded,
+    int seed)
 {
     Input in = {};
     std::string const before = context;
-    name_search((std::to_string(k) + " nearest, reach " + std::to_string(reach)).c_str(), m, flags, 0);
+    name_search((std::to_string(k) + " nearest, reach " + std::to_string(reach)).c_str(), m, flags,
+        0);
     in.data = queries_of(g.serial, LBVH_POINTS, m, seed);
     in.width = (size_t)g.serial.desc.dim;
     if (padded && m) pad(&in);
@@ -361,7 +391,8 @@ static void check_nearest(Trees &g, int32_t m, int32_t k, real reach, int flags,
     Nearest const want = serial_nearest(g.serial, in, m, k, reach);
     Device<real> d_points(in.data), d_distances2(want.distances2.size());
     Device<int32_t> d_ids(want.ids.size()), d_found(want.found.size());
-    CHECK_RESULT(lbvh_cuda_nearest(&g.gpu, d_points.p, in.stride, m, k, reach, flags, d_ids.p, d_distances2.p, d_found.p, stream),
+    CHECK_RESULT(lbvh_cuda_nearest(&g.gpu, d_points.p, in.stride, m, k, reach, flags, d_ids.p,
+        d_distances2.p, d_found.p, stream),
                  LBVH_OK);
     CHECK(d_found.get() == want.found);
     CHECK(d_ids.get() == want.ids);

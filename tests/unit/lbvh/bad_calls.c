@@ -22,8 +22,10 @@ SPOIL(radius_nan, d->radius = REAL_NAN)
 SPOIL(radius_infinite, d->radius = REAL_INFINITY)
 SPOIL(alloc_alone, d->allocator.alloc = heap_alloc)
 SPOIL(free_alone, d->allocator.free = heap_free)
-SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc = (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
-SPOIL(cuda_free_alone, d->cuda_allocator.free = (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc =
+    (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_free_alone, d->cuda_allocator.free =
+    (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
 SPOIL(vertices_negative, d->vertices = -1)
 SPOIL(bounds_inverted, d->min[1] = 1)
 SPOIL(bounds_nan, d->min[2] = REAL_NAN)
@@ -33,16 +35,21 @@ SPOIL(bounds_from_infinity, d->min[1] = -REAL_INFINITY)
 
 static const refusal refusals[] = {
     {LBVH_BAD_DIM, dim_1}, {LBVH_BAD_DIM, dim_4}, {LBVH_BAD_DIM, dim_negative},
-    {LBVH_BAD_OPTION, kind_4}, {LBVH_BAD_OPTION, kind_negative}, {LBVH_BAD_OPTION, builder_2}, {LBVH_BAD_OPTION, builder_negative},
+    {LBVH_BAD_OPTION, kind_4}, {LBVH_BAD_OPTION, kind_negative}, {LBVH_BAD_OPTION, builder_2},
+    {LBVH_BAD_OPTION, builder_negative},
     {LBVH_BAD_OPTION, bits_31}, {LBVH_BAD_OPTION, bits_64}, {LBVH_BAD_OPTION, bits_negative},
-    {LBVH_BAD_RADIUS, radius_negative}, {LBVH_BAD_RADIUS, radius_nan}, {LBVH_BAD_RADIUS, radius_infinite},
+    {LBVH_BAD_RADIUS, radius_negative}, {LBVH_BAD_RADIUS, radius_nan},
+    {LBVH_BAD_RADIUS, radius_infinite},
     {LBVH_BAD_ALLOCATOR, alloc_alone}, {LBVH_BAD_ALLOCATOR, free_alone},
-    {LBVH_BAD_ALLOCATOR, cuda_alloc_alone}, {LBVH_BAD_ALLOCATOR, cuda_free_alone}, {LBVH_BAD_ARGUMENT, vertices_negative},
-    {LBVH_BAD_BOUNDS, bounds_inverted}, {LBVH_BAD_BOUNDS, bounds_nan}, {LBVH_BAD_BOUNDS, bounds_max_nan},
+    {LBVH_BAD_ALLOCATOR, cuda_alloc_alone}, {LBVH_BAD_ALLOCATOR, cuda_free_alone},
+    {LBVH_BAD_ARGUMENT, vertices_negative},
+    {LBVH_BAD_BOUNDS, bounds_inverted}, {LBVH_BAD_BOUNDS, bounds_nan},
+    {LBVH_BAD_BOUNDS, bounds_max_nan},
     {LBVH_BAD_BOUNDS, bounds_infinite}, {LBVH_BAD_BOUNDS, bounds_from_infinity},
 };
 
-/* Every call that reads a tree gives this result where there is no tree, or one of no elements; LBVH_OK: and finds nothing. */
+/* Every call that reads a tree gives this result where there is no tree, or one of no elements;
+   LBVH_OK: and finds nothing. */
 static void check_holds_nothing(const lbvh *tree, lbvh_result want)
 {
     real const all[6] = {-9, -9, -9, 9, 9, 9}, p[3] = {0, 0, 0}, along[3] = {1, 0, 0};
@@ -55,7 +62,8 @@ static void check_holds_nothing(const lbvh *tree, lbvh_result want)
     int32_t ids[2], counts[2] = {0, 0}, found = 0;
     real d2[2];
     pair_log log = {0, 0, NULL};
-    CHECK(tree->n == 0 && lbvh_root(tree) == -1 && !lbvh_next(&o) && !lbvh_next_near(&near) && !lbvh_next_ray(&ray));
+    CHECK(tree->n == 0 && lbvh_root(tree) == -1 && !lbvh_next(&o) && !lbvh_next_near(&near) &&
+        !lbvh_next_ray(&ray));
     CHECK_RESULT(lbvh_validate(tree), want);
     CHECK_RESULT(lbvh_verify(tree, 4, 1, &found), want);
     CHECK_RESULT(lbvh_measure(tree, &quality), want);
@@ -113,7 +121,8 @@ static void test_defaults(void **state)
     (void)state;
     memset(&d, 0, sizeof d);
     CHECK_RESULT(lbvh_defaults(&out, NULL), LBVH_OK);
-    CHECK(out.dim == 3 && out.bits == 63 && out.kind == LBVH_BOXES && out.builder == LBVH_MERGE && !out.masks && !out.indices);
+    CHECK(out.dim == 3 && out.bits == 63 && out.kind == LBVH_BOXES && out.builder == LBVH_MERGE &&
+        !out.masks && !out.indices);
     d.dim = 2;
     d.bits = 30;
     d.builder = LBVH_SPLIT;
@@ -123,7 +132,8 @@ static void test_defaults(void **state)
     CHECK_RESULT(lbvh_defaults(NULL, &d), LBVH_BAD_ARGUMENT);
 }
 
-/* Indices that are refused do not depend on the order of reading: a triangle that has none is told before a vertex is looked at. */
+/* Indices that are refused do not depend on the order of reading: a triangle that has none is told
+   before a vertex is looked at. */
 static void test_no_vertices(void **state)
 {
     static const int32_t indices[3] = {0, 0, 0};
@@ -136,7 +146,8 @@ static void test_no_vertices(void **state)
     d.kind = LBVH_TRIANGLES;
     d.indices = indices;
     for (d.skip_invalid = 0; d.skip_invalid < 2; d.skip_invalid++) {
-        CHECK_RESULT(lbvh_build(&tree, &d, nothing, 0, 1), d.skip_invalid ? LBVH_OK : LBVH_BAD_INDEX);
+        CHECK_RESULT(lbvh_build(&tree, &d, nothing, 0, 1),
+            d.skip_invalid ? LBVH_OK : LBVH_BAD_INDEX);
         CHECK(tree.bad_id == 0);
     }
     free(nothing);
@@ -249,14 +260,16 @@ static void test_not_built(void **state)
     CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, 2), LBVH_OK);
     CHECK_RESULT(lbvh_build(&tree, NULL, bad, 0, 1), LBVH_NOT_FINITE);
     check_holds_nothing(&tree, LBVH_NOT_BUILT);
-    CHECK_RESULT(lbvh_build(&tree, &tree.desc, two_boxes, 0, 2), LBVH_OK); /* the tree's own desc is one as good as any */
+    /* the tree's own desc is one as good as any */
+    CHECK_RESULT(lbvh_build(&tree, &tree.desc, two_boxes, 0, 2), LBVH_OK);
     CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
     lbvh_free(&tree);
     check_holds_nothing(&tree, LBVH_NOT_BUILT);
     lbvh_free(&loaded);
 }
 
-/* What is asked with a number that is none gets the same answer from a tree of nothing as from a full one. */
+/* What is asked with a number that is none gets the same answer from a tree of nothing as from a
+   full one. */
 static void test_queries_without_numbers(void **state)
 {
     real const bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
@@ -264,7 +277,8 @@ static void test_queries_without_numbers(void **state)
     (void)state;
     for (full = 0; full < 2; full++) for (b = 0; b < 3; b++) for (a = 0; a < 3; a++) {
         lbvh tree = {0};
-        real p[3] = {1, 1, 1}, ahead[3] = {1, 1, 1}, box[6] = {0, 0, 0, 2, 2, 2}, d2[2], no = REAL_NAN;
+        real p[3] = {1, 1, 1}, ahead[3] = {1, 1, 1}, box[6] = {0, 0, 0, 2, 2, 2}, d2[2],
+            no = REAL_NAN;
         int64_t offsets[2] = {-1, -1}, needed = -1;
         int32_t ids[2], count, found = -1;
         lbvh_overlap o;
@@ -286,7 +300,8 @@ static void test_queries_without_numbers(void **state)
         CHECK(!lbvh_next_ray(&ray));
         CHECK_RESULT(lbvh_nearest(&tree, p, 2, 9, NULL, NULL, ids, d2, &found), LBVH_OK);
         CHECK(found == 0);
-        CHECK_RESULT(lbvh_nearest(&tree, ahead, 2, no, NULL, NULL, ids, d2, &found), LBVH_BAD_RADIUS);
+        CHECK_RESULT(lbvh_nearest(&tree, ahead, 2, no, NULL, NULL, ids, d2, &found),
+            LBVH_BAD_RADIUS);
         memset(&q, 0, sizeof q);
         q.n = 1;
         for (q.data = box; q.data; q.data = q.data == box ? p : NULL) {
@@ -313,7 +328,8 @@ static void test_query_rules(void **state)
         for (given = 0; given < 2; given++) for (radius = 0; radius < 4; radius++) {
         int const bad_kind = kind < 0 || kind > LBVH_SPHERES || (!given && kind == LBVH_SPHERES);
         int const bad_flag = flags < 0 || flags > 7 || (given && (flags & 3));
-        lbvh_result const want = bad_kind || bad_flag ? LBVH_BAD_OPTION : radius ? LBVH_BAD_RADIUS : LBVH_OK;
+        lbvh_result const want = bad_kind || bad_flag ? LBVH_BAD_OPTION : radius ? LBVH_BAD_RADIUS :
+            LBVH_OK;
         lbvh_queries q;
         int64_t offsets[3], needed;
         int32_t counts[2], ids[4];
@@ -345,13 +361,16 @@ static void test_query_rules(void **state)
 static void test_texts(void **state)
 {
     static const struct { lbvh_result r; const char *word; } texts[] = {
-        {LBVH_OK, "well"}, {LBVH_STOPPED, "callback"}, {LBVH_BAD_ARGUMENT, "stride"}, {LBVH_BAD_DIM, "desc.dim"},
+        {LBVH_OK, "well"}, {LBVH_STOPPED, "callback"}, {LBVH_BAD_ARGUMENT, "stride"},
+        {LBVH_BAD_DIM, "desc.dim"},
         {LBVH_BAD_OPTION, "desc.bits"},
-        {LBVH_BAD_BOUNDS, "desc.min"}, {LBVH_BAD_RADIUS, "desc.radius"}, {LBVH_BAD_ALLOCATOR, "desc.allocator"},
+        {LBVH_BAD_BOUNDS, "desc.min"}, {LBVH_BAD_RADIUS, "desc.radius"},
+        {LBVH_BAD_ALLOCATOR, "desc.allocator"},
         {LBVH_BAD_INDEX, "desc.vertices"},
         {LBVH_NOT_FINITE, "largest"}, {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
         {LBVH_BUFFER_TOO_SMALL, "size"},
-        {LBVH_OUT_OF_MEMORY, "desc.allocator"}, {LBVH_NOT_BUILT, "lbvh_build"}, {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
+        {LBVH_OUT_OF_MEMORY, "desc.allocator"}, {LBVH_NOT_BUILT, "lbvh_build"},
+        {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
         {LBVH_CUDA_ERROR, "cuda_error"},
     };
 #define NAME_OF(code, text) #code ": ",
@@ -363,11 +382,15 @@ static void test_texts(void **state)
         const char *text = lbvh_result_text(texts[k].r);
         CHECK((int)texts[k].r == k && strstr(text, texts[k].word) != NULL);
         CHECK(strncmp(text, names[k], strlen(names[k])) == 0);
-        for (other = 0; other < k; other++) CHECK(strcmp(text, lbvh_result_text((lbvh_result)other)) != 0);
+        for (other = 0; other < k; other++)
+            CHECK(strcmp(text, lbvh_result_text((lbvh_result)other)) != 0);
     }
-    CHECK(strstr(lbvh_result_text(LBVH_BAD_ARGUMENT), "bytes") != NULL && "a stride may have been a count of numbers");
+    CHECK(strstr(lbvh_result_text(LBVH_BAD_ARGUMENT), "bytes") != NULL &&
+        "a stride may have been a count of numbers");
     CHECK(strstr(lbvh_result_text(LBVH_NOT_FINITE), "tree.bad_id") != NULL);
-    CHECK(*lbvh_result_text((lbvh_result)-1) && *lbvh_result_text(LBVH_RESULT_COUNT) && *lbvh_result_text((lbvh_result)1000));
-    CHECK(lbvh_version() == 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH && lbvh_version() > 0);
+    CHECK(*lbvh_result_text((lbvh_result)-1) && *lbvh_result_text(LBVH_RESULT_COUNT) &&
+        *lbvh_result_text((lbvh_result)1000));
+    CHECK(lbvh_version() == 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR +
+        LBVH_VERSION_PATCH && lbvh_version() > 0);
     CHECK(sizeof(lbvh_node) == (IS_FLOAT ? 32 : 64));
 }

@@ -2,7 +2,8 @@
    the number of the first, or left out.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* The `way`-th way to spoil element i, and the code that it must give; LBVH_OK: there are no more ways. */
+/* The `way`-th way to spoil element i, and the code that it must give; LBVH_OK: there are no more
+   ways. */
 static lbvh_result spoil(scene *s, int32_t i, int way)
 {
     static const real odd[] = {(real)NAN, (real)INFINITY, (real)-INFINITY};
@@ -10,7 +11,8 @@ static lbvh_result spoil(scene *s, int32_t i, int way)
     real *x = element(s, s->indexed ? 0 : i);
     if (s->indexed) {
         int const corner = way / 3 % 3;
-        if (way < 9) s->indices[3 * i + corner] = way % 3 == 0 ? -1 : way % 3 == 1 ? s->vertices : INT32_MIN;
+        if (way < 9)
+            s->indices[3 * i + corner] = way % 3 == 0 ? -1 : way % 3 == 1 ? s->vertices : INT32_MIN;
         if (way < 9) return LBVH_BAD_INDEX;
         if (way >= 9 + 3 * s->dim) return LBVH_OK;
         x = element(s, s->indices[3 * i + corner]);

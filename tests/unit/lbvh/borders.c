@@ -44,8 +44,10 @@ static void test_rim(void **state)
     memcpy(s.data, data, sizeof data);
     find_truth(&s);
     build(&tree, &s);
-    CHECK(check_sphere(&tree, &s, origin, 5, 1) == 1 && check_sphere(&tree, &s, origin, beside(5, -1), 1) == 0);
-    CHECK(check_sphere(&tree, &s, below, 2, 1) == 1 && check_sphere(&tree, &s, below, beside(2, -1), 1) == 0);
+    CHECK(check_sphere(&tree, &s, origin, 5, 1) == 1 &&
+        check_sphere(&tree, &s, origin, beside(5, -1), 1) == 0);
+    CHECK(check_sphere(&tree, &s, below, 2, 1) == 1 &&
+        check_sphere(&tree, &s, below, beside(2, -1), 1) == 0);
     check_near_walk(&tree, &s, origin, 5, 1);
     check_near_walk(&tree, &s, origin, beside(5, -1), 1);
     lbvh_free(&tree);
@@ -56,7 +58,8 @@ static void test_rim(void **state)
 static void check_odd_queries(const lbvh *t, const scene *s)
 {
     static const real odd[] = {(real)NAN, (real)INFINITY, (real)-INFINITY};
-    box all = {{-REAL_INFINITY, -REAL_INFINITY, -REAL_INFINITY}, {REAL_INFINITY, REAL_INFINITY, REAL_INFINITY}};
+    box all = {{-REAL_INFINITY, -REAL_INFINITY, -REAL_INFINITY},
+        {REAL_INFINITY, REAL_INFINITY, REAL_INFINITY}};
     real const origin[3] = {0, 0, 0}, ahead[3] = {1, (real)0.5, (real)0.25};
     int32_t ids[4], found, i, whole = 0;
     real d2[4];
@@ -70,7 +73,8 @@ static void check_odd_queries(const lbvh *t, const scene *s)
     check_near_walk(t, s, origin, REAL_INFINITY, 0xFFFFFFFFu);
     check_nearest(t, s, origin, s->n + 3, REAL_INFINITY, 0);
     check_nearest(t, s, origin, s->n + 3, REAL_LARGEST, 1);
-    for (i = 0; i < s->n; i++) if (!is_out(&s->truth[i])) check_nearest(t, s, s->truth[i].max, 4, 0, 0);
+    for (i = 0; i < s->n; i++)
+        if (!is_out(&s->truth[i])) check_nearest(t, s, s->truth[i].max, 4, 0, 0);
     for (a = 0; a < s->dim; a++) for (k = 0; k < 3; k++) {
         real p[3] = {0, 0, 0};
         box q = {{-1, -1, -1}, {1, 1, 1}};
@@ -130,7 +134,8 @@ static void test_odd_queries(void **state)
     lbvh_free(&tree);
 }
 
-/* The largest numbers: nothing overflows on the way to the codes, and searches that stay away from squares are exact. */
+/* The largest numbers: nothing overflows on the way to the codes, and searches that stay away from
+   squares are exact. */
 static void test_extreme_numbers(void **state)
 {
     lbvh tree = {0};
@@ -141,7 +146,8 @@ static void test_extreme_numbers(void **state)
     dice = wl_seed(9);
     plain_scene(&s, &inputs[0], 60);
     for (i = 0; i < 60; i++) for (k = 0; k < 3; k++) {
-        real const huge = roll(3) ? REAL_LARGEST * between((real)0.5, 1) : roll(2) ? (real)1e-37 : REAL_LARGEST;
+        real const huge = roll(3) ? REAL_LARGEST * between((real)0.5, 1) : roll(2) ? (real)1e-37 :
+            REAL_LARGEST;
         s.data[6 * i + k] = -huge * (real)roll(2);
         s.data[6 * i + 3 + k] = huge * (real)roll(2);
     }

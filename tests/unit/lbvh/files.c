@@ -76,7 +76,8 @@ static void test_head_of_a_file(void **state)
 static void test_largest_numbers(void **state)
 {
     real const far = (real)0.9 * (IS_FLOAT ? (real)3.402823e38 : (real)1.797693134862315e308);
-    real const all[6] = {-REAL_INFINITY, -REAL_INFINITY, -REAL_INFINITY, REAL_INFINITY, REAL_INFINITY, REAL_INFINITY};
+    real const all[6] = {-REAL_INFINITY, -REAL_INFINITY, -REAL_INFINITY, REAL_INFINITY,
+        REAL_INFINITY, REAL_INFINITY};
     int a;
     (void)state;
     for (a = 0; a < 6; a++) {
@@ -91,7 +92,8 @@ static void test_largest_numbers(void **state)
     }
 }
 
-/* A corner that is nowhere: along its axis the box is, too, at both ends; along the others it is as ever. */
+/* A corner that is nowhere: along its axis the box is, too, at both ends; along the others it is as
+   ever. */
 static void test_box_of_a_bad_triangle(void **state)
 {
     real const bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
@@ -102,11 +104,13 @@ static void test_box_of_a_bad_triangle(void **state)
         p[corner][k] = bad[b];
         lbvh_triangle_box(3, p[0], p[1], p[2], min, max);
         for (x = 0; x < 3; x++)
-            CHECK(x == k ? min[x] == REAL_INFINITY && max[x] == REAL_INFINITY : min[x] == 0 && max[x] == 2);
+            CHECK(x == k ? min[x] == REAL_INFINITY && max[x] == REAL_INFINITY :
+                min[x] == 0 && max[x] == 2);
     }
 }
 
-/* A sphere of a negative radius that reaches beyond the largest number is told alike on every axis. */
+/* A sphere of a negative radius that reaches beyond the largest number is told alike on every
+   axis. */
 static void test_negative_radius_at_the_end(void **state)
 {
     int dim, axis;
@@ -208,14 +212,17 @@ static void test_damaged_files(void **state)
     lbvh_free(&loaded);
 }
 
-/* A file of fewer bytes than a header has, at the end of what may be read at all: not one byte behind it is looked at. */
+/* A file of fewer bytes than a header has, at the end of what may be read at all: not one byte
+   behind it is looked at. */
 static void test_short_files(void **state)
 {
     (void)state;
 #ifdef __unix__
     size_t const page = (size_t)sysconf(_SC_PAGESIZE);
     lbvh tree = {0}, loaded = {0};
-    unsigned char *const pages = (unsigned char *)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *const pages =
+        (unsigned char *)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+        -1, 0);
     int64_t size, needed;
     CHECK((void *)pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
     CHECK_RESULT(lbvh_build(&tree, NULL, NULL, 0, 0), LBVH_OK);
@@ -231,7 +238,8 @@ static void test_short_files(void **state)
 #endif
 }
 
-/* The checksum as the file format has it: of the header, its own field 0, and of all that follows. */
+/* The checksum as the file format has it: of the header, its own field 0, and of all that
+   follows. */
 static void make_checksum_right(file *f)
 {
     uint64_t sum;
@@ -240,7 +248,8 @@ static void make_checksum_right(file *f)
     memcpy(f->bytes + 56, &sum, sizeof sum);
 }
 
-/* A file of an empty tree is its header; a count that it cannot have is refused, also where the checksum is right. */
+/* A file of an empty tree is its header; a count that it cannot have is refused, also where the
+   checksum is right. */
 static void test_counts_in_files(void **state)
 {
     static const int32_t odd[] = {-1, 1, INT32_MIN, INT32_MAX, (1 << 30) - 511, 1 << 30};
@@ -265,10 +274,12 @@ static void test_counts_in_files(void **state)
     lbvh_free(&loaded);
 }
 
-/* Damage behind a right checksum: refused by what it breaks, or a tree that is whole and can be searched. */
+/* Damage behind a right checksum: refused by what it breaks, or a tree that is whole and can be
+   searched. */
 static void test_forged_files(void **state)
 {
-    static const int32_t odd[] = {-1, 0, 1, 2, 7, 8, 9, 14, 15, 16, 94, 255, 1 << 30, INT32_MAX, INT32_MIN, 0x7F800000,
+    static const int32_t odd[] = {-1, 0, 1, 2, 7, 8, 9, 14, 15, 16, 94, 255, 1 << 30, INT32_MAX,
+        INT32_MIN, 0x7F800000,
                                   -0x00800000};
     lbvh tree = {0}, loaded = {0};
     scene s;

@@ -2,7 +2,8 @@
    counted by another program.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-#define TOTAL_UNIFORM_100K 2866956 /* counted by comparing all 5 * 10^9 pairs in a program of its own: see test_ugrid.c */
+/* Counted by comparing all 5 * 10^9 pairs in a program of its own: see ../ugrid/large.c. */
+#define TOTAL_UNIFORM_100K 2866956
 
 static void test_uniform_100k(void **state)
 {

@@ -5,7 +5,8 @@
 /* What the manual says: so many bytes per leaf, and one prefix more. */
 static int64_t bytes_by_hand(const lbvh_desc *d, int32_t n)
 {
-    int64_t const leaf = (IS_FLOAT ? 65 : 129) + (d->masks ? 8 : 0) + (d->keep_codes || d->builder == LBVH_SPLIT ? 8 : 0);
+    int64_t const leaf = (IS_FLOAT ? 65 : 129) + (d->masks ? 8 : 0) +
+        (d->keep_codes || d->builder == LBVH_SPLIT ? 8 : 0);
     return n ? leaf * n + 1 : 0;
 }
 
@@ -28,7 +29,8 @@ static void test_reserve(void **state)
         d.keep_codes = options >> 1 & 1;
         d.builder = options & 4 ? LBVH_SPLIT : LBVH_MERGE;
         CHECK_RESULT(lbvh_reserve(&tree, &d, 200), LBVH_OK);
-        CHECK(tree.n == 0 && h.live_bytes == lbvh_bytes(&tree) && lbvh_bytes(&tree) == bytes_by_hand(&d, 200));
+        CHECK(tree.n == 0 && h.live_bytes == lbvh_bytes(&tree) &&
+            lbvh_bytes(&tree) == bytes_by_hand(&d, 200));
         calls = h.calls;
         for (n = 200; n >= 0; n = n == 200 ? 0 : n == 0 ? 77 : n == 77 ? 200 - 1 : -1)
             CHECK_RESULT(lbvh_build(&tree, &d, s.data, 0, n), LBVH_OK);
@@ -46,10 +48,12 @@ static void test_reserve(void **state)
     forget(&s);
 }
 
-/* n rises by one with every build: what is allocated follows its logarithm. Every builder, with all arrays. */
+/* n rises by one with every build: what is allocated follows its logarithm. Every builder, with all
+   arrays. */
 static void test_growth(void **state)
 {
-    enum { MOST = 600, GROWTHS = 18 }; /* the power of 3 / 2 that is above 600, and some for the first few elements */
+    /* the power of 3 / 2 that is above 600, and some for the first few elements */
+    enum { MOST = 600, GROWTHS = 18 };
     heap h = {0, 0, 0, 0, 0, 0};
     scene s;
     int options;
@@ -101,7 +105,8 @@ static void test_growth(void **state)
     forget(&s);
 }
 
-/* Where there is no memory to grow ahead, the exact size is asked for; only where that is not to be had either, it is told. */
+/* Where there is no memory to grow ahead, the exact size is asked for; only where that is not to be
+   had either, it is told. */
 static void test_growth_without_memory(void **state)
 {
     heap h = {0, 0, 0, 0, 0, 0};
@@ -122,7 +127,8 @@ static void test_growth_without_memory(void **state)
     CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 100), LBVH_OK);
     h.fail_at = h.calls + 1;
     CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, 101), LBVH_OK);
-    CHECK(tree.block[0].bytes == 2 * 101 * sizeof(lbvh_node) && "the first of the two blocks is exact");
+    CHECK(tree.block[0].bytes == 2 * 101 * sizeof(lbvh_node) &&
+        "the first of the two blocks is exact");
     CHECK(h.live_bytes == lbvh_bytes(&tree));
     CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
     lbvh_free(&tree);
@@ -173,7 +179,8 @@ static void test_verify_memory(void **state)
     (void)state;
     memset(&d, 0, sizeof d);
     CHECK_RESULT(lbvh_build(&tree, &d, two_boxes, 0, 2), LBVH_OK);
-    tree.desc.allocator.alloc = counted_alloc; /* from here on: nothing that is there goes back through it */
+    /* from here on: nothing that is there goes back through it */
+    tree.desc.allocator.alloc = counted_alloc;
     tree.desc.allocator.free = counted_free;
     tree.desc.allocator.user = asked;
     CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
@@ -200,7 +207,8 @@ static void test_verify_with_masks(void **state)
     lbvh_free(&tree);
 }
 
-/* One step that may run out of memory: then the tree is empty, and the same step works the next time. */
+/* One step that may run out of memory: then the tree is empty, and the same step works the next
+   time. */
 static int survive(lbvh *tree, const lbvh_desc *d, const scene *s, int32_t n)
 {
     int64_t pairs = -1, again = -1;

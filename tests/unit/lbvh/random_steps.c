@@ -30,7 +30,8 @@ static void test_random_operations(void **state)
     scene s;
     int built = 0;
     (void)state;
-    random_seed = environment("LBVH_TEST_SEED", 1); /* the same each run: change it to look further */
+    /* the same each run: change it to look further */
+    random_seed = environment("LBVH_TEST_SEED", 1);
     print_message("random operations: LBVH_TEST_SEED=%d\n", random_seed);
     dice = wl_seed((uint64_t)random_seed);
     memset(&s, 0, sizeof s);

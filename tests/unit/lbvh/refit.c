@@ -7,12 +7,15 @@ static void move_elements(scene *s, real most)
     size_t const count = (s->indexed ? (size_t)s->vertices : (size_t)s->n) * s->step;
     size_t k;
     for (k = 0; k < count; k++) s->data[k] += between(-most, most);
-    if (s->kind == LBVH_SPHERES) for (k = 0; k < (size_t)s->n; k++) s->data[k * s->step + (size_t)s->dim] = between(0, (real)0.3);
+    if (s->kind == LBVH_SPHERES)
+        for (k = 0; k < (size_t)s->n; k++)
+            s->data[k * s->step + (size_t)s->dim] = between(0, (real)0.3);
     if (s->kind == LBVH_BOXES) {
         int32_t i;
         int a;
         for (i = 0; i < s->n; i++) for (a = 0; a < s->dim; a++)
-            if (element(s, i)[s->dim + a] < element(s, i)[a]) element(s, i)[s->dim + a] = element(s, i)[a];
+            if (element(s, i)[s->dim + a] < element(s, i)[a])
+                element(s, i)[s->dim + a] = element(s, i)[a];
     }
     find_truth(s);
 }
@@ -46,7 +49,8 @@ static void test_refit(void **state)
         check_tree(&tree, &s, NULL);
         CHECK(same(tree.prefix, before.prefix, (size_t)s.n + 1));
         check_everything(&tree, &s, 3);
-        CHECK_RESULT(lbvh_load(&before, NULL, NULL, 0), LBVH_BAD_FILE); /* any refusal: it is empty, and takes the moved ones */
+        /* any refusal: it is empty, and takes the moved ones */
+        CHECK_RESULT(lbvh_load(&before, NULL, NULL, 0), LBVH_BAD_FILE);
         build(&before, &s);
         CHECK_RESULT(lbvh_refit(&before, s.data, s.stride), LBVH_OK);
         i = roll((int)s.n);

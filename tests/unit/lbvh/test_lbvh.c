@@ -1,5 +1,5 @@
-/* test_lbvh.c - tests of the serial part of lbvh.h: trees and searches against brute force; refusals,
-   memory, files; triangles. lbvh_oracle.h has the oracles, and the environment variables.
+/* test_lbvh.c - tests of the serial part of lbvh.h: trees and searches against brute force;
+   refusals, memory, files; triangles. lbvh_oracle.h has the oracles, and the environment variables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/lbvh/test_lbvh.c -o test_lbvh -lcmocka -lm && ./test_lbvh

@@ -2,7 +2,8 @@
    inputs, kinds of elements and options; both builders make the same tree.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Both builders, with and without codes, in fresh memory and in old. `tree` is left as the merged one with codes. */
+/* Both builders, with and without codes, in fresh memory and in old. `tree` is left as the merged
+   one with codes. */
 static void check_builders(lbvh *tree, scene *s)
 {
     lbvh split = {0}, bare = {0};
@@ -40,7 +41,8 @@ static void check_product(int dim)
     current_scene = &s;
     describe = describe_scene;
     dice = wl_seed(11 + (uint64_t)dim);
-    for (in = 0; in < COUNT_OF(inputs); in++) for (bits = 30; bits <= 63; bits += 33) for (kind = 0; kind < KINDS; kind++)
+    for (in = 0; in < COUNT_OF(inputs); in++) for (bits = 30; bits <= 63; bits += 33)
+            for (kind = 0; kind < KINDS; kind++)
         for (masked = 0; masked < 2; masked++) for (size = 0; size < COUNT_OF(sizes); size++) {
             if (!chosen(counter++)) continue;
             s.dim = dim;
@@ -49,7 +51,8 @@ static void check_product(int dim)
             s.stride = (size_t)roll(2);
             set_kind(&s, kind);
             if (counter % 4 == 0) set_bounds(&s);
-            make_scene(&s, &inputs[in], sizes[size] + (sizes[size] > 3 ? roll((int)sizes[size]) : 0));
+            make_scene(&s, &inputs[in],
+                sizes[size] + (sizes[size] > 3 ? roll((int)sizes[size]) : 0));
             check_builders(&tree, &s);
             check_codes(&tree, &s, in == LATTICE && kind < 4 && s.n > 3);
             check_everything(&tree, &s, 6);
@@ -93,9 +96,9 @@ static void in_sixteens(int32_t i, int32_t n, real centre[3], real half[3])
     all_axes(half, 128);
 }
 
-/* Own elements search in packets, which share their candidates unless there are too many: sizes around
-   those limits (16 and 1024), with boxes that all overlap, that mostly do, and that rarely do; left out
-   and masked ones among them. */
+/* Own elements search in packets, which share their candidates unless there are too many: sizes
+   around those limits (16 and 1024), with boxes that all overlap, that mostly do, and that rarely
+   do; left out and masked ones among them. */
 static void test_packets(void **state)
 {
     static const int32_t sizes[] = {15, 16, 17, 33, 300, 1023, 1024, 1025, 1040, 1041, 1100};
@@ -179,11 +182,12 @@ static void test_empty(void **state)
     forget(&s);
 }
 
-/* The figure of Karras' paper, node by node. Points in the plane: x takes bits 1, 3 and 5 of a code, y bits 2 and 4; y is the
-   longer side, and its last coordinate is cut to the last cell. */
+/* The figure of Karras' paper, node by node. Points in the plane: x takes bits 1, 3 and 5 of a
+   code, y bits 2 and 4; y is the longer side, and its last coordinate is cut to the last cell. */
 static void test_karras(void **state)
 {
-    static const uint64_t codes[8] = {1, 2, 4, 5, 19, 24, 25, 30}; /* 00001 00010 00100 00101 10011 11000 11001 11110 */
+    /* 00001 00010 00100 00101 10011 11000 11001 11110 */
+    static const uint64_t codes[8] = {1, 2, 4, 5, 19, 24, 25, 30};
     static const uint8_t prefix[9] = {0, 4, 3, 5, 1, 2, 5, 3, 0};
     static const int32_t link[7] = {3, 7, 9, 1, 11, 6, 12};
     static const int32_t skip[15] = {-1, 2, 4, 4, -1, -1, 14,   8, 2, 10, 4, 5, 13, 14, -1};
@@ -206,15 +210,16 @@ static void test_karras(void **state)
         d.builder = (lbvh_builder)builder;
         CHECK_RESULT(lbvh_build(&tree, &d, p, 0, 8), LBVH_OK);
         CHECK(tree.first_leaf == 7 && memcmp(tree.prefix, prefix, 9) == 0);
-        for (k = 0; k < 15; k++) CHECK(tree.node[k].skip == skip[k] && tree.node[k].link == (k < 7 ? link[k] : 14 - k));
+        for (k = 0; k < 15; k++)
+            CHECK(tree.node[k].skip == skip[k] && tree.node[k].link == (k < 7 ? link[k] : 14 - k));
         for (k = 0; k < 8; k++) CHECK(tree.code[k] >> ((d.bits == 30 ? 30 : 62) - 5) == codes[k]);
         CHECK(same_box(&tree.node[2], &leaves_2_3) && same_box(&tree.node[5], &leaves_5_7));
     }
     lbvh_free(&tree);
 }
 
-/* The deepest tree: a code for every bit, each splitting off one leaf, and a crowd at the last. Points on the axes, powers
-   of two. */
+/* The deepest tree: a code for every bit, each splitting off one leaf, and a crowd at the last.
+   Points on the axes, powers of two. */
 static void deepest(scene *s, int dim, int crowd)
 {
     int const axis_bits = dim == 3 ? 21 : 31;
@@ -234,7 +239,8 @@ static void deepest(scene *s, int dim, int crowd)
         for (a = 0; a < dim; a++) element(s, i)[a] = 0;
         k = (int)i / dim;
         if (k >= axis_bits) continue;
-        element(s, i)[i % dim] = (real)ldexp(1, i ? k : axis_bits); /* the longest side: as many units as cells */
+        /* the longest side: as many units as cells */
+        element(s, i)[i % dim] = (real)ldexp(1, i ? k : axis_bits);
     }
     element(s, dim * axis_bits)[0] = 1; /* what the first was to be */
     find_truth(s);
@@ -278,8 +284,9 @@ static void test_deepest(void **state)
     lbvh_free(&loaded);
 }
 
-/* How far a walk's stack can fill: a tree of the greatest depth that codes and places allow, 93 inner nodes above a leaf, made by
-   hand, since a build of it would take 2^30 leaves. Every box holds the origin, so that nothing is passed over. */
+/* How far a walk's stack can fill: a tree of the greatest depth that codes and places allow, 93
+   inner nodes above a leaf, made by hand, since a build of it would take 2^30 leaves. Every box
+   holds the origin, so that nothing is passed over. */
 static void test_stack(void **state)
 {
     enum { N = 94 };

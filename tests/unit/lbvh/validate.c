@@ -14,7 +14,9 @@ static void check_invalid(const lbvh *tree, const char *what)
 
 #define DAMAGE(word, value) do { \
         (void)memcpy(&keep, &(word), sizeof(word)); \
-        (word) = (value); check_invalid(&tree, #word " = " #value); (void)memcpy(&(word), &keep, sizeof(word)); \
+        (word) = (value); \
+        check_invalid(&tree, #word " = " #value); \
+        (void)memcpy(&(word), &keep, sizeof(word)); \
     } while (0)
 
 static void test_validate_finds_damage(void **state)
@@ -77,7 +79,8 @@ static void test_validate_finds_damage(void **state)
     forget(&s);
 }
 
-/* Prefixes that no codes have, with nodes that fit them: a comb of 200 leaves, deeper than the stack of any walk. */
+/* Prefixes that no codes have, with nodes that fit them: a comb of 200 leaves, deeper than the
+   stack of any walk. */
 static void test_validate_finds_combs(void **state)
 {
     lbvh tree = {0}, loaded = {0};
@@ -104,7 +107,8 @@ static void test_validate_finds_combs(void **state)
 /* t counts in lengths of the direction, whatever that is; and what is not a number is no hit. */
 static void test_ray_triangle_lengths(void **state)
 {
-    lbvh_real const a[3] = {0, 0, 5}, b[3] = {1, 0, 5}, c[3] = {0, 1, 5}, from[3] = {(lbvh_real)0.25, (lbvh_real)0.25, 0};
+    lbvh_real const a[3] = {0, 0, 5}, b[3] = {1, 0, 5}, c[3] = {0, 1, 5},
+        from[3] = {(lbvh_real)0.25, (lbvh_real)0.25, 0};
     lbvh_real scale, t, u, v;
     (void)state;
     for (scale = (lbvh_real)1e-15; scale < (lbvh_real)1e16; scale *= 10) {
@@ -118,7 +122,8 @@ static void test_ray_triangle_lengths(void **state)
     }
 }
 
-/* A negative radius is refused however far out the sphere lies; and memory that is not aligned, whoever gives it. */
+/* A negative radius is refused however far out the sphere lies; and memory that is not aligned,
+   whoever gives it. */
 static void test_far_spheres_and_crooked_memory(void **state)
 {
     lbvh_real const sphere[4] = {(lbvh_real)1e10, (lbvh_real)1e10, (lbvh_real)1e10, -1};
@@ -152,10 +157,13 @@ static void test_validate_is_safe(void **state)
         small_tree(&tree, &s, n);
         for (i = 0; i < nodes_of(&tree); i++) {
             unsigned char *bytes = (unsigned char *)&tree.node[i];
-            for (b = 0; b < sizeof *tree.node && k % 3 == 0; b++) bytes[b] = (unsigned char)roll(256);
-            if (k % 3 == 1) tree.node[i].link = roll(2 * n) - 1, tree.node[i].skip = roll(2 * n) - 1;
+            for (b = 0; b < sizeof *tree.node && k % 3 == 0; b++)
+                bytes[b] = (unsigned char)roll(256);
+            if (k % 3 == 1)
+                tree.node[i].link = roll(2 * n) - 1, tree.node[i].skip = roll(2 * n) - 1;
         }
-        for (i = 0; i <= n && k % 2; i++) tree.prefix[i] = (uint8_t)(k % 4 == 1 && (i == 0 || i == n) ? 0 : roll(256));
+        for (i = 0; i <= n && k % 2; i++)
+            tree.prefix[i] = (uint8_t)(k % 4 == 1 && (i == 0 || i == n) ? 0 : roll(256));
         (void)lbvh_validate(&tree);
         forget(&s);
     }
