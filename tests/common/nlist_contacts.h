@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------------------------------------
    The memory of contacts
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* What is known of a contact. */
 typedef struct oracle_contact {
@@ -20,10 +20,12 @@ typedef struct oracle_grave { uint64_t key; } oracle_grave;
 
 typedef struct oracle_memory {
     oracle_contact *contacts;   /* stb_ds map */
-    int32_t *name;              /* stb_ds array, by id: what the particle has been called from the beginning */
+    /* stb_ds array, by id: what the particle has been called from the beginning */
+    int32_t *name;
     int32_t names;              /* names that were given */
     uint32_t step, stamp;       /* builds; numbers written */
-    int64_t begun, persisted, ended; /* with the last build: entries; of pairs in both rows each counts */
+    /* with the last build: entries; of pairs in both rows each counts */
+    int64_t begun, persisted, ended;
     oracle_grave *graves;       /* stb_ds map: contacts that ended */
     int64_t reborn;             /* and began again, ever */
 } oracle_memory;
@@ -54,7 +56,8 @@ WL_FN void oracle_write(void *history, int32_t bytes, uint32_t stamp)
 WL_FN int oracle_holds(const void *history, int32_t bytes, uint32_t stamp)
 {
     int32_t k;
-    for (k = 0; k < bytes; k++) if (((const uint8_t *)history)[k] != oracle_byte(stamp, k)) return 0;
+    for (k = 0; k < bytes; k++)
+        if (((const uint8_t *)history)[k] != oracle_byte(stamp, k)) return 0;
     return 1;
 }
 
@@ -83,14 +86,17 @@ WL_FN void oracle_name_new_ones(oracle_memory *m, int32_t n)
 }
 
 /* An entry of a list that was just built: its bytes are what the memory says. */
-WL_FN const char *oracle_remember_entry(oracle_memory *m, const nlist *list, int32_t i, const nlist_each *e)
+WL_FN const char *oracle_remember_entry(oracle_memory *m, const nlist *list, int32_t i,
+    const nlist_each *e)
 {
     uint64_t const key = oracle_key(m, list, i, e->id);
     ptrdiff_t const at = oracle_look_up(m, key);
     uint32_t const stamp = at >= 0 ? m->contacts[at].stamp : 0;
     if (list->desc.history && !oracle_holds(e->history, list->desc.history, stamp))
-        return oracle_fault(at >= 0 ? "history was not kept" : "history does not begin with zeros", i, e->id);
-    if (at >= 0 && m->contacts[at].seen == m->step) return oracle_fault("a contact twice", i, e->id);
+        return oracle_fault(at >= 0 ? "history was not kept" : "history does not begin with zeros",
+            i, e->id);
+    if (at >= 0 && m->contacts[at].seen == m->step)
+        return oracle_fault("a contact twice", i, e->id);
     if (at < 0) oracle_learn(m, key);
     else m->contacts[at].seen = m->step;
     *(at < 0 ? &m->begun : &m->persisted) += 1;
@@ -111,14 +117,15 @@ WL_FN void oracle_drop(oracle_memory *m)
     }
 }
 
-/* After every build: compares each entry's history with the memory, which then takes the new list as its own. (oracle_check_events
-   comes before it, since it needs both.) */
+/* After every build: compares each entry's history with the memory, which then takes the new list
+   as its own. (oracle_check_events comes before it, since it needs both.) */
 WL_FN const char *oracle_remember(oracle_memory *m, const nlist *list)
 {
     const char *wrong = NULL;
     int32_t i;
     oracle_name_new_ones(m, list->n);
-    if (arrlen(m->name) > list->n) arrsetlen(m->name, (size_t)list->n); /* these are gone, and their contacts end */
+    /* these are gone, and their contacts end */
+    if (arrlen(m->name) > list->n) arrsetlen(m->name, (size_t)list->n);
     m->step++;
     m->begun = m->persisted = m->ended = 0;
     for (i = 0; i < list->n && !wrong; i++) {
@@ -129,7 +136,8 @@ WL_FN const char *oracle_remember(oracle_memory *m, const nlist *list)
     return wrong;
 }
 
-/* The list as it is, without a build in between: nothing began or ended, and all bytes are as they were. */
+/* The list as it is, without a build in between: nothing began or ended, and all bytes are as they
+   were. */
 WL_FN const char *oracle_recall(oracle_memory *m, const nlist *list)
 {
     int64_t entries = 0;
@@ -141,11 +149,13 @@ WL_FN const char *oracle_recall(oracle_memory *m, const nlist *list)
             ptrdiff_t const at = oracle_look_up(m, oracle_key(m, list, i, e.id));
             entries++;
             if (at < 0) return oracle_fault("a contact from nowhere", i, e.id);
-            if (list->desc.history && !oracle_holds(e.history, list->desc.history, m->contacts[at].stamp))
+            if (list->desc.history &&
+                !oracle_holds(e.history, list->desc.history, m->contacts[at].stamp))
                 return oracle_fault("history was not kept", i, e.id);
         }
     }
-    return entries == hmlen(m->contacts) ? NULL : oracle_fault("contacts got lost", entries, hmlen(m->contacts));
+    return entries == hmlen(m->contacts) ? NULL :
+        oracle_fault("contacts got lost", entries, hmlen(m->contacts));
 }
 
 /* Writes into one of `every` entries, as a force law would. */
@@ -163,7 +173,8 @@ WL_FN void oracle_stamp(oracle_memory *m, nlist *list, int every, wl_random *dic
     }
 }
 
-/* Particle i is now new_id[i] (-1: gone); ids that nobody got are new particles, named in ascending order. */
+/* Particle i is now new_id[i] (-1: gone); ids that nobody got are new particles, named in ascending
+   order. */
 WL_FN void oracle_rename(oracle_memory *m, const int32_t *new_id, int32_t n, int keys)
 {
     int32_t const old = (int32_t)arrlen(m->name);
@@ -173,7 +184,8 @@ WL_FN void oracle_rename(oracle_memory *m, const int32_t *new_id, int32_t n, int
     int32_t i;
     memset(alive, 0, (size_t)m->names);
     for (i = 0; i < n; i++) arrput(name, -1);
-    for (i = 0; i < old; i++) if (new_id[i] >= 0) name[new_id[i]] = m->name[i], alive[m->name[i]] = 1;
+    for (i = 0; i < old; i++)
+        if (new_id[i] >= 0) name[new_id[i]] = m->name[i], alive[m->name[i]] = 1;
     for (k = hmlen(m->contacts) - 1; k >= 0; k--) {
         uint64_t const key = m->contacts[k].key;
         if (alive[key >> 32] && (keys || alive[key & 0xFFFFFFFFu])) continue;
@@ -187,7 +199,7 @@ WL_FN void oracle_rename(oracle_memory *m, const int32_t *new_id, int32_t n, int
 
 /* ------------------------------------------------------------------------------------------------
    Events
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* The memory's entry of a pair, in whichever row, -1 = none. */
 WL_FN ptrdiff_t oracle_look_up_pair(oracle_memory *m, const nlist *list, int32_t i, int32_t j)
@@ -199,7 +211,8 @@ WL_FN ptrdiff_t oracle_look_up_pair(oracle_memory *m, const nlist *list, int32_t
 /* Is `entry` that of the pair in the list? */
 WL_FN int oracle_entry_is(const nlist *list, const nlist_event *v)
 {
-    return v->entry >= 0 && (v->entry == nlist_find(list, v->i, v->j) || (!list->keys && v->entry == nlist_find(list, v->j, v->i)));
+    return v->entry >= 0 && (v->entry == nlist_find(list, v->i, v->j) ||
+        (!list->keys && v->entry == nlist_find(list, v->j, v->i)));
 }
 
 /* The bytes of a contact that ended: those of either of its rows. */
@@ -214,20 +227,26 @@ WL_FN int oracle_last_words(oracle_memory *m, const nlist *list, const nlist_eve
            || (turned >= 0 && oracle_holds(bytes, list->desc.history, m->contacts[turned].stamp));
 }
 
-WL_FN const char *oracle_check_event(oracle_memory *m, const nlist *list, int kind, const nlist_event *v)
+WL_FN const char *oracle_check_event(oracle_memory *m, const nlist *list, int kind,
+    const nlist_event *v)
 {
     int const before = oracle_look_up_pair(m, list, v->i, v->j) >= 0;
-    int const now = (list->keys ? nlist_find(list, v->i, v->j) : nlist_find_pair(list, v->i, v->j)) >= 0;
-    if (!list->keys && v->i >= v->j) return oracle_fault("an event's ids do not ascend", v->i, v->j);
-    if (before != (kind != NLIST_BEGUN)) return oracle_fault("an event and the list before contradict", v->i, v->j);
-    if (now != (kind != NLIST_ENDED)) return oracle_fault("an event and the list contradict", v->i, v->j);
+    int const now = (list->keys ? nlist_find(list, v->i, v->j) :
+        nlist_find_pair(list, v->i, v->j)) >= 0;
+    if (!list->keys && v->i >= v->j)
+        return oracle_fault("an event's ids do not ascend", v->i, v->j);
+    if (before != (kind != NLIST_BEGUN))
+        return oracle_fault("an event and the list before contradict", v->i, v->j);
+    if (now != (kind != NLIST_ENDED))
+        return oracle_fault("an event and the list contradict", v->i, v->j);
     if (kind == NLIST_ENDED)
-        return oracle_last_words(m, list, v) ? NULL : oracle_fault("an ended contact without its bytes", v->i, v->j);
+        return oracle_last_words(m, list, v) ? NULL :
+            oracle_fault("an ended contact without its bytes", v->i, v->j);
     return oracle_entry_is(list, v) ? NULL : oracle_fault("an event of another entry", v->i, v->j);
 }
 
-/* After a build and before oracle_remember: what the events say must follow from the memory (the list before) and from the list.
-   Each pair once, none missing. */
+/* After a build and before oracle_remember: what the events say must follow from the memory (the
+   list before) and from the list. Each pair once, none missing. */
 WL_FN const char *oracle_check_events(oracle_memory *m, const nlist *list)
 {
     int64_t const contacts = list->desc.half || list->keys ? 1 : 2;
@@ -237,10 +256,12 @@ WL_FN const char *oracle_check_events(oracle_memory *m, const nlist *list)
     int64_t k;
     int kind;
     oracle_name_new_ones(m, list->n);
-    for (kind = 0; kind < NLIST_EVENT_KINDS; kind++) for (k = 0; k < list->event_count[kind] && !wrong; k++) {
+    for (kind = 0; kind < NLIST_EVENT_KINDS; kind++)
+            for (k = 0; k < list->event_count[kind] && !wrong; k++) {
         const nlist_event *v = &list->event[kind][k];
         one.key = (uint64_t)(uint32_t)v->i << 32 | (uint32_t)v->j;
-        if (!list->keys && (v->i < 0 || v->j >= arrlen(m->name))) wrong = oracle_fault("an event out of range", v->i, v->j);
+        if (!list->keys && (v->i < 0 || v->j >= arrlen(m->name)))
+            wrong = oracle_fault("an event out of range", v->i, v->j);
         else if (hmgeti(seen, one.key) >= 0) wrong = oracle_fault("an event twice", v->i, v->j);
         else wrong = oracle_check_event(m, list, kind, v);
         hmputs(seen, one);
@@ -248,15 +269,17 @@ WL_FN const char *oracle_check_events(oracle_memory *m, const nlist *list)
     hmfree(seen);
     if (wrong) return wrong;
     if ((count[NLIST_BEGUN] + count[NLIST_PERSISTED]) * contacts != list->total)
-        return oracle_fault("events of the new list are missing", count[NLIST_BEGUN], count[NLIST_PERSISTED]);
+        return oracle_fault("events of the new list are missing", count[NLIST_BEGUN],
+            count[NLIST_PERSISTED]);
     if ((count[NLIST_PERSISTED] + count[NLIST_ENDED]) * contacts != hmlen(m->contacts))
-        return oracle_fault("events of the old list are missing", count[NLIST_PERSISTED], count[NLIST_ENDED]);
+        return oracle_fault("events of the old list are missing", count[NLIST_PERSISTED],
+            count[NLIST_ENDED]);
     return NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------
    A list as it was
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Everything that a refusal must leave alone. */
 typedef struct oracle_snapshot {
@@ -288,7 +311,8 @@ WL_FN void oracle_take(oracle_snapshot *shot, const nlist *list)
         for (; nlist_next(&e); count++) {
             arrput(shot->ids, e.id);
             arrput(shot->entries, e.entry);
-            for (b = 0; b < shot->bytes; b++) arrput(shot->history, ((const uint8_t *)e.history)[b]);
+            for (b = 0; b < shot->bytes; b++)
+                arrput(shot->history, ((const uint8_t *)e.history)[b]);
         }
         arrput(shot->counts, count);
     }
@@ -308,7 +332,10 @@ WL_FN void oracle_drop_snapshot(oracle_snapshot *shot)
     memset(shot, 0, sizeof *shot);
 }
 
-WL_FN int oracle_same_bytes(const void *a, const void *b, size_t bytes) { return bytes == 0 || memcmp(a, b, bytes) == 0; }
+WL_FN int oracle_same_bytes(const void *a, const void *b, size_t bytes)
+{
+    return bytes == 0 || memcmp(a, b, bytes) == 0;
+}
 
 #define ORACLE_SAME(array) \
     (arrlen(now.array) == arrlen(shot->array) && \
@@ -321,12 +348,14 @@ WL_FN const char *oracle_check_unchanged(const oracle_snapshot *shot, const nlis
     const char *wrong = NULL;
     oracle_take(&now, list);
     if (now.n != shot->n || now.total != shot->total) wrong = "another n or total";
-    else if (now.keys != shot->keys || now.half != shot->half || now.layout != shot->layout || now.bytes != shot->bytes)
+    else if (now.keys != shot->keys || now.half != shot->half || now.layout != shot->layout ||
+        now.bytes != shot->bytes)
         wrong = "another desc";
     else if (!ORACLE_SAME(ids) || !ORACLE_SAME(counts)) wrong = "other rows";
     else if (!ORACLE_SAME(entries)) wrong = "other entries";
     else if (!ORACLE_SAME(history)) wrong = "other history";
-    else if (memcmp(now.events, shot->events, sizeof now.events) != 0 || !ORACLE_SAME(event)) wrong = "other events";
+    else if (memcmp(now.events, shot->events, sizeof now.events) != 0 || !ORACLE_SAME(event))
+        wrong = "other events";
     oracle_drop_snapshot(&now);
     return wrong;
 }

@@ -1,12 +1,14 @@
-/* nlist_oracle.h - what the tests of nlist.h share, serial and CUDA: inputs, the truth about them, and a memory of contacts.
-   Everything is static, prefix oracle_. C99 and C++17. Include nlist.h first, and ugrid.h, lbvh.h before it where they are used.
-   SPDX-License-Identifier: MIT OR Unlicense
+/* nlist_oracle.h - what the tests of nlist.h share, serial and CUDA: inputs, the truth about them,
+   and a memory of contacts. Everything is static, prefix oracle_. C99 and C++17. Include nlist.h
+   first, and ugrid.h, lbvh.h before it where they are used. SPDX-License-Identifier: MIT OR
+   Unlicense
 
    Nothing here prints or ends the program: a check returns NULL, or a text that says what is wrong.
 
        wl_random dice = wl_seed(1);
        oracle_scene s;
-       oracle_make(&s, ORACLE_UNIFORM, 3, 1, 100, ORACLE_RADII | ORACLE_MASKS, &dice);   3D, axis 0 periodic, 100 particles
+       oracle_make(&s, ORACLE_UNIFORM, 3, 1, 100, ORACLE_RADII | ORACLE_MASKS, &dice);
+           (three dimensions, axis 0 periodic, 100 particles)
        nlist_desc d = oracle_desc(&s);
        nlist_build_brute(&list, &d, s.pos, s.stride, s.n);
        const char *wrong = oracle_check_rows(&s, &list, NULL);
@@ -14,10 +16,12 @@
 
    The oracles share no code with nlist.h but its iterator:
 
-       pairs      brute force in double. Where no operation rounds (scene.exact) the answer is sharp; elsewhere pairs within
-                  rounding of the reach may be listed or not, and lists of the same scene are compared with each other.
-       history    a map of stb_ds, from a pair of names to the number that was written into its entry. Names are particles as such:
-                  they stay when ids change. What an entry holds must be what the map says, and zeros where it says nothing.
+       pairs      brute force in double. Where no operation rounds (scene.exact) the answer is
+                  sharp; elsewhere pairs within rounding of the reach may be listed or not, and
+                  lists of the same scene are compared with each other.
+       history    (nlist_contacts.h) a map of stb_ds, from a pair of names to the number that was
+                  written into its entry. A name belongs to a particle, also when its id changes.
+                  What an entry holds must be what the map says, and zeros where it says nothing.
        events     the same map before and after.
        sums       by the caller: the fixed-point rule in int64_t (oracle_units). */
 
@@ -49,7 +53,7 @@
 
 /* ------------------------------------------------------------------------------------------------
    Helpers
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 WL_FN int oracle_roll(wl_random *dice, int sides) { return (int)wl_below(dice, (uint32_t)sides); }
 
@@ -58,30 +62,36 @@ WL_FN nlist_real oracle_between(wl_random *dice, nlist_real from, nlist_real to)
     return from + (to - from) * (nlist_real)wl_u(dice);
 }
 
-WL_FN nlist_real oracle_beside(nlist_real x, int steps) { return (nlist_real)wl_beside((double)x, steps, sizeof x); }
+WL_FN nlist_real oracle_beside(nlist_real x, int steps)
+{
+    return (nlist_real)wl_beside((double)x, steps, sizeof x);
+}
 
 static char oracle_says[200];
 
 /* What is wrong, and with whom. */
 WL_FN const char *oracle_fault(const char *what, int64_t i, int64_t j)
 {
-    snprintf(oracle_says, sizeof oracle_says, "%s (row %lld, partner %lld)", what, (long long)i, (long long)j);
+    snprintf(oracle_says, sizeof oracle_says, "%s (row %lld, partner %lld)", what, (long long)i,
+        (long long)j);
     return oracle_says;
 }
 
 /* ------------------------------------------------------------------------------------------------
    Scenes: particles, and the truth about who is near whom
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { ORACLE_OUTSIDE, ORACLE_RIM, ORACLE_WITHIN }; /* RIM: rounding decides */
 
 enum oracle_input {
-    ORACLE_UNIFORM, ORACLE_CLUSTERED, ORACLE_LATTICE, ORACLE_EQUAL, ORACLE_BORDER, ORACLE_SIZES, ORACLE_AWAY, ORACLE_EMPTY,
+    ORACLE_UNIFORM, ORACLE_CLUSTERED, ORACLE_LATTICE, ORACLE_EQUAL, ORACLE_BORDER, ORACLE_SIZES,
+        ORACLE_AWAY, ORACLE_EMPTY,
     ORACLE_SINGLE, ORACLE_INPUTS
 };
 
 /* Options of a scene. */
-enum { ORACLE_RADII = 1, ORACLE_MASKS = 2, ORACLE_EXCLUDE = 4, ORACLE_SKIN = 8, ORACLE_STRIDE = 16, ORACLE_ALL = 31 };
+enum { ORACLE_RADII = 1, ORACLE_MASKS = 2, ORACLE_EXCLUDE = 4, ORACLE_SKIN = 8, ORACLE_STRIDE = 16,
+    ORACLE_ALL = 31 };
 
 typedef struct oracle_scene {
     int input, dim, options, exact; /* exact: no operation on these numbers rounds */
@@ -90,23 +100,29 @@ typedef struct oracle_scene {
     nlist_real min[3], max[3], cell;/* the box, on all axes */
     nlist_real radius, skin, radii_max;
     int32_t n;
-    size_t stride, step;            /* bytes as given (0 or more than a point); numbers between two points */
+    /* bytes as given (0 or more than a point); numbers between two points */
+    size_t stride, step;
     nlist_real *pos;
     nlist_real *radii;              /* [n], or NULL */
     uint32_t *masks;                /* [n], or NULL */
     int64_t *exclude_start;         /* [n + 1], or NULL */
     int32_t *exclude;
-    uint8_t *truth;                 /* [n * n]: ORACLE_OUTSIDE, _RIM, _WITHIN, after masks and exclusions */
+    /* [n * n]: ORACLE_OUTSIDE, _RIM, _WITHIN, after masks and exclusions */
+    uint8_t *truth;
 } oracle_scene;
 
 WL_FN const char *oracle_input_name(int input)
 {
-    static const char *const names[ORACLE_INPUTS] = {"uniform", "clustered", "lattice", "all equal", "cell borders", "two sizes",
+    static const char *const names[ORACLE_INPUTS] = {"uniform", "clustered", "lattice", "all equal",
+        "cell borders", "two sizes",
                                                      "outside the box", "empty", "single"};
     return names[input];
 }
 
-WL_FN nlist_real *oracle_point(const oracle_scene *s, int32_t i) { return s->pos + (size_t)i * s->step; }
+WL_FN nlist_real *oracle_point(const oracle_scene *s, int32_t i)
+{
+    return s->pos + (size_t)i * s->step;
+}
 
 WL_FN nlist_real oracle_edge(const oracle_scene *s, int a) { return s->max[a] - s->min[a]; }
 
@@ -117,17 +133,21 @@ WL_FN nlist_real oracle_place(const oracle_scene *s, int32_t i, int a, wl_random
     nlist_real far;
     int cloud, k;
     switch (s->input) {
-    case ORACLE_CLUSTERED: /* in the middle, at the lower corner (some points lie outside), and anywhere */
+    /* in the middle, at the lower corner (some points lie outside), and anywhere */
+    case ORACLE_CLUSTERED:
         cloud = i % 3;
-        return (cloud == 0 ? centre : cloud == 1 ? s->min[a] : s->min[a] + length * (nlist_real)0.81)
+        return (cloud == 0 ? centre : cloud == 1 ? s->min[a] :
+            s->min[a] + length * (nlist_real)0.81)
                + s->cell * oracle_between(dice, (nlist_real)-0.4, (nlist_real)0.4);
-    case ORACLE_LATTICE: /* multiples of half a cell, both borders among them: many distances are exactly the reach */
+    /* multiples of half a cell, both borders among them: many distances are exactly the reach */
+    case ORACLE_LATTICE:
         return s->min[a] + s->cell / 2 * (nlist_real)oracle_roll(dice, 2 * s->cells[a] + 1);
     case ORACLE_EQUAL:
         return s->min[a] + s->cell / 2;
     case ORACLE_BORDER: /* where cells end, and one number to each side */
         k = oracle_roll(dice, s->cells[a] + 1);
-        return oracle_beside(k == s->cells[a] ? s->max[a] : s->min[a] + length * (nlist_real)k / (nlist_real)s->cells[a],
+        return oracle_beside(k == s->cells[a] ? s->max[a] :
+            s->min[a] + length * (nlist_real)k / (nlist_real)s->cells[a],
                              oracle_roll(dice, 3) - 1);
     case ORACLE_AWAY: /* up to two and a half boxes away, two of three inside */
         far = oracle_roll(dice, 3) ? 0 : length * (nlist_real)2.5;
@@ -140,7 +160,8 @@ WL_FN nlist_real oracle_place(const oracle_scene *s, int32_t i, int a, wl_random
 /* The box; `exact` ones and some others consist of short binary fractions. */
 WL_FN void oracle_set_box(oracle_scene *s, wl_random *dice)
 {
-    static const nlist_real odd_min[3] = {(nlist_real)-0.31, (nlist_real)0.17, (nlist_real)5.3}, plain_min[3] = {0, -1, 2};
+    static const nlist_real odd_min[3] = {(nlist_real)-0.31, (nlist_real)0.17, (nlist_real)5.3},
+        plain_min[3] = {0, -1, 2};
     int const plain = s->exact || oracle_roll(dice, 3) == 0;
     int a;
     s->cell = plain ? (nlist_real)0.25 : (nlist_real)0.23;
@@ -175,7 +196,8 @@ WL_FN void oracle_set_radii(oracle_scene *s, wl_random *dice)
     s->radii = NEW(nlist_real, s->n);
     for (i = 0; i < s->n; i++) {
         s->radii[i] = s->exact ? s->radii_max * (nlist_real)oracle_roll(dice, 5) / 4
-                      : s->input == ORACLE_SIZES ? s->radii_max * (oracle_roll(dice, 8) ? (nlist_real)0.1 : 1)
+                      : s->input == ORACLE_SIZES ?
+                          s->radii_max * (oracle_roll(dice, 8) ? (nlist_real)0.1 : 1)
                                                  : oracle_between(dice, 0, s->radii_max);
     }
     if (s->n > 0 && s->radius <= 0) s->radii[0] = s->radii_max; /* not all of them 0 */
@@ -187,10 +209,12 @@ WL_FN void oracle_set_masks(oracle_scene *s, wl_random *dice)
     if (!(s->options & ORACLE_MASKS)) return;
     s->masks = NEW(uint32_t, s->n);
     for (i = 0; i < s->n; i++) /* 0: near nobody */
-        s->masks[i] = oracle_roll(dice, 9) ? 1u << oracle_roll(dice, 3) | (oracle_roll(dice, 2) ? 0x80000000u : 0) : 0;
+        s->masks[i] = oracle_roll(dice, 9) ? 1u << oracle_roll(dice, 3) |
+            (oracle_roll(dice, 2) ? 0x80000000u : 0) : 0;
 }
 
-/* Up to four partners that each particle excludes, some of them twice, itself, or from both sides. */
+/* Up to four partners that each particle excludes, some of them twice, itself, or from both
+   sides. */
 WL_FN void oracle_set_exclusions(oracle_scene *s, wl_random *dice)
 {
     int64_t at = 0;
@@ -201,7 +225,8 @@ WL_FN void oracle_set_exclusions(oracle_scene *s, wl_random *dice)
     for (i = 0; i < s->n; i++) {
         int k = oracle_roll(dice, 5);
         s->exclude_start[i] = at;
-        while (k-- > 0) s->exclude[at++] = oracle_roll(dice, 4) ? oracle_roll(dice, s->n) : (i + 1) % s->n;
+        while (k-- > 0)
+            s->exclude[at++] = oracle_roll(dice, 4) ? oracle_roll(dice, s->n) : (i + 1) % s->n;
     }
     s->exclude_start[s->n] = at;
 }
@@ -228,13 +253,15 @@ WL_FN double oracle_distance(const oracle_scene *s, const nlist_real *p, const n
 }
 
 /* By how much rounding may move the distance, and the reach. */
-WL_FN double oracle_slack(const oracle_scene *s, const nlist_real *p, const nlist_real *q, double reach)
+WL_FN double oracle_slack(const oracle_scene *s, const nlist_real *p, const nlist_real *q,
+    double reach)
 {
     double slack = 8 * ORACLE_EPSILON * reach;
     int a;
     for (a = 0; a < s->dim && !s->exact; a++) {
         slack += 4 * ORACLE_EPSILON * (fabs((double)p[a]) + fabs((double)q[a]));
-        if (s->periodic[a]) slack += 4 * ORACLE_EPSILON * (fabs((double)s->min[a]) + fabs((double)s->max[a]));
+        if (s->periodic[a])
+            slack += 4 * ORACLE_EPSILON * (fabs((double)s->min[a]) + fabs((double)s->max[a]));
     }
     return slack;
 }
@@ -248,7 +275,8 @@ WL_FN double oracle_reach(const oracle_scene *s, int32_t i, int32_t j)
 WL_FN int oracle_excludes(const oracle_scene *s, int32_t i, int32_t j)
 {
     int64_t k;
-    for (k = s->exclude_start[i]; k < s->exclude_start[i + 1]; k++) if (s->exclude[k] == j) return 1;
+    for (k = s->exclude_start[i]; k < s->exclude_start[i + 1]; k++)
+        if (s->exclude[k] == j) return 1;
     return 0;
 }
 
@@ -269,7 +297,8 @@ WL_FN int oracle_truth_of(const oracle_scene *s, int32_t i, int32_t j)
         }
         return square <= reach * reach ? ORACLE_WITHIN : ORACLE_OUTSIDE;
     }
-    return distance < reach - slack ? ORACLE_WITHIN : distance > reach + slack ? ORACLE_OUTSIDE : ORACLE_RIM;
+    return distance < reach - slack ? ORACLE_WITHIN : distance > reach + slack ? ORACLE_OUTSIDE :
+        ORACLE_RIM;
 }
 
 /* Again after the positions were changed. */
@@ -282,8 +311,10 @@ WL_FN void oracle_find(oracle_scene *s)
         s->truth[(size_t)i * (size_t)s->n + (size_t)j] = (uint8_t)oracle_truth_of(s, i, j);
 }
 
-/* n particles (ORACLE_EMPTY: none, ORACLE_SINGLE: one); periodic: bit a = axis a; options: ORACLE_RADII and so on. */
-WL_FN void oracle_make(oracle_scene *s, int input, int dim, int periodic, int32_t n, int options, wl_random *dice)
+/* n particles (ORACLE_EMPTY: none, ORACLE_SINGLE: one); periodic: bit a = axis a; options:
+   ORACLE_RADII and so on. */
+WL_FN void oracle_make(oracle_scene *s, int input, int dim, int periodic, int32_t n, int options,
+    wl_random *dice)
 {
     int32_t i;
     int a;
@@ -299,7 +330,8 @@ WL_FN void oracle_make(oracle_scene *s, int input, int dim, int periodic, int32_
     s->step = (size_t)dim + (options & ORACLE_STRIDE ? 2 : 0);
     s->stride = options & ORACLE_STRIDE ? s->step * sizeof(nlist_real) : 0;
     s->pos = NEW(nlist_real, (size_t)s->n * s->step);
-    for (i = 0; i < s->n; i++) for (a = 0; a < dim; a++) oracle_point(s, i)[a] = oracle_place(s, i, a, dice);
+    for (i = 0; i < s->n; i++)
+        for (a = 0; a < dim; a++) oracle_point(s, i)[a] = oracle_place(s, i, a, dice);
     oracle_set_radii(s, dice);
     oracle_set_masks(s, dice);
     oracle_set_exclusions(s, dice);
@@ -317,7 +349,8 @@ WL_FN void oracle_forget(oracle_scene *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Everything that says which pairs are listed; layout, width, half, history and events are for the caller to set. */
+/* Everything that says which pairs are listed; layout, width, half, history and events are for the
+   caller to set. */
 WL_FN nlist_desc oracle_desc(const oracle_scene *s)
 {
     nlist_desc d;
@@ -371,8 +404,9 @@ WL_FN nlist_real *oracle_spheres(const oracle_scene *s)
 }
 #endif
 
-/* The pairs of a list, half or full, as nlist_build_pairs takes them: in a random order and direction, some of them repeated. Among
-   those of a list without masks and exclusions are some that nlist_build_pairs has to drop. The caller frees them. */
+/* The pairs of a list, half or full, as nlist_build_pairs takes them: in a random order and
+   direction, some of them repeated. Among those of a list without masks and exclusions are some
+   that nlist_build_pairs has to drop. The caller frees them. */
 WL_FN int32_t *oracle_pairs(const nlist *list, wl_random *dice, int64_t *m)
 {
     int32_t *pairs = NULL, *copy, i;
@@ -407,17 +441,22 @@ WL_FN int32_t *oracle_pairs(const nlist *list, wl_random *dice, int64_t *m)
 
 /* ------------------------------------------------------------------------------------------------
    Rows as sets
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* One more turn of a row: is it an entry that can be, and was not there before? used: one byte per entry. */
-WL_FN const char *oracle_check_entry(const nlist *list, const nlist_each *e, int32_t i, uint8_t *used, int64_t entries)
+/* One more turn of a row: is it an entry that can be, and was not there before? used: one byte per
+   entry. */
+WL_FN const char *oracle_check_entry(const nlist *list, const nlist_each *e, int32_t i,
+    uint8_t *used, int64_t entries)
 {
-    if (!list->keys && (e->id < 0 || e->id >= list->n)) return oracle_fault("a partner out of range", i, e->id);
+    if (!list->keys && (e->id < 0 || e->id >= list->n))
+        return oracle_fault("a partner out of range", i, e->id);
     if (!list->keys && e->id == i) return oracle_fault("its own partner", i, e->id);
     if (e->entry < 0 || e->entry >= entries) return oracle_fault("an entry out of range", i, e->id);
     if (used[e->entry]++) return oracle_fault("an entry that belongs to two", i, e->id);
-    if (!list->desc.history != !e->history) return oracle_fault("history without desc.history, or none with it", i, e->id);
-    if (e->history != nlist_history(list, e->entry)) return oracle_fault("history of another entry", i, e->id);
+    if (!list->desc.history != !e->history)
+        return oracle_fault("history without desc.history, or none with it", i, e->id);
+    if (e->history != nlist_history(list, e->entry))
+        return oracle_fault("history of another entry", i, e->id);
     return NULL;
 }
 
@@ -441,30 +480,41 @@ WL_FN const char *oracle_meet(const nlist *list, uint8_t *met)
         nlist_each e = nlist_of(list, i);
         while (!wrong && nlist_next(&e)) {
             wrong = oracle_check_entry(list, &e, i, used, entries);
-            if (!wrong && met[(size_t)i * (size_t)list->n + (size_t)e.id]++) wrong = oracle_fault("listed twice", i, e.id);
+            if (!wrong && met[(size_t)i * (size_t)list->n + (size_t)e.id]++)
+                wrong = oracle_fault("listed twice", i, e.id);
             total++;
         }
     }
-    if (!wrong && list->total != total) wrong = oracle_fault("list.total is not the number of entries", list->total, total);
+    if (!wrong && list->total != total)
+        wrong = oracle_fault("list.total is not the number of entries", list->total, total);
     free(used);
     return wrong;
 }
 
-/* The two places that a pair i < j has in a matrix of who met whom. `name` decides in whose row it is in a half list. */
-WL_FN const char *oracle_check_pair(const nlist *list, const uint8_t *met, const uint8_t *truth, const int32_t *name, int32_t i,
+/* The two places that a pair i < j has in a matrix of who met whom. `name` decides in whose row it
+   is in a half list. */
+WL_FN const char *oracle_check_pair(const nlist *list, const uint8_t *met, const uint8_t *truth,
+    const int32_t *name, int32_t i,
                                     int32_t j)
 {
-    size_t const n = (size_t)list->n, ij = (size_t)i * n + (size_t)j, ji = (size_t)j * n + (size_t)i;
+    size_t const n = (size_t)list->n, ij = (size_t)i * n + (size_t)j,
+        ji = (size_t)j * n + (size_t)i;
     int const lower_owns = !name || name[i] < name[j];
-    if (!list->desc.half && met[ij] != met[ji]) return oracle_fault("in one of two rows only", i, j);
-    if (list->desc.half && met[ij] && met[ji]) return oracle_fault("in both rows of a half list", i, j);
-    if (list->desc.half && met[lower_owns ? ji : ij]) return oracle_fault("in the wrong row of a half list", i, j);
-    if (truth[ij] == ORACLE_OUTSIDE && (met[ij] || met[ji])) return oracle_fault("listed, but not near", i, j);
-    if (truth[ij] == ORACLE_WITHIN && !met[ij] && !met[ji]) return oracle_fault("near, but not listed", i, j);
+    if (!list->desc.half && met[ij] != met[ji])
+        return oracle_fault("in one of two rows only", i, j);
+    if (list->desc.half && met[ij] && met[ji])
+        return oracle_fault("in both rows of a half list", i, j);
+    if (list->desc.half && met[lower_owns ? ji : ij])
+        return oracle_fault("in the wrong row of a half list", i, j);
+    if (truth[ij] == ORACLE_OUTSIDE && (met[ij] || met[ji]))
+        return oracle_fault("listed, but not near", i, j);
+    if (truth[ij] == ORACLE_WITHIN && !met[ij] && !met[ji])
+        return oracle_fault("near, but not listed", i, j);
     return NULL;
 }
 
-/* The list has exactly the pairs of the scene. name: [n] as in oracle_memory, after nlist_remap; else NULL. */
+/* The list has exactly the pairs of the scene. name: [n] as in oracle_memory, after nlist_remap;
+   else NULL. */
 WL_FN const char *oracle_check_rows(const oracle_scene *s, const nlist *list, const int32_t *name)
 {
     uint8_t *met = NEW(uint8_t, (size_t)s->n * (size_t)s->n);
@@ -482,22 +532,29 @@ WL_FN const char *oracle_check_rows(const oracle_scene *s, const nlist *list, co
 WL_FN const char *oracle_same_rows(const nlist *a, const nlist *b)
 {
     int32_t i;
-    if (a->n != b->n || a->total != b->total) return oracle_fault("another n or total", a->total, b->total);
+    if (a->n != b->n || a->total != b->total)
+        return oracle_fault("another n or total", a->total, b->total);
     for (i = 0; i < a->n; i++) {
         nlist_each e = nlist_of(a, i);
-        while (nlist_next(&e)) if (nlist_find(b, i, e.id) < 0) return oracle_fault("in one of two lists only", i, e.id);
+        while (nlist_next(&e))
+            if (nlist_find(b, i, e.id) < 0)
+                return oracle_fault("in one of two lists only", i, e.id);
     }
-    return NULL; /* none of a is missing in b, none is twice in either (oracle_check_rows), and there are as many */
+    /* none of a is missing in b, none is twice in either (oracle_check_rows), and there are as
+       many */
+    return NULL;
 }
 
 /* The same, and in the same order. */
 WL_FN const char *oracle_same_order(const nlist *a, const nlist *b)
 {
     int32_t i;
-    if (a->n != b->n || a->total != b->total) return oracle_fault("another n or total", a->total, b->total);
+    if (a->n != b->n || a->total != b->total)
+        return oracle_fault("another n or total", a->total, b->total);
     for (i = 0; i < a->n; i++) {
         nlist_each e = nlist_of(a, i), f = nlist_of(b, i);
-        while (nlist_next(&e)) if (!nlist_next(&f) || e.id != f.id) return oracle_fault("another order", i, e.id);
+        while (nlist_next(&e))
+            if (!nlist_next(&f) || e.id != f.id) return oracle_fault("another order", i, e.id);
         if (nlist_next(&f)) return oracle_fault("a longer row", i, f.id);
     }
     return NULL;
@@ -507,9 +564,13 @@ WL_FN const char *oracle_same_order(const nlist *a, const nlist *b)
 
 /* ------------------------------------------------------------------------------------------------
    Sums in fixed point
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* A value as a whole number of units, cut towards 0: what nlist_sum adds with how.unit, for values that fit. */
-WL_FN int64_t oracle_units(nlist_real value, double unit) { return (int64_t)trunc((double)value / unit); }
+/* A value as a whole number of units, cut towards 0: what nlist_sum adds with how.unit, for values
+   that fit. */
+WL_FN int64_t oracle_units(nlist_real value, double unit)
+{
+    return (int64_t)trunc((double)value / unit);
+}
 
 #endif /* NLIST_ORACLE_H */

@@ -11,7 +11,8 @@ static const struct { change_fn *change; nlist_result result; } wrong_descs[] = 
     {[](nlist_desc *x) { x->radius = -1; }, NLIST_BAD_RADIUS},
     {[](nlist_desc *x) { x->radius = not_a_number; }, NLIST_BAD_RADIUS},
     {[](nlist_desc *x) { x->radius = infinity; }, NLIST_BAD_RADIUS},
-    {[](nlist_desc *x) { x->radius = (real)(sizeof(real) == 4 ? 1e-21 : 1e-160); }, NLIST_BAD_RADIUS},
+    {[](nlist_desc *x) { x->radius = (real)(sizeof(real) == 4 ? 1e-21 : 1e-160); },
+    NLIST_BAD_RADIUS},
     {[](nlist_desc *x) { x->skin = -1; }, NLIST_BAD_SKIN},
     {[](nlist_desc *x) { x->skin = not_a_number; }, NLIST_BAD_SKIN},
 #ifndef CUDA_EMU /* UBSan stops at a value that the enum does not have */
@@ -27,36 +28,48 @@ static const struct { change_fn *change; nlist_result result; } wrong_descs[] = 
     {[](nlist_desc *x) { x->capacity = -1; }, NLIST_BAD_CAPACITY},
     {[](nlist_desc *x) { x->periodic[1] = 1; }, NLIST_BAD_BOX},
     {[](nlist_desc *x) { x->periodic[1] = 1; x->min[1] = 0; x->max[1] = infinity; }, NLIST_BAD_BOX},
-    {[](nlist_desc *x) { x->periodic[1] = 1; x->min[1] = 0; x->max[1] = (real)0.3; }, NLIST_BAD_PERIOD},
+    {[](nlist_desc *x) { x->periodic[1] = 1; x->min[1] = 0; x->max[1] = (real)0.3; },
+    NLIST_BAD_PERIOD},
     {[](nlist_desc *x) { x->exclude = (const int32_t *)x; }, NLIST_BAD_EXCLUSIONS},
     {[](nlist_desc *x) { x->exclude_start = (const int64_t *)x; }, NLIST_BAD_EXCLUSIONS},
-    {[](nlist_desc *x) { x->allocator.alloc = [](size_t, void *) -> void * { return nullptr; }; }, NLIST_BAD_ALLOCATOR},
+    {[](nlist_desc *x) { x->allocator.alloc = [](size_t, void *) -> void * { return nullptr; }; },
+    NLIST_BAD_ALLOCATOR},
     {[](nlist_desc *x) { x->cuda_allocator.alloc = heap_alloc; }, NLIST_BAD_ALLOCATOR},
     {[](nlist_desc *x) { x->cuda_allocator.free = heap_free; }, NLIST_BAD_ALLOCATOR},
-    {[](nlist_desc *x) { x->cuda_allocator.alloc = heap_alloc; x->cuda_allocator.free = heap_free; }, NLIST_BAD_ALLOCATOR},
+    {[](nlist_desc *x) { x->cuda_allocator.alloc = heap_alloc; x->cuda_allocator.free = heap_free;
+    }, NLIST_BAD_ALLOCATOR},
 };
 
 /* Pointers, counts and strides of every build. */
-static void check_refused_arguments(Both *b, const nlist_desc &d, const Device<real> &d_pos, const Device<int32_t> &d_pairs)
+static void check_refused_arguments(Both *b, const nlist_desc &d, const Device<real> &d_pos,
+    const Device<int32_t> &d_pairs)
 {
     nlist_cuda *const gpu = &b->gpu;
     CHECK_RESULT(nlist_cuda_build_brute(nullptr, &d, d_pos.p, 0, 4, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_brute(gpu, nullptr, d_pos.p, 0, 4, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, nullptr, 0, 4, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, d_pos.p, 0, -1, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, d_pos.p, 2 * sizeof(real), 4, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, d_pos.p, 3 * sizeof(real) + 1, 4, stream), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, d_pos.p, 2 * sizeof(real), 4, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, d_pos.p, 3 * sizeof(real) + 1, 4, stream),
+        NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_brute(gpu, &d, d_pos.p, 0, INT32_MAX, stream), NLIST_TOO_MANY);
     CHECK_RESULT(nlist_cuda_build_pairs(nullptr, &d, d_pairs.p, 2, 4, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_pairs(gpu, &d, nullptr, 2, 4, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_pairs(gpu, &d, d_pairs.p, -1, 4, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_build_pairs(gpu, &d, d_pairs.p, 2, -1, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_ugrid(gpu, &d, nullptr, d_pos.p, 0, 4, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_lbvh(gpu, &d, nullptr, d_pos.p, 0, 4, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_ugrid(nullptr, &d, &b->grid_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_lbvh(nullptr, &d, &b->tree_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_ugrid(gpu, &d, &b->grid_gpu, d_pos.p, 0, 3, stream), NLIST_BAD_SOURCE);
-    CHECK_RESULT(nlist_cuda_build_lbvh(gpu, &d, &b->tree_gpu, d_pos.p, 0, 3, stream), NLIST_BAD_SOURCE);
+    CHECK_RESULT(nlist_cuda_build_ugrid(gpu, &d, nullptr, d_pos.p, 0, 4, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_lbvh(gpu, &d, nullptr, d_pos.p, 0, 4, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_ugrid(nullptr, &d, &b->grid_gpu, d_pos.p, 0, 4, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_lbvh(nullptr, &d, &b->tree_gpu, d_pos.p, 0, 4, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_ugrid(gpu, &d, &b->grid_gpu, d_pos.p, 0, 3, stream),
+        NLIST_BAD_SOURCE);
+    CHECK_RESULT(nlist_cuda_build_lbvh(gpu, &d, &b->tree_gpu, d_pos.p, 0, 3, stream),
+        NLIST_BAD_SOURCE);
     CHECK_RESULT(nlist_cuda_reserve(nullptr, &d, 4, 0, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_reserve(gpu, nullptr, 4, 0, stream), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_reserve(gpu, &d, -1, 0, stream), NLIST_BAD_ARGUMENT);
@@ -75,7 +88,8 @@ static void check_refused_arguments(Both *b, const nlist_desc &d, const Device<r
 /* Four particles, of which two and two are near each other. */
 static const std::vector<real> four = {0, 0, 0, (real)0.1, 0, 0, 5, 5, 5, 5, (real)5.1, 5};
 
-static void build_four(Both *b, const nlist_desc &d, const Device<real> &d_pos, const Device<real> &d_elements)
+static void build_four(Both *b, const nlist_desc &d, const Device<real> &d_pos,
+    const Device<real> &d_elements)
 {
     ugrid_desc cells = {};
     lbvh_desc boxes = {};
@@ -107,17 +121,22 @@ static void test_refused_builds()
         w.change(&d);
         context = "refused builds, number " + std::to_string(number++);
         CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_pos.p, 0, 4, stream), w.result);
-        if (w.result != NLIST_BAD_BOX && w.result != NLIST_BAD_PERIOD) { /* the box is that of the grid */
-            CHECK_RESULT(nlist_cuda_build_ugrid(&b.gpu, &d, &b.grid_gpu, d_pos.p, 0, 4, stream), w.result);
+        /* the box is that of the grid */
+        if (w.result != NLIST_BAD_BOX && w.result != NLIST_BAD_PERIOD) {
+            CHECK_RESULT(nlist_cuda_build_ugrid(&b.gpu, &d, &b.grid_gpu, d_pos.p, 0, 4, stream),
+                w.result);
         }
-        CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &d, &b.tree_gpu, d_pos.p, 0, 4, stream), w.result);
+        CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &d, &b.tree_gpu, d_pos.p, 0, 4, stream),
+            w.result);
     }
     context = "refused builds: the list before is there";
     nlist_cuda other = {};
     nlist_desc flat = good;
     flat.dim = 2;
-    CHECK_RESULT(nlist_cuda_build_ugrid(&other, &flat, &b.grid_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_DIM);
-    CHECK_RESULT(nlist_cuda_build_lbvh(&other, &flat, &b.tree_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_DIM);
+    CHECK_RESULT(nlist_cuda_build_ugrid(&other, &flat, &b.grid_gpu, d_pos.p, 0, 4, stream),
+        NLIST_BAD_DIM);
+    CHECK_RESULT(nlist_cuda_build_lbvh(&other, &flat, &b.tree_gpu, d_pos.p, 0, 4, stream),
+        NLIST_BAD_DIM);
     nlist_cuda_free(&other);
     CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
     compare(&b, false, true);
@@ -127,7 +146,8 @@ static void test_refused_builds()
     compare(&b, false, true);
 }
 
-/* A build refused for its source, or for its radius, has asked for another layout: the list before it is read as what it is. */
+/* A build refused for its source, or for its radius, has asked for another layout: the list before
+   it is read as what it is. */
 static void test_refused_layouts()
 {
     for (int k = 0; k < 4 * 4 * 2 * 2; k++) {
@@ -148,8 +168,10 @@ static void test_refused_layouts()
         other.layout = (nlist_layout)(k / 4 % 4);
         other.width = 8;
         if (c.history == 0) other.half = !c.half;
-        CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &other, &b.tree_gpu, there.pos.p, 0, c.n, stream), NLIST_BAD_SOURCE);
-        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &other, nullptr, 0, c.n, stream), NLIST_BAD_ARGUMENT);
+        CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &other, &b.tree_gpu, there.pos.p, 0, c.n,
+            stream), NLIST_BAD_SOURCE);
+        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &other, nullptr, 0, c.n, stream),
+            NLIST_BAD_ARGUMENT);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
         compare(&b, false, true);
         check_sums<3>(&b, k);
@@ -159,7 +181,8 @@ static void test_refused_layouts()
 /* A deterministic list wants a grid with an order. */
 static void test_refused_sources()
 {
-    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED, UGRID_SORT};
+    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED,
+        UGRID_SORT};
     context = "refused sources";
     for (ugrid_method method : methods) {
         Case c = {};
@@ -175,7 +198,8 @@ static void test_refused_sources()
         in.cells.deterministic = 0;
         nlist_desc d = device_desc(in, there);
         d.grow = 1;
-        CHECK_RESULT(build_gpu(&b, GRID, d, in, there), method == UGRID_SORT ? NLIST_OK : NLIST_BAD_SOURCE);
+        CHECK_RESULT(build_gpu(&b, GRID, d, in, there),
+            method == UGRID_SORT ? NLIST_OK : NLIST_BAD_SOURCE);
         in.cells.deterministic = 1;
         CHECK_RESULT(build_gpu(&b, GRID, d, in, there), NLIST_OK);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
@@ -184,11 +208,14 @@ static void test_refused_sources()
     nlist_desc d = {};
     Device<real> d_pos(four);
     d.radius = 1;
-    CHECK_RESULT(nlist_cuda_build_ugrid(&b.gpu, &d, &b.grid_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_SOURCE);
-    CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &d, &b.tree_gpu, d_pos.p, 0, 4, stream), NLIST_BAD_SOURCE);
+    CHECK_RESULT(nlist_cuda_build_ugrid(&b.gpu, &d, &b.grid_gpu, d_pos.p, 0, 4, stream),
+        NLIST_BAD_SOURCE);
+    CHECK_RESULT(nlist_cuda_build_lbvh(&b.gpu, &d, &b.tree_gpu, d_pos.p, 0, 4, stream),
+        NLIST_BAD_SOURCE);
     context = "refused sources: boxes so far from the particles that squares overflow";
     real const far_off = sizeof(real) == 4 ? (real)1e20 : (real)1e160;
-    Device<real> d_old(std::vector<real>{far_off, 0, 0, -far_off, 0, 0}), d_now(std::vector<real>{0, 0, 0, (real)0.1, 0, 0});
+    Device<real> d_old(std::vector<real>{far_off, 0, 0, -far_off, 0, 0}),
+        d_now(std::vector<real>{0, 0, 0, (real)0.1, 0, 0});
     lbvh_desc t = {};
     t.kind = LBVH_POINTS;
     CHECK(lbvh_cuda_build(&b.tree_gpu, &t, d_old.p, 0, 2, stream) == LBVH_OK);
@@ -208,23 +235,32 @@ static void test_refused_meshes()
     nlist_mesh m = mesh_desc(mesh, mesh_there.vertices.p, nullptr);
     context = "refused meshes";
     build_mesh_trees(&b, mesh, mesh_there);
-    CHECK_RESULT(nlist_cuda_build_mesh(nullptr, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, nullptr, &m, there.pos.p, 0, 10, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, nullptr, there.pos.p, 0, 10, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, nullptr, 0, 10, stream), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_mesh(nullptr, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, nullptr, &m, there.pos.p, 0, 10, stream),
+        NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, nullptr, there.pos.p, 0, 10,
+        stream), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, nullptr, 0, 10, stream),
+        NLIST_BAD_ARGUMENT);
     d.layout = NLIST_STATIC;
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream), NLIST_BAD_OPTION);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream),
+        NLIST_BAD_OPTION);
     d = in.desc;
     d.dim = 2;
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream), NLIST_BAD_DIM);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream),
+        NLIST_BAD_DIM);
     d = in.desc;
     d.skin = (real)0.1;
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream), NLIST_BAD_SKIN);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream),
+        NLIST_BAD_SKIN);
     m.triangles++;
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &in.desc, &b.tree_gpu, &m, there.pos.p, 0, 10, stream), NLIST_BAD_SOURCE);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &in.desc, &b.tree_gpu, &m, there.pos.p, 0, 10,
+        stream), NLIST_BAD_SOURCE);
     m.triangles--;
     m.vertices = nullptr;
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &in.desc, &b.tree_gpu, &m, there.pos.p, 0, 10, stream), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &in.desc, &b.tree_gpu, &m, there.pos.p, 0, 10,
+        stream), NLIST_BAD_ARGUMENT);
     CHECK(b.gpu.device.list.n == 0);
 }
 
@@ -253,11 +289,14 @@ static void test_refused_sums()
         {{3, (nlist_mode)-1, 0}, NLIST_BAD_OPTION},
 #endif
     };
-    for (auto w : wrong) CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &w.how, law, d_sums.p, stream), w.result);
+    for (auto w : wrong)
+        CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &w.how, law, d_sums.p, stream), w.result);
     nlist_sums const good = {3, NLIST_AUTO, 0};
-    CHECK_RESULT(nlist_cuda_sum<3>((nlist_cuda *)nullptr, &good, law, d_sums.p, stream), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_sum<3>((nlist_cuda *)nullptr, &good, law, d_sums.p, stream),
+        NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, nullptr, law, d_sums.p, stream), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &good, law, (real *)nullptr, stream), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &good, law, (real *)nullptr, stream),
+        NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_cuda_each((nlist_cuda *)nullptr, count, stream), NLIST_BAD_ARGUMENT);
     for (real x : d_sums.get()) CHECK(x == 5 && "a refused sum wrote something");
     nlist_cuda_free(&b.gpu);
@@ -296,8 +335,9 @@ static void test_empty()
     }
 }
 
-/* A launch that fails comes back as a result, and the object can be used again afterwards. On a GPU: a capture that was made
-   invalid refuses all further work; the emulator fails the launch we name. */
+/* A launch that fails comes back as a result, and the object can be used again afterwards. On a
+   GPU: a capture that was made invalid refuses all further work; the emulator fails the launch we
+   name. */
 static void test_launch_errors()
 {
     for (int k = 0; k < 8; k++) {
@@ -338,7 +378,8 @@ static void test_launch_errors()
 #else
         cudaGraph_t graph = nullptr;
         MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_CUDA_ERROR); /* waiting is not allowed here, and spoils the capture */
+        /* waiting is not allowed here, and spoils the capture */
+        CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_CUDA_ERROR);
         CHECK(b.gpu.device.list.cuda_error != 0);
         CHECK_RESULT(build_list(&b, c.source, d, in, there), NLIST_CUDA_ERROR);
         CHECK(b.gpu.device.list.cuda_error != 0);

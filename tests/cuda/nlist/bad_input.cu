@@ -2,12 +2,15 @@
    range, radii too large for the box: left out, and the first is told.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Particles with NaN are in no row, and the first of them is told; the others are as if it were not there. */
+/* Particles with NaN are in no row, and the first of them is told; the others are as if it were not
+   there. */
 static void test_not_finite()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if ((c.shape != UNIFORM && c.shape != OUTSIDE) || c.source == PAIRS || !chosen(k + 4, 2 * share, 100)) continue;
+        if ((c.shape != UNIFORM && c.shape != OUTSIDE) || c.source == PAIRS ||
+            !chosen(k + 4, 2 * share, 100))
+            continue;
         c.n = std::min(n_max, 150);
         c.masked = 1;
         context = "not finite: " + name_of(c);

@@ -36,7 +36,8 @@ static nlist_result build_serial(Both *b, Source source, const nlist_desc &d, co
     case TREE:
         CHECK(lbvh_build(&b->tree, &in.boxes, in.elements.data(), 0, in.n) == LBVH_OK);
         return nlist_build_lbvh(&b->serial, &d, &b->tree, in.pos.data(), in.stride, in.n);
-    case PAIRS: return nlist_build_pairs(&b->serial, &d, in.pairs.data(), (int64_t)in.pairs.size() / 2, in.n);
+    case PAIRS: return nlist_build_pairs(&b->serial, &d, in.pairs.data(),
+        (int64_t)in.pairs.size() / 2, in.n);
     default: return nlist_build_brute(&b->serial, &d, in.pos.data(), in.stride, in.n);
     }
 }
@@ -45,21 +46,29 @@ static nlist_result build_serial(Both *b, Source source, const nlist_desc &d, co
 static void build_source(Both *b, Source source, const Input &in, const OnDevice &on_device)
 {
     if (source == GRID)
-        CHECK(ugrid_cuda_build(&b->grid_gpu, &in.cells, on_device.pos.p, in.stride, in.n, stream) == UGRID_OK);
-    if (source == TREE) CHECK(lbvh_cuda_build(&b->tree_gpu, &in.boxes, on_device.elements.p, 0, in.n, stream) == LBVH_OK);
+        CHECK(ugrid_cuda_build(&b->grid_gpu, &in.cells, on_device.pos.p, in.stride, in.n, stream) ==
+            UGRID_OK);
+    if (source == TREE)
+        CHECK(lbvh_cuda_build(&b->tree_gpu, &in.boxes, on_device.elements.p, 0, in.n, stream) ==
+            LBVH_OK);
 }
 
-static nlist_result build_list(Both *b, Source source, const nlist_desc &d, const Input &in, const OnDevice &on_device)
+static nlist_result build_list(Both *b, Source source, const nlist_desc &d, const Input &in,
+    const OnDevice &on_device)
 {
     switch (source) {
-    case GRID: return nlist_cuda_build_ugrid(&b->gpu, &d, &b->grid_gpu, on_device.pos.p, in.stride, in.n, stream);
-    case TREE: return nlist_cuda_build_lbvh(&b->gpu, &d, &b->tree_gpu, on_device.pos.p, in.stride, in.n, stream);
-    case PAIRS: return nlist_cuda_build_pairs(&b->gpu, &d, on_device.pairs.p, (int64_t)in.pairs.size() / 2, in.n, stream);
+    case GRID: return nlist_cuda_build_ugrid(&b->gpu, &d, &b->grid_gpu, on_device.pos.p, in.stride,
+        in.n, stream);
+    case TREE: return nlist_cuda_build_lbvh(&b->gpu, &d, &b->tree_gpu, on_device.pos.p, in.stride,
+        in.n, stream);
+    case PAIRS: return nlist_cuda_build_pairs(&b->gpu, &d, on_device.pairs.p,
+        (int64_t)in.pairs.size() / 2, in.n, stream);
     default: return nlist_cuda_build_brute(&b->gpu, &d, on_device.pos.p, in.stride, in.n, stream);
     }
 }
 
-static nlist_result build_gpu(Both *b, Source source, const nlist_desc &d, const Input &in, const OnDevice &on_device)
+static nlist_result build_gpu(Both *b, Source source, const nlist_desc &d, const Input &in,
+    const OnDevice &on_device)
 {
     build_source(b, source, in, on_device);
     return build_list(b, source, d, in, on_device);
@@ -74,8 +83,11 @@ static void check_arrays(const nlist &serial, const nlist &copy)
 {
     const nlist_rows &a = rows_of(serial), &b = rows_of(copy);
     size_t const n = (size_t)a.n, slots = n * (size_t)a.width, entries = (size_t)a.entries;
-    CHECK(a.n == b.n && a.width == b.width && a.entries == b.entries && a.touched_count == b.touched_count);
-    if (a.n != b.n || a.width != b.width || a.entries != b.entries || a.touched_count != b.touched_count) return;
+    CHECK(a.n == b.n && a.width == b.width && a.entries == b.entries &&
+        a.touched_count == b.touched_count);
+    if (a.n != b.n || a.width != b.width || a.entries != b.entries ||
+        a.touched_count != b.touched_count)
+        return;
     CHECK(same_bits(a.count, b.count, n));
     CHECK(same_bits(a.slot, b.slot, slots));
     if (a.start && n) CHECK(same_bits(a.start, b.start, n + 1));
@@ -88,7 +100,8 @@ static void check_arrays(const nlist &serial, const nlist &copy)
     if (a.uid) CHECK(same_bits(a.uid, b.uid, n));
 }
 
-/* One entry as a comparison sees it; entries of one row are sorted by id where they have no order. */
+/* One entry as a comparison sees it; entries of one row are sorted by id where they have no
+   order. */
 struct Entry {
     int32_t id;
     int64_t entry;
@@ -100,7 +113,9 @@ static std::vector<Entry> row_of(const nlist &list, int32_t i, bool sorted)
     std::vector<Entry> row;
     nlist_each e = nlist_of(&list, i);
     while (nlist_next(&e)) row.push_back({e.id, e.entry, e.history});
-    if (sorted) std::sort(row.begin(), row.end(), [](const Entry &a, const Entry &b) { return a.id < b.id; });
+    if (sorted)
+        std::sort(row.begin(), row.end(),
+            [](const Entry &a, const Entry &b) { return a.id < b.id; });
     return row;
 }
 
@@ -109,16 +124,19 @@ static void check_rows(const nlist &serial, const nlist &copy, bool ordered, boo
 {
     size_t const bytes = (size_t)serial.desc.history;
     bool ids = true, same_entries = true, history = true;
-    CHECK(copy.n == serial.n && copy.total == serial.total && copy.desc.history == serial.desc.history);
+    CHECK(copy.n == serial.n && copy.total == serial.total &&
+        copy.desc.history == serial.desc.history);
     for (int32_t i = 0; i < serial.n; i++) {
         std::vector<Entry> const a = row_of(serial, i, !ordered), b = row_of(copy, i, !ordered);
         ids = ids && a.size() == b.size();
         for (size_t k = 0; ids && k < a.size(); k++) {
             ids = a[k].id == b[k].id;
             same_entries = same_entries && a[k].entry == b[k].entry;
-            history = history && same_bits((const char *)a[k].history, (const char *)b[k].history, bytes);
+            history = history && same_bits((const char *)a[k].history, (const char *)b[k].history,
+                bytes);
         }
-        if (rows_of(serial).count && rows_of(copy).count) ids = ids && rows_of(serial).count[i] == rows_of(copy).count[i];
+        if (rows_of(serial).count && rows_of(copy).count)
+            ids = ids && rows_of(serial).count[i] == rows_of(copy).count[i];
     }
     CHECK(ids && "rows have the same partners");
     CHECK(history && "entries have the same history");
@@ -131,7 +149,8 @@ static std::vector<nlist_event> events_of(const nlist &list, int kind)
     std::vector<nlist_event> events;
     if (first) events.assign(first, first + list.event_count[kind]);
     std::sort(events.begin(), events.end(),
-              [](const nlist_event &a, const nlist_event &b) { return a.i != b.i ? a.i < b.i : a.j < b.j; });
+              [](const nlist_event &a, const nlist_event &b) { return a.i != b.i ? a.i < b.i :
+                  a.j < b.j; });
     return events;
 }
 
@@ -145,8 +164,10 @@ static void check_events(const nlist &serial, const nlist &copy, bool exact)
         if (copy.event_count[kind] != serial.event_count[kind]) return;
         for (int64_t e = 0; exact && e < serial.event_count[kind]; e++) {
             const nlist_event &a = serial.event[kind][e], &b = copy.event[kind][e];
-            /* entries that ended are those of the rows before: after a change of layout these may have another width here and there */
-            CHECK(a.i == b.i && a.j == b.j && (a.entry == b.entry || (layouts_change && kind == NLIST_ENDED)));
+            /* entries that ended are those of the rows before: after a change of layout these may
+               have another width here and there */
+            CHECK(a.i == b.i && a.j == b.j &&
+                (a.entry == b.entry || (layouts_change && kind == NLIST_ENDED)));
         }
         std::vector<nlist_event> const a = events_of(serial, kind), b = events_of(copy, kind);
         for (size_t e = 0; e < a.size(); e++) CHECK(a[e].i == b[e].i && a[e].j == b[e].j);
@@ -155,7 +176,8 @@ static void check_events(const nlist &serial, const nlist &copy, bool exact)
 
 namespace {
 
-/* What a kernel of the caller sees of row i: its length, and a number that depends on all entries and their order. */
+/* What a kernel of the caller sees of row i: its length, and a number that depends on all entries
+   and their order. */
 struct Seen {
     uint32_t count, ids;
 };
@@ -214,12 +236,14 @@ static void compare(Both *b, bool deterministic, bool ordered)
 static void check_fetched(const Both &b)
 {
     const nlist &serial = b.serial, &list = b.gpu.device.list;
-    CHECK(list.n == serial.n && list.total == serial.total && list.bad_id == -1 && list.cuda_error == 0);
+    CHECK(list.n == serial.n && list.total == serial.total && list.bad_id == -1 &&
+        list.cuda_error == 0);
     for (int kind = 0; kind < NLIST_EVENT_KINDS && serial.desc.events; kind++)
         CHECK(list.event_count[kind] == serial.event_count[kind]);
     if (rows_of(serial).width != rows_of(list).width) return;
     CHECK(rows_of(list).entries == rows_of(serial).entries);
-    if (rows_of(serial).touched) CHECK(rows_of(list).touched_count == rows_of(serial).touched_count);
+    if (rows_of(serial).touched)
+        CHECK(rows_of(list).touched_count == rows_of(serial).touched_count);
 }
 
 /* Room for exactly what the serial list has: the device must not need more. */

@@ -51,13 +51,16 @@ static const char *const layouts[] = {"COMPACT", "STATIC", "DYNAMIC", "HYBRID"};
 static std::string name_of(const Case &c)
 {
     static const char *const sources[] = {"brute", "grid", "tree", "pairs"};
-    static const char *const shapes[] = {"uniform", "clustered", "lattice", "all equal", "some outside", "two sizes"};
+    static const char *const shapes[] = {"uniform", "clustered", "lattice", "all equal",
+        "some outside", "two sizes"};
     char text[300];
     snprintf(text, sizeof text,
-             "n %d, %s, %s, %dD, %s, %s, %s, periodic %d, radii %d, masks %d, exclusions %d, skin %d, history %d, events %d, "
+             "n %d, %s, %s, %dD, %s, %s, %s, periodic %d, radii %d, masks %d, "
+             "exclusions %d, skin %d, history %d, events %d, "
              "padded %d, width %d, variant %d",
              c.n, sources[c.source], layouts[c.layout], c.dim, c.half ? "half" : "full",
-             c.deterministic ? "deterministic" : "any order", shapes[c.shape], c.periodic, c.radii, c.masked, c.exclusive, c.skin,
+             c.deterministic ? "deterministic" : "any order", shapes[c.shape], c.periodic, c.radii,
+                 c.masked, c.exclusive, c.skin,
              c.history, c.events, c.padded, c.width, c.variant);
     return text;
 }
@@ -138,7 +141,8 @@ static void give_radii(const Case &c, wl_random *r, Input *in)
     double const most = c.shape == TWO_SIZES ? 0.06 : 0.25 * radius_of(c);
     for (int i = 0; i < c.n; i++) {
         double const u = wl_u(r);
-        in->radii.push_back((real)(c.shape == TWO_SIZES && i % 16 != 3 ? 0.1 * u * most : std::min(u * most, 0.06)));
+        in->radii.push_back((real)(c.shape == TWO_SIZES && i % 16 != 3 ? 0.1 * u * most :
+            std::min(u * most, 0.06)));
     }
     if (c.shape == TWO_SIZES || c.variant % 5 == 2) in->desc.radius = 0;
 }
@@ -155,7 +159,8 @@ static void give_exclusions(const Case &c, wl_random *r, Input *in)
     }
 }
 
-/* Pairs of neighbours by the distance that nlist.h itself takes; shuffled, turned round, and some repeated. */
+/* Pairs of neighbours by the distance that nlist.h itself takes; shuffled, turned round, and some
+   repeated. */
 static void give_pairs(const Case &c, wl_random *r, Input *in)
 {
     std::vector<std::pair<int32_t, int32_t>> found;
@@ -163,18 +168,21 @@ static void give_pairs(const Case &c, wl_random *r, Input *in)
     for (int32_t i = 0; i < c.n; i++)
         for (int32_t j = 0; j < i; j++) {
             double square = 0;
-            for (int a = 0; a < c.dim; a++) square += std::pow((double)point_of(*in, i)[a] - (double)point_of(*in, j)[a], 2);
+            for (int a = 0; a < c.dim; a++)
+                square += std::pow((double)point_of(*in, i)[a] - (double)point_of(*in, j)[a], 2);
             if (square > reach * reach) continue;
             for (uint32_t copies = 1 + (wl_below(r, 4) == 0); copies > 0; copies--)
                 found.push_back(wl_below(r, 2) ? std::make_pair(i, j) : std::make_pair(j, i));
         }
-    for (size_t k = found.size(); k > 1; k--) std::swap(found[k - 1], found[wl_below(r, (uint32_t)k)]);
+    for (size_t k = found.size(); k > 1; k--)
+        std::swap(found[k - 1], found[wl_below(r, (uint32_t)k)]);
     for (auto p : found) in->pairs.push_back(p.first), in->pairs.push_back(p.second);
 }
 
 static void give_cells(const Case &c, double reach, Input *in)
 {
-    static const ugrid_method methods[] = {UGRID_SORT, UGRID_COUNT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED};
+    static const ugrid_method methods[] = {UGRID_SORT, UGRID_COUNT, UGRID_FIXED, UGRID_LIST,
+        UGRID_LIST_PACKED};
     ugrid_desc *const d = &in->cells;
     d->dim = c.dim;
     for (int a = 0; a < c.dim; a++) {
@@ -191,7 +199,8 @@ static void give_cells(const Case &c, double reach, Input *in)
     in->ordered = d->deterministic || d->method == UGRID_SORT;
 }
 
-/* The tree over points, boxes around them, or spheres; on request from where the particles were a little before. */
+/* The tree over points, boxes around them, or spheres; on request from where the particles were a
+   little before. */
 static void give_boxes(const Case &c, wl_random *r, Input *in)
 {
     bool const spheres = c.radii && c.variant % 2, stale = c.variant % 3 == 1;
@@ -201,7 +210,8 @@ static void give_boxes(const Case &c, wl_random *r, Input *in)
     if (!spheres && c.variant % 5 == 1) d->radius = (real)0.03;
     if (c.variant % 4 == 3) d->builder = LBVH_SPLIT;
     for (int i = 0; i < c.n; i++) {
-        for (int a = 0; a < c.dim; a++) in->elements.push_back(point_of(*in, i)[a] + (stale ? (real)(0.01 * wl_u(r)) : 0));
+        for (int a = 0; a < c.dim; a++)
+            in->elements.push_back(point_of(*in, i)[a] + (stale ? (real)(0.01 * wl_u(r)) : 0));
         if (spheres) in->elements.push_back(in->radii[(size_t)i]);
     }
 }
@@ -231,11 +241,13 @@ static Input input_at(const Case &c, const std::vector<real> &points, wl_random 
         d->periodic[a] = c.periodic == 2 || (c.periodic == 1 && a == 1);
     }
     if (c.radii) give_radii(c, r, &in);
-    for (int i = 0; c.masked && i < c.n; i++) in.masks.push_back(i % 7 == 3 ? 0 : 1u << wl_below(r, 32) | 3u << i % 5);
+    for (int i = 0; c.masked && i < c.n; i++)
+        in.masks.push_back(i % 7 == 3 ? 0 : 1u << wl_below(r, 32) | 3u << i % 5);
     if (c.exclusive) give_exclusions(c, r, &in);
     if (c.source == PAIRS) give_pairs(c, r, &in);
     if (c.source == TREE) give_boxes(c, r, &in);
-    if (c.source == GRID) give_cells(c, (double)d->radius + (double)d->skin + (c.radii ? 0.12 : 0), &in);
+    if (c.source == GRID)
+        give_cells(c, (double)d->radius + (double)d->skin + (c.radii ? 0.12 : 0), &in);
     return in;
 }
 
@@ -254,7 +266,8 @@ struct OnDevice {
     Device<int64_t> exclude_start;
     Device<int32_t> exclude, pairs;
     explicit OnDevice(const Input &in)
-        : pos(in.pos), radii(in.radii), elements(in.elements), masks(in.masks), exclude_start(in.exclude_start),
+        : pos(in.pos), radii(in.radii), elements(in.elements), masks(in.masks),
+            exclude_start(in.exclude_start),
           exclude(in.exclude), pairs(in.pairs)
     {
     }

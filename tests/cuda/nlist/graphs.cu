@@ -2,7 +2,8 @@
    move; two lists on two streams.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* One time step, as a program would enqueue it: grid or tree, list with its history, the caller's work on it, sums. */
+/* One time step, as a program would enqueue it: grid or tree, list with its history, the caller's
+   work on it, sums. */
 struct Step {
     const Case &c;
     Input &in;
@@ -13,7 +14,8 @@ struct Step {
     nlist_sums how;
     Law<3> law;
     Step(const Case &of, Input *input, OnDevice *on_device)
-        : c(of), in(*input), there(*on_device), d_step(1), d_sums((size_t)(3 * of.n)), desc(device_desc(*input, *on_device)), how(),
+        : c(of), in(*input), there(*on_device), d_step(1), d_sums((size_t)(3 * of.n)),
+            desc(device_desc(*input, *on_device)), how(),
           law()
     {
     }
@@ -21,8 +23,10 @@ struct Step {
 
 static void reserve_step(Both *b, const Step &s)
 {
-    if (s.c.source == GRID) CHECK(ugrid_cuda_reserve(&b->grid_gpu, &s.in.cells, s.c.n, stream) == UGRID_OK);
-    if (s.c.source == TREE) CHECK(lbvh_cuda_reserve(&b->tree_gpu, &s.in.boxes, s.c.n, s.c.n, stream) == LBVH_OK);
+    if (s.c.source == GRID)
+        CHECK(ugrid_cuda_reserve(&b->grid_gpu, &s.in.cells, s.c.n, stream) == UGRID_OK);
+    if (s.c.source == TREE)
+        CHECK(lbvh_cuda_reserve(&b->tree_gpu, &s.in.boxes, s.c.n, s.c.n, stream) == LBVH_OK);
     CHECK_RESULT(nlist_cuda_reserve(&b->gpu, &s.desc, s.c.n, 3, stream), NLIST_OK);
     MUST(cudaStreamSynchronize(stream));
 }
@@ -31,7 +35,8 @@ static void enqueue_step(Both *b, const Step &s)
 {
     Stamp const stamp = {s.d_step.p, s.c.history};
     build_source(b, s.c.source, s.in, s.there);
-    if (s.desc.if_moved) CHECK_RESULT(nlist_cuda_moved(&b->gpu, s.there.pos.p, s.in.stride, stream), NLIST_OK);
+    if (s.desc.if_moved)
+        CHECK_RESULT(nlist_cuda_moved(&b->gpu, s.there.pos.p, s.in.stride, stream), NLIST_OK);
     CHECK_RESULT(build_list(b, s.c.source, s.desc, s.in, s.there), NLIST_OK);
     if (s.c.history) CHECK_RESULT(nlist_cuda_each(&b->gpu, stamp, stream), NLIST_OK);
     CHECK_RESULT(nlist_cuda_sum<3>(&b->gpu, &s.how, s.law, s.d_sums.p, stream), NLIST_OK);
@@ -43,7 +48,8 @@ static std::vector<real> serial_step(Both *b, const Step &s, uint32_t step)
     std::vector<real> sums((size_t)(3 * s.c.n));
     nlist_desc host = host_desc(s.in);
     int32_t moved = 1;
-    if (s.desc.if_moved) CHECK_RESULT(nlist_moved(&b->serial, s.in.pos.data(), s.in.stride, &moved), NLIST_OK);
+    if (s.desc.if_moved)
+        CHECK_RESULT(nlist_moved(&b->serial, s.in.pos.data(), s.in.stride, &moved), NLIST_OK);
     if (moved) CHECK_RESULT(build_serial(b, s.c.source, host, s.in), NLIST_OK);
     for (int32_t i = 0; i < b->serial.n && s.c.history; i++) {
         nlist_each e = nlist_of(&b->serial, i);
@@ -103,7 +109,8 @@ static void run_graph(const Case &c, int seed, int steps)
     OnDevice there(in);
     Step s(c, &in, &there);
     s.desc.if_moved = c.skin;
-    s.how = {3, c.layout == NLIST_STATIC ? NLIST_PER_PARTICLE : (nlist_mode)(seed % 4), 1.0 / (1 << 20)};
+    s.how = {3, c.layout == NLIST_STATIC ? NLIST_PER_PARTICLE : (nlist_mode)(seed % 4),
+        1.0 / (1 << 20)};
     s.law = {11, 0, 0, (real)0.3 / 65536};
     reserve_step(&b, s);
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -115,12 +122,14 @@ static void run_graph(const Case &c, int seed, int steps)
     MUST(cudaGraphDestroy(graph));
 }
 
-/* A time step, captured once, replayed while the particles move: the list is turned over on the device. */
+/* A time step, captured once, replayed while the particles move: the list is turned over on the
+   device. */
 static void test_graph()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.shape != UNIFORM || c.source == PAIRS || !chosen(k + 11, std::max(share, 4), 45)) continue;
+        if (c.shape != UNIFORM || c.source == PAIRS || !chosen(k + 11, std::max(share, 4), 45))
+            continue;
         c.masked = c.exclusive = c.radii = 0;
         c.variant = c.variant / 15 * 15; /* UGRID_SORT; tree from where the particles are */
         c.n = std::min(n_max, 90);
@@ -154,7 +163,8 @@ static void test_two_streams()
         for (int round = 0; round < 3; round++)
             for (int i = 0; i < 2; i++) {
                 stream = streams[i];
-                CHECK_RESULT(build_gpu(&both[i], cases[i].source, d[i], in[i], *there[i]), NLIST_OK);
+                CHECK_RESULT(build_gpu(&both[i], cases[i].source, d[i], in[i], *there[i]),
+                    NLIST_OK);
             }
         for (int i = 0; i < 2; i++) {
             stream = streams[i];

@@ -15,14 +15,17 @@ __host__ __device__ unsigned char stamp_byte(uint32_t stamp, int32_t k)
 /* What entry i, j is stamped with in a step; 0: it is left alone. */
 __host__ __device__ uint32_t stamp_of(uint32_t step, int32_t i, int32_t j)
 {
-    uint32_t const s = scattered(((uint64_t)step << 40) ^ ((uint64_t)(uint32_t)i << 20) ^ (uint32_t)j);
+    uint32_t const s = scattered(((uint64_t)step << 40) ^ ((uint64_t)(uint32_t)i <<
+        20) ^ (uint32_t)j);
     return s % 4 == 0 ? 0 : s;
 }
 
-__host__ __device__ void stamp_entry(uint32_t step, int32_t bytes, int32_t i, int32_t j, void *history)
+__host__ __device__ void stamp_entry(uint32_t step, int32_t bytes, int32_t i, int32_t j,
+    void *history)
 {
     uint32_t const stamp = stamp_of(step, i, j);
-    for (int32_t k = 0; k < bytes && stamp; k++) ((unsigned char *)history)[k] = stamp_byte(stamp, k);
+    for (int32_t k = 0; k < bytes && stamp; k++)
+        ((unsigned char *)history)[k] = stamp_byte(stamp, k);
 }
 
 __global__ void stamp_rows(__grid_constant__ const nlist_device device, const uint32_t *step)
@@ -51,13 +54,16 @@ struct Witness {
 
 __host__ __device__ Witness witness_of(const nlist *list, int kind, const nlist_event *event)
 {
-    const void *const at = kind == NLIST_ENDED ? nlist_history_before(list, event->entry) : nlist_history(list, event->entry);
+    const void *const at = kind == NLIST_ENDED ? nlist_history_before(list, event->entry) :
+        nlist_history(list, event->entry);
     Witness w = {event->i, event->j, 1};
-    for (int32_t k = 0; at && k < list->desc.history; k++) w.bytes = w.bytes * 31 + ((const unsigned char *)at)[k];
+    for (int32_t k = 0; at && k < list->desc.history; k++)
+        w.bytes = w.bytes * 31 + ((const unsigned char *)at)[k];
     return w;
 }
 
-__global__ void see_events(__grid_constant__ const nlist_device device, int kind, int64_t count, Witness *seen)
+__global__ void see_events(__grid_constant__ const nlist_device device, int kind, int64_t count,
+    Witness *seen)
 {
     int64_t const e = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (e < count) seen[e] = witness_of(&device.list, kind, &device.list.event[kind][e]);
@@ -67,7 +73,8 @@ __global__ void see_events(__grid_constant__ const nlist_device device, int kind
 
 static void sort_witnesses(std::vector<Witness> *w)
 {
-    std::sort(w->begin(), w->end(), [](const Witness &a, const Witness &b) { return a.i != b.i ? a.i < b.i : a.j < b.j; });
+    std::sort(w->begin(), w->end(),
+        [](const Witness &a, const Witness &b) { return a.i != b.i ? a.i < b.i : a.j < b.j; });
 }
 
 /* A kernel finds the bytes of each event's entry, also those of the entries that are no more. */
@@ -79,12 +86,14 @@ static void check_witnesses(Both *b)
         Device<Witness> d_seen((size_t)count);
         launch(count, see_events, b->gpu.device, kind, count, d_seen.p);
         std::vector<Witness> got = d_seen.get(), want;
-        for (int64_t e = 0; e < count; e++) want.push_back(witness_of(&b->serial, kind, &b->serial.event[kind][e]));
+        for (int64_t e = 0; e < count; e++)
+            want.push_back(witness_of(&b->serial, kind, &b->serial.event[kind][e]));
         sort_witnesses(&got);
         sort_witnesses(&want);
         bool same = true;
         for (size_t e = 0; e < want.size(); e++)
-            same = same && got[e].i == want[e].i && got[e].j == want[e].j && got[e].bytes == want[e].bytes;
+            same = same && got[e].i == want[e].i && got[e].j == want[e].j &&
+                got[e].bytes == want[e].bytes;
         CHECK(same && "events lead to their bytes");
     }
 }
@@ -148,7 +157,8 @@ static void move(World *w, double by)
 static void append(World *w, int count)
 {
     for (int i = 0; i < count; i++, w->n++)
-        for (int a = 0; a < w->dim; a++) w->points.push_back((real)(box_low + box_length[a] * (double)wl_u(&w->r)));
+        for (int a = 0; a < w->dim; a++)
+            w->points.push_back((real)(box_low + box_length[a] * (double)wl_u(&w->r)));
 }
 
 /* New names: some particles go, some come, all are shuffled. Returns how many there are then. */
@@ -158,15 +168,19 @@ static int32_t rename(World *w, std::vector<int32_t> *new_id, int gone, int come
     std::vector<real> points;
     int const n = std::max(w->n - gone, 0) + come;
     for (int i = 0; i < n; i++) names.push_back(i);
-    for (int i = n; i > 1; i--) std::swap(names[(size_t)i - 1], names[wl_below(&w->r, (uint32_t)i)]);
+    for (int i = n; i > 1; i--)
+        std::swap(names[(size_t)i - 1], names[wl_below(&w->r, (uint32_t)i)]);
     new_id->assign((size_t)w->n, -1);
     for (int i = 0; i < w->n - gone; i++) (*new_id)[(size_t)i] = names[(size_t)i];
-    for (int i = w->n; i > 1; i--) std::swap((*new_id)[(size_t)i - 1], (*new_id)[wl_below(&w->r, (uint32_t)i)]);
+    for (int i = w->n; i > 1; i--)
+        std::swap((*new_id)[(size_t)i - 1], (*new_id)[wl_below(&w->r, (uint32_t)i)]);
     for (int i = 0; i < n; i++)
-        for (int a = 0; a < w->dim; a++) points.push_back((real)(box_low + box_length[a] * (double)wl_u(&w->r)));
+        for (int a = 0; a < w->dim; a++)
+            points.push_back((real)(box_low + box_length[a] * (double)wl_u(&w->r)));
     for (int i = 0; i < w->n; i++)
         for (int a = 0; a < w->dim && (*new_id)[(size_t)i] >= 0; a++)
-            points[(size_t)((*new_id)[(size_t)i] * w->dim + a)] = w->points[(size_t)(i * w->dim + a)];
+            points[(size_t)((*new_id)[(size_t)i] * w->dim + a)] =
+                w->points[(size_t)(i * w->dim + a)];
     w->points.swap(points);
     w->n = n;
     return n;
@@ -186,7 +200,8 @@ static void remap(Both *b, World *w, oracle_memory *m, int gone, int come)
     CHECK_RESULT(nlist_validate(&b->copy), NLIST_OK);
     check_rows(b->serial, b->copy, w->ordered, false);
     check_oracle(oracle_recall(m, &b->copy), "device after a remap");
-    if (rows_of(b->serial).uid) CHECK(same_bits(rows_of(b->serial).uid, rows_of(b->copy).uid, (size_t)n));
+    if (rows_of(b->serial).uid)
+        CHECK(same_bits(rows_of(b->serial).uid, rows_of(b->copy).uid, (size_t)n));
 }
 
 /* The case of one step: with `any`, layout, source and width are new each time. */
@@ -195,7 +210,8 @@ static Case step_of(const Case &c, World *w, bool any)
     Case now = c;
     if (any) now.layout = (nlist_layout)wl_below(&w->r, 4);
     if (any) now.source = (Source)wl_below(&w->r, SOURCES);
-    if (any) now.variant = (int)wl_below(&w->r, 60) / 15 * 15; /* of the grids UGRID_SORT: rows keep their order */
+    /* of the grids UGRID_SORT: rows keep their order */
+    if (any) now.variant = (int)wl_below(&w->r, 60) / 15 * 15;
     if (any) now.width = (int)wl_below(&w->r, 5);
     now.n = w->n;
     return now;

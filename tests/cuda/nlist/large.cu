@@ -2,7 +2,8 @@
    after another.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Many blocks at work at once: what the emulator runs one after another. On a GPU each is built several times, with history. */
+/* Many blocks at work at once: what the emulator runs one after another. On a GPU each is built
+   several times, with history. */
 static void test_large()
 {
 #ifdef CUDA_EMU

@@ -43,8 +43,8 @@ static void test_few()
         }
 }
 
-/* One object, built again with more or fewer particles, in other layouts, from other sources: nothing of the last build shines
-   through. (With history that is test_history.) */
+/* One object, built again with more or fewer particles, in other layouts, from other sources:
+   nothing of the last build shines through. (With history that is test_history.) */
 static void test_rebuild()
 {
     Both b;
@@ -70,10 +70,12 @@ static void test_truth()
 {
     wl_random dice = wl_seed(5);
     for (int step = 0; step < std::max(400 / share, 12); step++) {
-        static const nlist_layout all[] = {NLIST_COMPACT, NLIST_STATIC, NLIST_DYNAMIC, NLIST_HYBRID};
+        static const nlist_layout all[] = {NLIST_COMPACT, NLIST_STATIC, NLIST_DYNAMIC,
+            NLIST_HYBRID};
         oracle_scene scene;
         int const dim = 2 + step % 2, source = step / 2 % 3;
-        oracle_make(&scene, step % ORACLE_INPUTS, dim, oracle_roll(&dice, 1 << dim), 20 + oracle_roll(&dice, 100),
+        oracle_make(&scene, step % ORACLE_INPUTS, dim, oracle_roll(&dice, 1 << dim),
+            20 + oracle_roll(&dice, 100),
                     oracle_roll(&dice, ORACLE_ALL + 1), &dice);
         nlist_desc d = oracle_desc(&scene);
         Input in = {};
@@ -82,27 +84,35 @@ static void test_truth()
         in.pos.assign(scene.pos, scene.pos + (size_t)scene.n * scene.step);
         if (scene.radii) in.radii.assign(scene.radii, scene.radii + scene.n);
         if (scene.masks) in.masks.assign(scene.masks, scene.masks + scene.n);
-        if (scene.exclude) in.exclude_start.assign(scene.exclude_start, scene.exclude_start + scene.n + 1);
-        if (scene.exclude) in.exclude.assign(scene.exclude, scene.exclude + scene.exclude_start[scene.n]);
+        if (scene.exclude)
+            in.exclude_start.assign(scene.exclude_start, scene.exclude_start + scene.n + 1);
+        if (scene.exclude)
+            in.exclude.assign(scene.exclude, scene.exclude + scene.exclude_start[scene.n]);
         in.cells = oracle_ugrid_desc(&scene);
         in.cells.method = UGRID_SORT;
         in.boxes.dim = dim;
         in.boxes.kind = LBVH_POINTS;
         for (int32_t i = 0; i < scene.n; i++)
-            in.elements.insert(in.elements.end(), oracle_point(&scene, i), oracle_point(&scene, i) + dim);
+            in.elements.insert(in.elements.end(), oracle_point(&scene, i),
+                oracle_point(&scene, i) + dim);
         d.layout = all[step / 6 % 4];
         d.half = step / 3 % 2;
         d.grow = 1;
         d.deterministic = step / 4 % 2;
         in.desc = d;
-        context = std::string("truth, step ") + std::to_string(step) + ": " + oracle_input_name(scene.input) + ", source "
-                  + std::to_string(source) + ", " + layouts[d.layout] + (d.half ? ", half" : ", full");
+        context = std::string("truth, step ") + std::to_string(step) + ": " +
+            oracle_input_name(scene.input) + ", source "
+                  + std::to_string(source) + ", " + layouts[d.layout] +
+                      (d.half ? ", half" : ", full");
         OnDevice const on_device(in);
         Both b;
-        if (scene.n > 0) CHECK_RESULT(build_gpu(&b, (Source)source, device_desc(in, on_device), in, on_device), NLIST_OK);
+        if (scene.n > 0)
+            CHECK_RESULT(build_gpu(&b, (Source)source, device_desc(in, on_device), in, on_device),
+                NLIST_OK);
         if (scene.n > 0) CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
         if (scene.n > 0) CHECK_RESULT(nlist_cuda_download(&b.copy, &b.gpu, stream), NLIST_OK);
-        const char *const wrong = scene.n > 0 ? oracle_check_rows(&scene, &b.copy, nullptr) : nullptr;
+        const char *const wrong = scene.n > 0 ? oracle_check_rows(&scene, &b.copy, nullptr) :
+            nullptr;
         if (wrong) printf("%s\n", wrong);
         CHECK(wrong == nullptr);
         oracle_forget(&scene);

@@ -5,16 +5,19 @@
 /* Device memory that is counted, and fails on demand. */
 
 /* Everything that a step may do with a list; the first result that is not NLIST_OK. */
-static nlist_result use_all(nlist_cuda *gpu, const Input &in, const OnDevice &there, const Device<real> &d_sums,
+static nlist_result use_all(nlist_cuda *gpu, const Input &in, const OnDevice &there,
+    const Device<real> &d_sums,
                             const uint32_t *d_step)
 {
     Law<3> const law = {5, 0, gpu->device.list.keys, (real)0.1 / 65536};
     Stamp const stamp = {d_step, in.desc.history};
-    nlist_sums const units = {3, NLIST_AUTO, 1.0 / 4096}, contacts = {3, NLIST_PER_CONTACT, 1.0 / 4096};
+    nlist_sums const units = {3, NLIST_AUTO, 1.0 / 4096},
+        contacts = {3, NLIST_PER_CONTACT, 1.0 / 4096};
     nlist_result r = nlist_cuda_each(gpu, stamp, stream);
     if (r == NLIST_OK) r = nlist_cuda_sum<3>(gpu, &units, law, d_sums.p, stream);
     if (r == NLIST_OK) r = nlist_cuda_sum<3>(gpu, &contacts, law, d_sums.p, stream);
-    if (r == NLIST_OK && in.desc.skin > 0) r = nlist_cuda_moved(gpu, there.pos.p, in.stride, stream);
+    if (r == NLIST_OK && in.desc.skin > 0)
+        r = nlist_cuda_moved(gpu, there.pos.p, in.stride, stream);
     MUST(cudaStreamSynchronize(stream));
     return r;
 }
@@ -24,7 +27,9 @@ static void test_reserve()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.shape != UNIFORM || c.source == PAIRS || !chosen(k + 2, std::max(2 * share / 3, 1), 50)) continue;
+        if (c.shape != UNIFORM || c.source == PAIRS ||
+            !chosen(k + 2, std::max(2 * share / 3, 1), 50))
+            continue;
         Heap h = {};
         Both b;
         c.n = std::min(n_max, 200);
@@ -57,8 +62,10 @@ static void test_reserve()
     }
 }
 
-/* Both sides build; the device's allocation may fail, and then the list before it is there as it was. Then it is tried again. */
-static void build_with_failure(Both *b, const Case &c, const Input &in, const OnDevice &there, const nlist_cuda_allocator &heap)
+/* Both sides build; the device's allocation may fail, and then the list before it is there as it
+   was. Then it is tried again. */
+static void build_with_failure(Both *b, const Case &c, const Input &in, const OnDevice &there,
+    const nlist_cuda_allocator &heap)
 {
     nlist_desc host = host_desc(in), device = device_desc(in, there);
     host.grow = 1;
@@ -71,7 +78,8 @@ static void build_with_failure(Both *b, const Case &c, const Input &in, const On
         bool const twice = c.history || c.events;
         CHECK(b->gpu.device.list.n == b->serial.n || (!twice && b->gpu.device.list.n == 0));
         if (b->gpu.device.list.n > 0) {
-            (void)nlist_cuda_check(&b->gpu, stream); /* it may tell of a first round that did not fit */
+            /* it may tell of a first round that did not fit */
+            (void)nlist_cuda_check(&b->gpu, stream);
             CHECK_RESULT(nlist_cuda_download(&b->copy, &b->gpu, stream), NLIST_OK);
             check_rows(b->serial, b->copy, in.ordered, false);
         }
@@ -124,7 +132,8 @@ static long run_out_of_memory(const Case &c, const Input &in, const Input &more,
     return h.calls;
 }
 
-/* Each allocation fails once: the result says so, the list is as before, and the next call works. */
+/* Each allocation fails once: the result says so, the list is as before, and the next call
+   works. */
 static void test_out_of_memory()
 {
     for (size_t k = 0; k < case_count; k++) {
@@ -156,7 +165,8 @@ struct Growths {
     {
         long sum = 0;
         for (int b = 0; b < int(NLIST_BLOCKS) + int(NLIST_CUDA_SCRATCH); b++) {
-            nlist_block const &block = b < NLIST_BLOCKS ? gpu.device.list.block[b] : gpu.scratch[b - int(NLIST_BLOCKS)];
+            nlist_block const &block = b < NLIST_BLOCKS ? gpu.device.list.block[b] :
+                gpu.scratch[b - int(NLIST_BLOCKS)];
             times[b] += block.bytes != bytes[b];
             bytes[b] = block.bytes;
             sum += times[b];
@@ -165,7 +175,8 @@ struct Growths {
     }
 };
 
-/* Builds with one more particle each, with history, sums and new names now and then: no array gets other memory more often than a logarithm tells. */
+/* Builds with one more particle each, with history, sums and new names now and then: no array gets
+   other memory more often than a logarithm tells. */
 static void run_growth(nlist_layout layout, int most)
 {
     Heap h = {};
@@ -191,20 +202,23 @@ static void run_growth(nlist_layout layout, int most)
     d.cuda_allocator = allocator_of(&h);
     for (int32_t n = 1; n <= most; n++) {
         CHECK_RESULT(nlist_cuda_build_pairs(&b.gpu, &d, d_pairs.p, n - 1, n, stream), NLIST_OK);
-        if (n % 4 == 0) CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &how, law, d_sums.p, stream), NLIST_OK);
+        if (n % 4 == 0)
+            CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &how, law, d_sums.p, stream), NLIST_OK);
         if (n % 16 == 0) CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, n, stream), NLIST_OK);
         CHECK(h.calls <= 2 * g.count(b.gpu)); /* twice in one step, at most */
     }
     CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
     CHECK(b.gpu.device.list.n == most && b.gpu.device.list.total == (d.half ? 1 : 2) * (most - 1));
-    for (long times : g.times) CHECK(times <= 20); /* 2 + log(300) / log(1.5) = 16.1, and a few more for small sizes */
+    /* 2 + log(300) / log(1.5) = 16.1, and a few more for small sizes */
+    for (long times : g.times) CHECK(times <= 20);
     nlist_cuda_free(&b.gpu);
     CHECK(h.live == 0 && h.live_bytes == 0 && !h.wrong_stream);
 }
 
 static void test_growth()
 {
-    for (int k = 0; k < 4; k++) run_growth((nlist_layout)k, n_max < 80 ? 60 : n_max < 200 ? 150 : 600);
+    for (int k = 0; k < 4; k++)
+        run_growth((nlist_layout)k, n_max < 80 ? 60 : n_max < 200 ? 150 : 600);
 }
 
 /* A reserve takes exactly what it says, also where memory is held already. */
@@ -219,9 +233,12 @@ static void test_exact_memory()
         d.history = k / 4 * 8;
         d.events = k / 4;
         CHECK_RESULT(nlist_cuda_reserve(&first.gpu, &d, 500, 3, stream), NLIST_OK);
-        for (int n : {400, 500}) CHECK_RESULT(nlist_cuda_reserve(&again.gpu, &d, n, 3, stream), NLIST_OK);
-        for (int b = 0; b < NLIST_BLOCKS; b++) CHECK(first.gpu.device.list.block[b].bytes == again.gpu.device.list.block[b].bytes);
-        for (int b = 0; b < NLIST_CUDA_SCRATCH; b++) CHECK(first.gpu.scratch[b].bytes == again.gpu.scratch[b].bytes);
+        for (int n : {400, 500})
+            CHECK_RESULT(nlist_cuda_reserve(&again.gpu, &d, n, 3, stream), NLIST_OK);
+        for (int b = 0; b < NLIST_BLOCKS; b++)
+            CHECK(first.gpu.device.list.block[b].bytes == again.gpu.device.list.block[b].bytes);
+        for (int b = 0; b < NLIST_CUDA_SCRATCH; b++)
+            CHECK(first.gpu.scratch[b].bytes == again.gpu.scratch[b].bytes);
     }
 }
 
@@ -252,7 +269,8 @@ static void test_download_memory()
     CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
     CHECK_RESULT(nlist_cuda_download(&b.copy, &b.gpu, stream), NLIST_OK);
     CHECK(b.copy.built == 1 && b.copy.total == 2 && b.copy.event_count[NLIST_BEGUN] == 1);
-    for (int k = NLIST_I_EVENT + NLIST_EVENT_KINDS; k < NLIST_BLOCKS; k++) CHECK(!b.copy.block[k].memory);
+    for (int k = NLIST_I_EVENT + NLIST_EVENT_KINDS; k < NLIST_BLOCKS; k++)
+        CHECK(!b.copy.block[k].memory);
 }
 
 /* Where there is no memory for half as much again, what is needed will do. */
@@ -273,7 +291,8 @@ static void test_tight_memory()
     d.layout = NLIST_STATIC;
     d.radius = 1;
     d.cuda_allocator = {tight_alloc, heap_free, &h};
-    for (int n : {100, 110}) CHECK_RESULT(nlist_cuda_build_brute(&gpu, &d, d_pos.p, 0, n, stream), NLIST_OK);
+    for (int n : {100, 110})
+        CHECK_RESULT(nlist_cuda_build_brute(&gpu, &d, d_pos.p, 0, n, stream), NLIST_OK);
     CHECK_RESULT(nlist_cuda_check(&gpu, stream), NLIST_OK);
     CHECK(gpu.device.list.n == 110 && gpu.device.list.total == 218);
     nlist_cuda_free(&gpu);

@@ -55,7 +55,8 @@ static void check_newcomers(Both *b, const Input &in)
     CHECK(moved == 1 && facts_of(b->gpu).moved == 3);
 }
 
-/* Nobody moved far enough: the build leaves everything as it is. Somebody did: it builds. The device decides. */
+/* Nobody moved far enough: the build leaves everything as it is. Somebody did: it builds. The
+   device decides. */
 static void run_moved(const Case &c, int seed)
 {
     Both b;
@@ -78,7 +79,8 @@ static void run_moved(const Case &c, int seed)
         CHECK_RESULT(build_gpu(&b, c.source, device, next, there), NLIST_OK);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
         int32_t const now = facts_of(b.gpu).filled;
-        CHECK(far ? now == filled + 1 || now == 1 : now == filled); /* 1: in memory of another size it counts anew */
+        /* 1: in memory of another size it counts anew */
+        CHECK(far ? now == filled + 1 || now == 1 : now == filled);
         filled = now;
         compare(&b, c.deterministic != 0, in.ordered);
         if (far) in = next;
@@ -91,7 +93,9 @@ static void test_moved()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.shape != UNIFORM || c.source == PAIRS || !chosen(k + 5, std::max(4 * share / 3, 1), 50)) continue;
+        if (c.shape != UNIFORM || c.source == PAIRS ||
+            !chosen(k + 5, std::max(4 * share / 3, 1), 50))
+            continue;
         c.skin = 1;
         c.n = std::min(n_max, 90);
         c.events = 0; /* those of the serial list would be older */
@@ -100,7 +104,8 @@ static void test_moved()
     }
     nlist_cuda gpu = {};
     Device<real> d_pos(30);
-    CHECK_RESULT(nlist_cuda_moved(&gpu, d_pos.p, 0, stream), NLIST_OK); /* no list: nothing can rest on it */
+    /* no list: nothing can rest on it */
+    CHECK_RESULT(nlist_cuda_moved(&gpu, d_pos.p, 0, stream), NLIST_OK);
     nlist_cuda_free(&gpu);
 }
 

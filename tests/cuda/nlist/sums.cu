@@ -4,20 +4,23 @@
 
 namespace {
 
-/* A contact's contribution: numbers that do not add up without rounding, the opposite for the partner; one pair in seven does not
-   touch. With `marks` each call counts in the first byte of the entry. */
+/* A contact's contribution: numbers that do not add up without rounding, the opposite for the
+   partner; one pair in seven does not touch. With `marks` each call counts in the first byte of the
+   entry. */
 template <int Values> struct Law {
     uint32_t salt;
     int marks, keys;
     real scale;
-    __host__ __device__ int operator()(int32_t i, int32_t j, void *history, real *own, real *other) const
+    __host__ __device__ int operator()(int32_t i, int32_t j, void *history, real *own,
+        real *other) const
     {
         bool const turned = !keys && i > j;
         uint32_t const s = stamp_of(salt, turned ? j : i, turned ? i : j) / 4;
         if (marks) ++*(unsigned char *)history;
         if (s % 7 == 3) return 0;
         for (int v = 0; v < Values; v++) {
-            int32_t const whole = (int32_t)(scattered((uint64_t)s * 16 + (uint32_t)v) & 0xFFFF) - 32768;
+            int32_t const whole = (int32_t)(scattered((uint64_t)s * 16 + (uint32_t)v) & 0xFFFF) -
+                32768;
             real const x = (real)whole * scale;
             own[v] = turned ? -x : x;
             other[v] = turned ? x : -x;
@@ -28,7 +31,8 @@ template <int Values> struct Law {
 
 } /* namespace */
 
-template <int Values> static int law_on_host(void *user, int32_t i, int32_t j, void *history, real *own, real *other)
+template <int Values> static int law_on_host(void *user, int32_t i, int32_t j, void *history,
+    real *own, real *other)
 {
     return (*(const Law<Values> *)user)(i, j, history, own, other);
 }
@@ -38,9 +42,11 @@ struct Exact {
     std::vector<double> sum, size;
 };
 
-template <int Values> static Exact exact_sums(const nlist &list, Law<Values> law, const std::vector<real> &first)
+template <int Values> static Exact exact_sums(const nlist &list, Law<Values> law,
+    const std::vector<real> &first)
 {
-    Exact exact = {std::vector<double>(first.begin(), first.end()), std::vector<double>(first.size())};
+    Exact exact = {std::vector<double>(first.begin(), first.end()),
+        std::vector<double>(first.size())};
     law.marks = 0;
     for (size_t k = 0; k < first.size(); k++) exact.size[k] = std::fabs((double)first[k]);
     for (int32_t i = 0; i < list.n; i++) {
@@ -60,7 +66,8 @@ template <int Values> static Exact exact_sums(const nlist &list, Law<Values> law
     return exact;
 }
 
-/* Every number within what rounding may do: each addition loses half a last digit, each contribution up to a unit. */
+/* Every number within what rounding may do: each addition loses half a last digit, each
+   contribution up to a unit. */
 static bool near_exact(const std::vector<real> &sums, const Exact &exact, double unit)
 {
     for (size_t k = 0; k < sums.size(); k++) {
@@ -85,7 +92,8 @@ static const char *const modes[] = {"AUTO", "PER_PARTICLE", "PER_CONTACT", "REDU
 /* What nlist_cuda_check says after a sum: that of the build before it. */
 static nlist_result build_verdict = NLIST_OK;
 
-/* One sum on both sides. Bits are the same with a unit, and wherever a deterministic list takes a sum without one. */
+/* One sum on both sides. Bits are the same with a unit, and wherever a deterministic list takes a
+   sum without one. */
 template <int Values> static void check_sum(Both *b, nlist_mode mode, double unit, Law<Values> law)
 {
     std::string const before = context;
@@ -95,7 +103,8 @@ template <int Values> static void check_sum(Both *b, nlist_mode mode, double uni
     for (size_t k = 0; k < first.size(); k++) first[k] = (real)(scattered(k) % 100) / (real)70;
     std::vector<real> serial = first;
     Device<real> d_sums(first);
-    context += std::string(", sum of ") + std::to_string(Values) + ", " + modes[mode] + ", unit " + std::to_string(unit);
+    context += std::string(", sum of ") + std::to_string(Values) + ", " + modes[mode] + ", unit " +
+        std::to_string(unit);
     nlist_result const want = nlist_sum(&b->serial, &how, law_on_host<Values>, &law, serial.data());
     CHECK_RESULT(nlist_cuda_sum<Values>(&b->gpu, &how_gpu, law, d_sums.p, stream), want);
     if (want == NLIST_OK) {
@@ -104,7 +113,8 @@ template <int Values> static void check_sum(Both *b, nlist_mode mode, double uni
         CHECK_RESULT(nlist_cuda_check(&b->gpu, stream), build_verdict);
         CHECK(near_exact(serial, exact, unit));
         CHECK(near_exact(sums, exact, unit));
-        if (unit > 0 || b->serial.desc.deterministic) CHECK(same_bits(serial.data(), sums.data(), sums.size()));
+        if (unit > 0 || b->serial.desc.deterministic)
+            CHECK(same_bits(serial.data(), sums.data(), sums.size()));
     }
     context = before;
 }
@@ -112,7 +122,8 @@ template <int Values> static void check_sum(Both *b, nlist_mode mode, double uni
 /* All modes; without history the law does not count. */
 template <int Values> static void check_sums(Both *b, int salt)
 {
-    Law<Values> law = {(uint32_t)salt, b->serial.desc.history != 0, b->serial.keys, (real)0.3 / 65536};
+    Law<Values> law = {(uint32_t)salt, b->serial.desc.history != 0, b->serial.keys,
+        (real)0.3 / 65536};
     int calls = 0;
     for (nlist_mode mode : {NLIST_AUTO, NLIST_PER_PARTICLE, NLIST_PER_CONTACT, NLIST_REDUCE})
         for (double unit : {0.0, 1.0 / (1 << 20)}) {
@@ -120,7 +131,8 @@ template <int Values> static void check_sums(Both *b, int salt)
             std::vector<real> sums((size_t)(b->serial.n * Values) + 1);
             Law<Values> quiet = law;
             quiet.marks = 0;
-            bool const taken = nlist_sum(&b->serial, &how, law_on_host<Values>, &quiet, sums.data()) == NLIST_OK;
+            bool const taken = nlist_sum(&b->serial, &how, law_on_host<Values>, &quiet,
+                sums.data()) == NLIST_OK;
             check_sum<Values>(b, mode, unit, law);
             calls += taken;
         }
@@ -145,7 +157,8 @@ static void check_sums_of(Both *b, int values, int salt)
 static void shrink_to_fit(Both *b, const Case &c, Input *in)
 {
     nlist_desc d = host_desc(*in);
-    while (build_serial(b, c.source, d, *in) == NLIST_ROW_FULL) d.radius = in->desc.radius = in->desc.radius / 2;
+    while (build_serial(b, c.source, d, *in) == NLIST_ROW_FULL)
+        d.radius = in->desc.radius = in->desc.radius / 2;
 }
 
 static void test_sums()
@@ -237,7 +250,8 @@ static void test_mesh_sums()
 }
 
 /* Sums of those values that fit into fixed point. */
-static std::vector<double> sums_that_fit(const nlist &list, const Law<3> &law, double unit, double first)
+static std::vector<double> sums_that_fit(const nlist &list, const Law<3> &law, double unit,
+    double first)
 {
     std::vector<double> sums((size_t)(3 * list.n), first);
     for (int32_t i = 0; i < list.n; i++) {
@@ -277,12 +291,15 @@ static void test_sum_overflow()
         Device<real> d_sums(first);
         if (!build(&b, c, in, on_device)) continue;
         std::vector<double> const fit = sums_that_fit(b.serial, law, how.unit, 1.5);
-        CHECK_RESULT(nlist_sum(&b.serial, &how, law_on_host<3>, &law, sums.data()), NLIST_SUM_OVERFLOW);
+        CHECK_RESULT(nlist_sum(&b.serial, &how, law_on_host<3>, &law, sums.data()),
+            NLIST_SUM_OVERFLOW);
         CHECK(sums == first);
         CHECK_RESULT(nlist_cuda_sum<3>(&b.gpu, &how, law, d_sums.p, stream), NLIST_OK);
-        for (int again = 0; again < 2; again++) CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_SUM_OVERFLOW);
+        for (int again = 0; again < 2; again++)
+            CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_SUM_OVERFLOW);
         std::vector<real> const got = d_sums.get();
-        for (size_t x = 0; x < fit.size(); x++) CHECK(std::fabs((double)got[x] - fit[x]) <= 1e-5 * std::fabs(fit[x]) + 10);
+        for (size_t x = 0; x < fit.size(); x++)
+            CHECK(std::fabs((double)got[x] - fit[x]) <= 1e-5 * std::fabs(fit[x]) + 10);
         law.scale = (real)1 / 65536;
         d_sums.set(first);
         CHECK_RESULT(nlist_sum(&b.serial, &how, law_on_host<3>, &law, sums.data()), NLIST_OK);

@@ -14,19 +14,23 @@ static Need need_of(const nlist &list, nlist_layout layout, int32_t slots)
     for (int32_t i = 0; i < list.n; i++) {
         int32_t const count = (int32_t)row_of(list, i, false).size();
         need.width = std::max(need.width, count);
-        if (layout != NLIST_STATIC) need.entries += layout == NLIST_HYBRID ? std::max(count - slots, 0) : count;
+        if (layout != NLIST_STATIC)
+            need.entries += layout == NLIST_HYBRID ? std::max(count - slots, 0) : count;
     }
     return need;
 }
 
 static void check_needed(const nlist_device &device, nlist_layout layout, const Need &need)
 {
-    if (layout == NLIST_STATIC || layout == NLIST_HYBRID) CHECK(device.list.needed_width == need.width);
+    if (layout == NLIST_STATIC || layout == NLIST_HYBRID)
+        CHECK(device.list.needed_width == need.width);
     if (layout != NLIST_STATIC) CHECK(device.list.needed_entries == need.entries);
 }
 
-/* Rows that were cut short: all partners are true, `count` says how many there would be, full rows hold what fits. */
-static void check_cut(Both *b, const nlist &whole, nlist_layout layout, int32_t width, int64_t capacity)
+/* Rows that were cut short: all partners are true, `count` says how many there would be, full rows
+   hold what fits. */
+static void check_cut(Both *b, const nlist &whole, nlist_layout layout, int32_t width,
+    int64_t capacity)
 {
     int32_t const n = whole.n;
     Device<Seen> d_seen((size_t)n);
@@ -35,7 +39,8 @@ static void check_cut(Both *b, const nlist &whole, nlist_layout layout, int32_t 
     std::vector<Seen> const seen = d_seen.get();
     std::vector<int32_t> counts((size_t)n);
     const nlist_rows &rows = rows_of(b->gpu.device.list);
-    MUST(cudaMemcpy(counts.data(), rows.count, counts.size() * sizeof(int32_t), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(counts.data(), rows.count, counts.size() * sizeof(int32_t),
+        cudaMemcpyDeviceToHost));
     for (int32_t i = 0; i < n; i++) {
         int32_t const count = (int32_t)row_of(whole, i, false).size();
         CHECK(counts[(size_t)i] == count && (int32_t)seen[(size_t)i].count <= count);
@@ -47,7 +52,8 @@ static void check_cut(Both *b, const nlist &whole, nlist_layout layout, int32_t 
     if (layout != NLIST_STATIC) CHECK(listed == wanted + capacity && "all room is used");
 }
 
-/* What fills the list before it grows out of its memory, and what it grows to: closer together, and more or fewer of them. */
+/* What fills the list before it grows out of its memory, and what it grows to: closer together, and
+   more or fewer of them. */
 struct Growth {
     Case c, crowd;
     Input in, close;
@@ -61,15 +67,20 @@ static Growth growth_of(const Case &c, int seed)
     if (seed % 5 < 2) g.crowd.layout = (nlist_layout)((c.layout + 1 + seed % 3) % 4);
     std::vector<real> const points = points_of(c, c.n + 15, &r);
     size_t const numbers = (size_t)c.dim;
-    g.in = input_at(c, std::vector<real>(points.begin(), points.begin() + (ptrdiff_t)(numbers * (size_t)c.n)), &r);
-    g.close = input_at(g.crowd, std::vector<real>(points.begin(), points.begin() + (ptrdiff_t)(numbers * (size_t)g.crowd.n)),
+    g.in = input_at(c, std::vector<real>(points.begin(),
+        points.begin() + (ptrdiff_t)(numbers * (size_t)c.n)), &r);
+    g.close = input_at(g.crowd,
+        std::vector<real>(points.begin(),
+        points.begin() + (ptrdiff_t)(numbers * (size_t)g.crowd.n)),
                        &r);
     g.close.desc.radius = (real)0.9;
     return g;
 }
 
-/* The build that does not fit, with the desc `tight`: the size that was missing comes back, the list before it is still there. */
-static void check_full(Both *b, const Growth &g, const OnDevice &there, const nlist_desc &tight, bool given)
+/* The build that does not fit, with the desc `tight`: the size that was missing comes back, the
+   list before it is still there. */
+static void check_full(Both *b, const Growth &g, const OnDevice &there, const nlist_desc &tight,
+    bool given)
 {
     Both grown;
     nlist_desc host = host_desc(g.close);
@@ -80,7 +91,8 @@ static void check_full(Both *b, const Growth &g, const OnDevice &there, const nl
     CHECK_RESULT(build_serial(&grown, g.c.source, host, g.close), NLIST_OK);
     int32_t const slots = tight.width || layout == NLIST_HYBRID ? tight.width : g.c.half ? 8 : 16;
     Need const need = need_of(grown.serial, layout, slots);
-    int64_t const room = (int64_t)g.crowd.n * (layout == NLIST_COMPACT ? 16 : layout == NLIST_DYNAMIC ? 8 : 1);
+    int64_t const room = (int64_t)g.crowd.n * (layout == NLIST_COMPACT ? 16 :
+        layout == NLIST_DYNAMIC ? 8 : 1);
     if (!given && layout != NLIST_STATIC && need.entries <= room) return; /* by chance it fits */
     if (given) { /* the serial build says the same, and keeps its list */
         host = host_desc(g.close);
@@ -104,7 +116,8 @@ static void check_full(Both *b, const Growth &g, const OnDevice &there, const nl
         if (!g.c.history) check_sums<3>(b, 1); /* with history they would count in it */
         build_verdict = NLIST_OK;
     }
-    if (!g.c.history && !g.c.events && given) check_cut(b, grown.serial, layout, tight.width, tight.capacity);
+    if (!g.c.history && !g.c.events && given)
+        check_cut(b, grown.serial, layout, tight.width, tight.capacity);
 }
 
 /* The next build, with the same desc or with the room asked for, goes on from there. */
@@ -117,7 +130,8 @@ static void run_overflow(const Case &c, bool given, int seed)
     if (c.history) stamp_all(&b, nullptr, 7);
     nlist_desc tight = device_desc(g.close, there_close), host = host_desc(g.close);
     if (given) fit_exactly(b.serial, &tight);
-    if (given && tight.layout == NLIST_STATIC && tight.width == 0) tight.width = 4; /* it was another layout */
+    /* it was another layout */
+    if (given && tight.layout == NLIST_STATIC && tight.width == 0) tight.width = 4;
     if (given && tight.layout == NLIST_COMPACT) tight.width = 0;
     check_full(&b, g, there_close, tight, given);
     if (given && seed % 2) { /* what was asked for, no more; else the memory comes by itself */

@@ -14,7 +14,8 @@ static void put_corner(Mesh *mesh, int x, int y, int edge)
 {
     mesh->vertices.push_back((real)x / (real)edge);
     mesh->vertices.push_back((real)y / (real)edge);
-    mesh->vertices.push_back((real)((x * 7 + y * 5) % 3) * (real)0.03 * (real)(x > edge / 2)); /* flat on one side */
+    /* flat on one side */
+    mesh->vertices.push_back((real)((x * 7 + y * 5) % 3) * (real)0.03 * (real)(x > edge / 2));
 }
 
 static void put_triangle(Mesh *mesh, bool indexed, const int corner[3][2], int edge)
@@ -36,7 +37,8 @@ static Mesh mesh_of(int edge, bool indexed, bool wide)
         }
     for (int y = 0; y < edge; y++)
         for (int x = 0; x < edge; x++) {
-            int const low[3][2] = {{x, y}, {x + 1, y}, {x + 1, y + 1}}, high[3][2] = {{x, y}, {x + 1, y + 1}, {x, y + 1}};
+            int const low[3][2] = {{x, y}, {x + 1, y}, {x + 1, y + 1}},
+                high[3][2] = {{x, y}, {x + 1, y + 1}, {x, y + 1}};
             put_triangle(&mesh, indexed, low, edge);
             put_triangle(&mesh, indexed, high, edge);
         }
@@ -73,9 +75,12 @@ struct MeshOnDevice {
 /* Trees over the triangles, on both sides. */
 static void build_mesh_trees(Both *b, const Mesh &mesh, const MeshOnDevice &on_device)
 {
-    lbvh_desc const host = mesh_tree(mesh, mesh.indices.data()), device = mesh_tree(mesh, on_device.indices.p);
-    CHECK(lbvh_build(&b->tree, &host, mesh.vertices.data(), mesh.stride, mesh.triangles) == LBVH_OK);
-    CHECK(lbvh_cuda_build(&b->tree_gpu, &device, on_device.vertices.p, mesh.stride, mesh.triangles, stream) == LBVH_OK);
+    lbvh_desc const host = mesh_tree(mesh, mesh.indices.data()),
+        device = mesh_tree(mesh, on_device.indices.p);
+    CHECK(lbvh_build(&b->tree, &host, mesh.vertices.data(), mesh.stride, mesh.triangles) ==
+        LBVH_OK);
+    CHECK(lbvh_cuda_build(&b->tree_gpu, &device, on_device.vertices.p, mesh.stride, mesh.triangles,
+        stream) == LBVH_OK);
 }
 
 static nlist_result mesh_serial(Both *b, const nlist_desc &d, const Mesh &mesh, const Input &in)
@@ -84,11 +89,13 @@ static nlist_result mesh_serial(Both *b, const nlist_desc &d, const Mesh &mesh, 
     return nlist_build_mesh(&b->serial, &d, &b->tree, &m, in.pos.data(), in.stride, in.n);
 }
 
-static nlist_result mesh_gpu(Both *b, const nlist_desc &d, const Mesh &mesh, const MeshOnDevice &mesh_there, const Input &in,
+static nlist_result mesh_gpu(Both *b, const nlist_desc &d, const Mesh &mesh,
+    const MeshOnDevice &mesh_there, const Input &in,
                              const OnDevice &there)
 {
     nlist_mesh const m = mesh_desc(mesh, mesh_there.vertices.p, mesh_there.indices.p);
-    return nlist_cuda_build_mesh(&b->gpu, &d, &b->tree_gpu, &m, there.pos.p, in.stride, in.n, stream);
+    return nlist_cuda_build_mesh(&b->gpu, &d, &b->tree_gpu, &m, there.pos.p, in.stride, in.n,
+        stream);
 }
 
 /* Spheres over the patch, most of them in touch. */

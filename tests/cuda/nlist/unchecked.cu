@@ -4,7 +4,8 @@
 
 namespace {
 
-/* Reads and counts in arrays of exactly as many particles, and triangles, as the last build had: what a force law does. */
+/* Reads and counts in arrays of exactly as many particles, and triangles, as the last build had:
+   what a force law does. */
 struct Touch {
     const int32_t *particle, *triangle; /* zeros */
     unsigned long long *calls;
@@ -29,10 +30,12 @@ struct Touch {
 
 } /* namespace */
 
-/* Everything that may be called now; each entry among the first n particles is met `entries` times in all. */
+/* Everything that may be called now; each entry among the first n particles is met `entries` times
+   in all. */
 static void use_unfit(Both *b, int32_t n, int32_t triangles, unsigned long long entries)
 {
-    Device<int32_t> const d_particle(std::vector<int32_t>((size_t)n)), d_triangle(std::vector<int32_t>((size_t)triangles));
+    Device<int32_t> const d_particle(std::vector<int32_t>((size_t)n)),
+        d_triangle(std::vector<int32_t>((size_t)triangles));
     Device<unsigned long long> const d_calls(1, 0);
     Touch const touch = {d_particle.p, d_triangle.p, d_calls.p, b->gpu.device.list.keys};
     real const sides = b->gpu.device.list.desc.half ? 2 : 1;
@@ -43,7 +46,8 @@ static void use_unfit(Both *b, int32_t n, int32_t triangles, unsigned long long 
             Device<real> const d_sums(std::vector<real>((size_t)n));
             nlist_sums const how = {1, (nlist_mode)mode, unit};
             real sum = 0;
-            if (nlist_cuda_sum<1>(&b->gpu, &how, touch, d_sums.p, stream) != NLIST_OK) continue; /* not this width */
+            /* not this width */
+            if (nlist_cuda_sum<1>(&b->gpu, &how, touch, d_sums.p, stream) != NLIST_OK) continue;
             for (real x : d_sums.get()) sum += x;
             CHECK(sum == sides * (real)entries);
         }
@@ -79,8 +83,9 @@ static std::vector<int32_t> turned(int n, int kept)
     return names;
 }
 
-/* A list of `first`, then a build of `then` that does not fit, and at once new names, as many as that build had particles: the list of
-   `first` with those names is what comes out, on both sides. */
+/* A list of `first`, then a build of `then` that does not fit, and at once new names, as many as
+   that build had particles: the list of `first` with those names is what comes out, on both
+   sides. */
 static void run_unfit_remap(int k, int first, int then)
 {
     nlist_desc d = unfit_desc(k), host = d;
@@ -91,12 +96,14 @@ static void run_unfit_remap(int k, int first, int then)
     Device<real> const d_row(row), d_crowd(crowd);
     Device<int32_t> const d_turn(turn), d_names(names);
     Both b;
-    context = "unfit remap " + std::to_string(k) + ", " + std::to_string(first) + ", then " + std::to_string(then);
+    context = "unfit remap " + std::to_string(k) + ", " + std::to_string(first) + ", then " +
+        std::to_string(then);
     for (int i = 0; i < kept; i++) serial_names[(size_t)i] = then - 1 - i;
     host.grow = 1;
     CHECK_RESULT(nlist_build_brute(&b.serial, &host, row.data(), 0, first), NLIST_OK);
     CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 0, first, stream), NLIST_OK);
-    if (k % 3 == 0 || !d.history) { /* a list without history has two generations from its first remap on */
+    /* a list without history has two generations from its first remap on */
+    if (k % 3 == 0 || !d.history) {
         CHECK_RESULT(nlist_remap(&b.serial, turn.data(), first), NLIST_OK);
         CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_turn.p, first, stream), NLIST_OK);
     }
@@ -106,7 +113,8 @@ static void run_unfit_remap(int k, int first, int then)
     use_unfit(&b, then, 0, (unsigned long long)b.serial.total);
     CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
     compare(&b, false, true);
-    CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 0, first, stream), NLIST_OK); /* and on */
+    /* and on */
+    CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 0, first, stream), NLIST_OK);
     CHECK_RESULT(nlist_build_brute(&b.serial, &host, row.data(), 0, first), NLIST_OK);
     CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
     compare(&b, false, true);
@@ -122,7 +130,8 @@ static void test_unfit_remap()
     }
 }
 
-/* Sums and kernels for each entry after it, when the layout was to be another one, of another width. */
+/* Sums and kernels for each entry after it, when the layout was to be another one, of another
+   width. */
 static void test_unfit_layouts()
 {
     for (int k = 0; k < 64; k++) {
@@ -137,7 +146,8 @@ static void test_unfit_layouts()
         context = "unfit layouts " + std::to_string(k);
         CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 0, first, stream), NLIST_OK);
         CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &other, d_crowd.p, 0, then, stream), NLIST_OK);
-        use_unfit(&b, then, 0, (unsigned long long)((d.half ? 1 : 2) * (std::min(first, then) - 1)));
+        use_unfit(&b, then, 0, (unsigned long long)((d.half ? 1 : 2) *
+            (std::min(first, then) - 1)));
         nlist_result const r = nlist_cuda_check(&b.gpu, stream);
         CHECK(r == NLIST_ROW_FULL || r == NLIST_LIST_FULL);
         CHECK(b.gpu.device.list.n == first && b.gpu.device.list.built);
@@ -154,7 +164,8 @@ static void test_unfit_first()
         Device<int32_t> const d_names(turned(50, 50));
         Both b;
         context = "unfit first " + std::to_string(k);
-        if (k < 16) CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &plain, d_row.p, 0, 100, stream), NLIST_OK);
+        if (k < 16)
+            CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &plain, d_row.p, 0, 100, stream), NLIST_OK);
         else CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 0, 100, stream), NLIST_OK);
         if (k >= 16) CHECK_RESULT(nlist_cuda_reserve(&b.gpu, &d, 100, 1, stream), NLIST_OK);
         CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_crowd.p, 0, 50, stream), NLIST_OK);
@@ -173,9 +184,10 @@ static void test_unfit_first()
     }
 }
 
-/* A list of triangles, renamed, and one of fewer triangles and more particles that does not fit: of the one before, what the new mesh has
-   is met, and it is there as it was after a check. */
-static void run_unfit_mesh(Both *b, const Input &in, const OnDevice &there, const Input &many, const OnDevice &many_there,
+/* A list of triangles, renamed, and one of fewer triangles and more particles that does not fit: of
+   the one before, what the new mesh has is met, and it is there as it was after a check. */
+static void run_unfit_mesh(Both *b, const Input &in, const OnDevice &there, const Input &many,
+    const OnDevice &many_there,
                            const nlist_desc &desc)
 {
     Mesh const large = mesh_of(6, false, false), small = mesh_of(1, false, false);
@@ -208,13 +220,15 @@ static void run_unfit_mesh(Both *b, const Input &in, const OnDevice &there, cons
     CHECK(b->copy.triangles == 72);
 }
 
-/* So; and then, in a list without history, particles instead of triangles, and triangles instead of particles. */
+/* So; and then, in a list without history, particles instead of triangles, and triangles instead of
+   particles. */
 static void test_unfit_meshes()
 {
     Mesh const mesh = mesh_of(1, false, false);
     MeshOnDevice const mesh_there(mesh);
     wl_random r = wl_seed(3);
-    Input const in = mesh_particles(60, false, false, &r), many = mesh_particles(900, false, false, &r);
+    Input const in = mesh_particles(60, false, false, &r),
+        many = mesh_particles(900, false, false, &r);
     OnDevice const there(in), many_there(many);
     Device<real> const d_crowd(in_a_row(80, true)), d_row(in_a_row(60, false));
     Device<int32_t> const d_names(turned(80, 80));
@@ -226,7 +240,9 @@ static void test_unfit_meshes()
         d.history = 4 * history;
         run_unfit_mesh(&b, in, there, many, many_there, d);
         if (history) continue;
-        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &particles, d_crowd.p, 0, 80, stream), NLIST_OK); /* keys are no particles */
+        /* keys are no particles */
+        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &particles, d_crowd.p, 0, 80, stream),
+            NLIST_OK);
         use_unfit(&b, 80, 0, 0);
         CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, 80, stream), NLIST_OK);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
@@ -234,13 +250,15 @@ static void test_unfit_meshes()
         CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &particles, d_row.p, 0, 60, stream), NLIST_OK);
         build_mesh_trees(&b, mesh, mesh_there);
         d.capacity = 1;
-        CHECK_RESULT(mesh_gpu(&b, d, mesh, mesh_there, many, many_there), NLIST_OK); /* nor particles keys */
+        /* nor particles keys */
+        CHECK_RESULT(mesh_gpu(&b, d, mesh, mesh_there, many, many_there), NLIST_OK);
         use_unfit(&b, many.n, 2, 0);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_LIST_FULL);
     }
 }
 
-/* From points to points of more numbers, where the reference positions of the old list have fewer. */
+/* From points to points of more numbers, where the reference positions of the old list have
+   fewer. */
 static void test_unfit_dimensions()
 {
     for (int k = 0; k < 8; k++) {
@@ -250,10 +268,12 @@ static void test_unfit_dimensions()
         Both b;
         context = "unfit dimensions " + std::to_string(k);
         d.dim = k < 4 ? 2 : 3;
-        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 3 * sizeof(real), 60, stream), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_row.p, 3 * sizeof(real), 60, stream),
+            NLIST_OK);
         CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, 60, stream), NLIST_OK);
         d.dim = 5 - d.dim;
-        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_crowd.p, 3 * sizeof(real), 60, stream), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_build_brute(&b.gpu, &d, d_crowd.p, 3 * sizeof(real), 60, stream),
+            NLIST_OK);
         CHECK_RESULT(nlist_cuda_remap(&b.gpu, d_names.p, 60, stream), NLIST_OK);
         CHECK_RESULT(nlist_cuda_moved(&b.gpu, d_row.p, 3 * sizeof(real), stream), NLIST_OK);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
@@ -317,7 +337,8 @@ static void test_not_built()
         CHECK_RESULT(nlist_cuda_download(&b.copy, &b.gpu, stream), NLIST_NOT_BUILT);
         CHECK_RESULT(nlist_cuda_upload(&b.gpu, &b.copy, stream), NLIST_NOT_BUILT);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
-        MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal)); /* in which nobody may wait */
+        /* in which nobody may wait */
+        MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_CUDA_ERROR);
         (void)cudaStreamEndCapture(stream, &graph);
         (void)cudaGetLastError();

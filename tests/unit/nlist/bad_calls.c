@@ -13,7 +13,8 @@ static nlist_desc plain_desc(void)
     return d;
 }
 
-/* A list of them with a history that has been written into, events, and memory of a heap (NULL: malloc). */
+/* A list of them with a history that has been written into, events, and memory of a heap (NULL:
+   malloc). */
 static nlist_desc full_list(nlist *list, nlist_layout layout, heap *h)
 {
     nlist_desc d = plain_desc();
@@ -47,7 +48,8 @@ static void check_still_there(nlist *list, const oracle_snapshot *before)
 
 typedef struct refusal { nlist_result want; void (*spoil)(nlist_desc *); } refusal;
 
-static const int64_t not_from_zero[5] = {1, 1, 1, 1, 1}, descending[5] = {0, 2, 1, 1, 1}, none_excluded[5] = {0, 0, 0, 0, 0};
+static const int64_t not_from_zero[5] = {1, 1, 1, 1, 1}, descending[5] = {0, 2, 1, 1, 1},
+    none_excluded[5] = {0, 0, 0, 0, 0};
 static const int32_t nobody[2] = {0, 0};
 
 #define SPOIL(name, statement) static void name(nlist_desc *d) { statement; }
@@ -81,8 +83,10 @@ SPOIL(exclude_alone, d->exclude = nobody)
 SPOIL(exclude_start_alone, d->exclude_start = none_excluded)
 SPOIL(alloc_alone, d->allocator.free = NULL; d->allocator.alloc = heap_alloc)
 SPOIL(free_alone, d->allocator.alloc = NULL; d->allocator.free = heap_free)
-SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc = (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
-SPOIL(cuda_free_alone, d->cuda_allocator.free = (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc =
+    (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_free_alone, d->cuda_allocator.free =
+    (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
 /* From here on the build has to look at the source or at the list that is there. */
 SPOIL(radius_zero, d->radius = 0)
 SPOIL(exclude_not_from_zero, d->exclude = nobody; d->exclude_start = not_from_zero)
@@ -91,18 +95,26 @@ SPOIL(period_short, d->periodic[0] = 1; d->min[0] = -1; d->max[0] = (real)0.9687
 
 static const refusal refusals[] = {
     {NLIST_BAD_DIM, dim_1}, {NLIST_BAD_DIM, dim_4}, {NLIST_BAD_DIM, dim_negative},
-    {NLIST_BAD_RADIUS, radius_negative}, {NLIST_BAD_RADIUS, radius_nan}, {NLIST_BAD_RADIUS, radius_infinite},
+    {NLIST_BAD_RADIUS, radius_negative}, {NLIST_BAD_RADIUS, radius_nan},
+    {NLIST_BAD_RADIUS, radius_infinite},
     {NLIST_BAD_RADIUS, radius_square_infinite}, {NLIST_BAD_RADIUS, radius_square_denormal},
     {NLIST_BAD_RADIUS, radius_and_skin_infinite},
     {NLIST_BAD_SKIN, skin_negative}, {NLIST_BAD_SKIN, skin_nan}, {NLIST_BAD_SKIN, skin_infinite},
-    {NLIST_BAD_OPTION, layout_4}, {NLIST_BAD_OPTION, layout_negative}, {NLIST_BAD_WIDTH, width_negative},
-    {NLIST_BAD_WIDTH, width_large}, {NLIST_BAD_WIDTH, width_hybrid_negative}, {NLIST_BAD_WIDTH, width_hybrid_large},
-    {NLIST_BAD_HISTORY, history_negative}, {NLIST_BAD_HISTORY, history_large}, {NLIST_BAD_CAPACITY, capacity_negative},
-    {NLIST_BAD_BOX, box_missing}, {NLIST_BAD_BOX, box_inverted}, {NLIST_BAD_BOX, box_nan}, {NLIST_BAD_BOX, box_infinite},
-    {NLIST_BAD_BOX, box_too_long}, {NLIST_BAD_EXCLUSIONS, exclude_alone}, {NLIST_BAD_EXCLUSIONS, exclude_start_alone},
-    {NLIST_BAD_ALLOCATOR, alloc_alone}, {NLIST_BAD_ALLOCATOR, free_alone}, {NLIST_BAD_ALLOCATOR, cuda_alloc_alone},
+    {NLIST_BAD_OPTION, layout_4}, {NLIST_BAD_OPTION, layout_negative},
+    {NLIST_BAD_WIDTH, width_negative},
+    {NLIST_BAD_WIDTH, width_large}, {NLIST_BAD_WIDTH, width_hybrid_negative},
+    {NLIST_BAD_WIDTH, width_hybrid_large},
+    {NLIST_BAD_HISTORY, history_negative}, {NLIST_BAD_HISTORY, history_large},
+    {NLIST_BAD_CAPACITY, capacity_negative},
+    {NLIST_BAD_BOX, box_missing}, {NLIST_BAD_BOX, box_inverted}, {NLIST_BAD_BOX, box_nan},
+    {NLIST_BAD_BOX, box_infinite},
+    {NLIST_BAD_BOX, box_too_long}, {NLIST_BAD_EXCLUSIONS, exclude_alone},
+    {NLIST_BAD_EXCLUSIONS, exclude_start_alone},
+    {NLIST_BAD_ALLOCATOR, alloc_alone}, {NLIST_BAD_ALLOCATOR, free_alone},
+    {NLIST_BAD_ALLOCATOR, cuda_alloc_alone},
     {NLIST_BAD_ALLOCATOR, cuda_free_alone},
-    {NLIST_BAD_RADIUS, radius_zero}, {NLIST_BAD_EXCLUSIONS, exclude_not_from_zero}, {NLIST_BAD_EXCLUSIONS, exclude_descending},
+    {NLIST_BAD_RADIUS, radius_zero}, {NLIST_BAD_EXCLUSIONS, exclude_not_from_zero},
+    {NLIST_BAD_EXCLUSIONS, exclude_descending},
     {NLIST_BAD_PERIOD, period_short},
 };
 
@@ -180,12 +192,14 @@ static void test_bad_changes(void **state)
     nlist_free(&list);
 }
 
-/* A list without memory becomes one that remembers: from then on, and nothing of what was there before counts, of whatever kind. */
+/* A list without memory becomes one that remembers: from then on, and nothing of what was there
+   before counts, of whatever kind. */
 static void test_memory_turned_on(void **state)
 {
     int was, layout, half, what;
     (void)state;
-    for (was = 0; was < 4; was++) for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++)
+    for (was = 0; was < 4; was++) for (layout = 0; layout < 4; layout++)
+            for (half = 0; half < 2; half++)
         for (what = 1; what < 4; what++) {
         nlist list = {0};
         lbvh tree = {0};
@@ -212,10 +226,13 @@ static void test_memory_turned_on(void **state)
         for (round = 0; round < 2; round++) {
             CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
             CHECK(list.total == (half ? 4 : 8));
-            if (d.events) CHECK(list.event_count[round ? NLIST_PERSISTED : NLIST_BEGUN] == 4 && list.event_count[NLIST_ENDED] == 0);
+            if (d.events)
+                CHECK(list.event_count[round ? NLIST_PERSISTED : NLIST_BEGUN] == 4 &&
+                    list.event_count[NLIST_ENDED] == 0);
             for (i = 0; i < 4 && d.history; i++) {
                 nlist_each e = nlist_of(&list, i);
-                for (; nlist_next(&e); oracle_write(e.history, 5, 3)) CHECK(oracle_holds(e.history, 5, round ? 3 : 0));
+                for (; nlist_next(&e); oracle_write(e.history, 5, 3))
+                    CHECK(oracle_holds(e.history, 5, round ? 3 : 0));
             }
         }
         lbvh_free(&tree);
@@ -230,7 +247,8 @@ static void test_bad_particles(void **state)
     int k, a, kind;
     int32_t i;
     (void)state;
-    for (k = 0; k < COUNT_OF(bad); k++) for (i = 0; i < 4; i++) for (a = 0; a < 3; a++) for (kind = 0; kind < 2; kind++) {
+    for (k = 0; k < COUNT_OF(bad); k++) for (i = 0; i < 4; i++) for (a = 0; a < 3; a++)
+            for (kind = 0; kind < 2; kind++) {
         nlist list = {0};
         real pos[12], radii[4] = {0, 0, 0, 0};
         oracle_snapshot before;
@@ -344,7 +362,8 @@ static void test_bad_sources(void **state)
     memset(&t, 0, sizeof t);
     t.kind = LBVH_POINTS;
     g.cell = 1;
-    CHECK(ugrid_build(&grid, &g, four, 0, 3) == UGRID_OK && lbvh_build(&tree, &t, four, 0, 3) == LBVH_OK);
+    CHECK(ugrid_build(&grid, &g, four, 0, 3) == UGRID_OK &&
+        lbvh_build(&tree, &t, four, 0, 3) == LBVH_OK);
     CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, four, 0, 4), NLIST_BAD_SOURCE);
     CHECK_RESULT(nlist_build_lbvh(&list, &d, &tree, four, 0, 4), NLIST_BAD_SOURCE);
     { /* boxes so far from their particles that squares overflow */
@@ -377,7 +396,8 @@ static void test_bad_sources(void **state)
 /* Pairs of ids out of range, or of one particle with itself: the first one is named. */
 static void test_bad_pairs(void **state)
 {
-    static const int32_t good[8] = {0, 1, 2, 1, 3, 0, 1, 0}, odd[] = {-1, 4, INT32_MIN, INT32_MAX, 1};
+    static const int32_t good[8] = {0, 1, 2, 1, 3, 0, 1, 0},
+        odd[] = {-1, 4, INT32_MIN, INT32_MAX, 1};
     int k, at;
     (void)state;
     for (k = 0; k < COUNT_OF(odd); k++) for (at = 0; at < 8; at++) {

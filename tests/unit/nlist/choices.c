@@ -9,7 +9,8 @@ static void test_defaults(void **state)
     memset(&d, 0, sizeof d);
     d.radius = 2;
     CHECK_RESULT(nlist_defaults(&out, &d), NLIST_OK);
-    CHECK(out.dim == 3 && out.layout == NLIST_COMPACT && out.radius == 2 && !out.half && !out.history && !out.events && !out.grow);
+    CHECK(out.dim == 3 && out.layout == NLIST_COMPACT && out.radius == 2 && !out.half &&
+        !out.history && !out.events && !out.grow);
     d.layout = NLIST_STATIC;
     CHECK_RESULT(nlist_defaults(&out, &d), NLIST_OK);
     CHECK(out.width == 16);
@@ -26,14 +27,22 @@ static void test_defaults(void **state)
 static void test_texts(void **state)
 {
     static const struct { nlist_result r; const char *word; } texts[] = {
-        {NLIST_OK, "well"}, {NLIST_BAD_ARGUMENT, "counts bytes"}, {NLIST_BAD_DIM, "desc.dim"}, {NLIST_BAD_RADIUS, "desc.radius"},
-        {NLIST_BAD_SKIN, "desc.skin"}, {NLIST_BAD_OPTION, "desc.layout"}, {NLIST_BAD_WIDTH, "desc.width"},
-        {NLIST_BAD_HISTORY, "desc.history"}, {NLIST_BAD_CAPACITY, "desc.capacity"}, {NLIST_BAD_BOX, "desc.min"},
-        {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_SOURCE, "grid"}, {NLIST_BAD_EXCLUSIONS, "desc.exclude"},
-        {NLIST_BAD_ALLOCATOR, "desc.allocator"}, {NLIST_BAD_INDEX, "list.bad_id"}, {NLIST_BAD_UNIT, "how.unit"},
-        {NLIST_BAD_VALUES, "how.values"}, {NLIST_SUM_OVERFLOW, "how.unit"}, {NLIST_NOT_FINITE, "list.bad_id"},
-        {NLIST_TOO_MANY, "2^31"}, {NLIST_ROW_FULL, "list.needed_width"}, {NLIST_LIST_FULL, "list.needed_entries"},
-        {NLIST_BUFFER_TOO_SMALL, "size"}, {NLIST_OUT_OF_MEMORY, "desc.allocator"}, {NLIST_NOT_BUILT, "build"},
+        {NLIST_OK, "well"}, {NLIST_BAD_ARGUMENT, "counts bytes"}, {NLIST_BAD_DIM, "desc.dim"},
+        {NLIST_BAD_RADIUS, "desc.radius"},
+        {NLIST_BAD_SKIN, "desc.skin"}, {NLIST_BAD_OPTION, "desc.layout"},
+        {NLIST_BAD_WIDTH, "desc.width"},
+        {NLIST_BAD_HISTORY, "desc.history"}, {NLIST_BAD_CAPACITY, "desc.capacity"},
+        {NLIST_BAD_BOX, "desc.min"},
+        {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_SOURCE, "grid"},
+        {NLIST_BAD_EXCLUSIONS, "desc.exclude"},
+        {NLIST_BAD_ALLOCATOR, "desc.allocator"}, {NLIST_BAD_INDEX, "list.bad_id"},
+        {NLIST_BAD_UNIT, "how.unit"},
+        {NLIST_BAD_VALUES, "how.values"}, {NLIST_SUM_OVERFLOW, "how.unit"},
+        {NLIST_NOT_FINITE, "list.bad_id"},
+        {NLIST_TOO_MANY, "2^31"}, {NLIST_ROW_FULL, "list.needed_width"},
+        {NLIST_LIST_FULL, "list.needed_entries"},
+        {NLIST_BUFFER_TOO_SMALL, "size"}, {NLIST_OUT_OF_MEMORY, "desc.allocator"},
+        {NLIST_NOT_BUILT, "build"},
         {NLIST_BAD_FILE, "format"}, {NLIST_INVALID, "damaged"}, {NLIST_CUDA_ERROR, "cuda_error"},
     };
     int k, other;
@@ -43,11 +52,14 @@ static void test_texts(void **state)
         const char *text = nlist_result_text(texts[k].r);
         CHECK((int)texts[k].r == k && strstr(text, texts[k].word) != NULL);
         CHECK(strncmp(text, "NLIST_", 6) == 0 && strstr(text, ": ") == strchr(text, ':'));
-        for (other = 0; other < k; other++) CHECK(strcmp(text, nlist_result_text((nlist_result)other)) != 0);
+        for (other = 0; other < k; other++)
+            CHECK(strcmp(text, nlist_result_text((nlist_result)other)) != 0);
     }
     CHECK(strncmp(nlist_result_text(NLIST_NOT_BUILT), "NLIST_NOT_BUILT: ", 17) == 0);
-    CHECK(*nlist_result_text((nlist_result)-1) && *nlist_result_text(NLIST_RESULT_COUNT) && *nlist_result_text((nlist_result)1000));
-    CHECK(nlist_version() == 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH && nlist_version() > 0);
+    CHECK(*nlist_result_text((nlist_result)-1) && *nlist_result_text(NLIST_RESULT_COUNT) &&
+        *nlist_result_text((nlist_result)1000));
+    CHECK(nlist_version() == 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR +
+        NLIST_VERSION_PATCH && nlist_version() > 0);
 }
 
 static int never_called(void *user, int32_t i, int32_t j, void *history, real *own, real *other)
@@ -95,13 +107,16 @@ static void test_bad_sums(void **state)
     nlist_free(&list);
 }
 
-/* A list that is to be the same on both sides needs a unit where the order of a sum of floats is not defined. */
+/* A list that is to be the same on both sides needs a unit where the order of a sum of floats is
+   not defined. */
 static void test_deterministic_sums(void **state)
 {
     int layout, half, mode;
     (void)state;
-    for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++) for (mode = 0; mode <= NLIST_REDUCE; mode++) {
-        int const rows = mode == NLIST_PER_PARTICLE || mode == NLIST_AUTO, slots = mode == NLIST_REDUCE && layout == NLIST_STATIC;
+    for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++)
+            for (mode = 0; mode <= NLIST_REDUCE; mode++) {
+        int const rows = mode == NLIST_PER_PARTICLE || mode == NLIST_AUTO,
+            slots = mode == NLIST_REDUCE && layout == NLIST_STATIC;
         int const defined = !half && (rows || slots);
         nlist list = {0};
         nlist_desc d = plain_desc();
@@ -116,14 +131,16 @@ static void test_deterministic_sums(void **state)
         how.values = 1;
         how.mode = (nlist_mode)mode;
         how.unit = 0;
-        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, sums), defined ? NLIST_OK : NLIST_BAD_UNIT);
+        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, sums),
+            defined ? NLIST_OK : NLIST_BAD_UNIT);
         how.unit = 0.001;
         CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, sums), NLIST_OK);
         nlist_free(&list);
     }
 }
 
-/* Nothing in it: never built, or built from nobody. Every call has an answer, and calls that need a list tell the two apart. */
+/* Nothing in it: never built, or built from nobody. Every call has an answer, and calls that need a
+   list tell the two apart. */
 static void check_nothing(nlist *list, int built)
 {
     static const int32_t no_names[1] = {0};
@@ -134,7 +151,8 @@ static void check_nothing(nlist *list, int built)
     int32_t moved = -1;
     int called = 0;
     nlist_each e = nlist_of(list, 0);
-    CHECK(!nlist_next(&e) && nlist_find(list, 0, 1) == -1 && nlist_find_pair(list, 0, 1) == -1 && list->n == 0 && list->total == 0);
+    CHECK(!nlist_next(&e) && nlist_find(list, 0, 1) == -1 && nlist_find_pair(list, 0, 1) == -1 &&
+        list->n == 0 && list->total == 0);
     CHECK(list->built == built);
     CHECK_RESULT(nlist_validate(list), answer);
     CHECK_RESULT(nlist_verify(list, &d, NULL, 0, 4, 1, NULL), answer);
@@ -142,7 +160,8 @@ static void check_nothing(nlist *list, int built)
     CHECK(moved == 1);
     CHECK_RESULT(nlist_pairs(list, NULL, 0, &needed, NULL, 0, NULL), answer);
     CHECK(needed == 0);
-    CHECK_RESULT(nlist_save(list, NULL, 0, &needed), built ? NLIST_BUFFER_TOO_SMALL : NLIST_NOT_BUILT);
+    CHECK_RESULT(nlist_save(list, NULL, 0, &needed),
+        built ? NLIST_BUFFER_TOO_SMALL : NLIST_NOT_BUILT);
     CHECK_RESULT(nlist_remap(list, NULL, 0), answer);
     CHECK_RESULT(nlist_remap(list, no_names, 0), answer);
     CHECK(list->n == 0 && list->total == 0);
@@ -168,7 +187,8 @@ static void test_empty(void **state)
         check_nothing(&list, 1);
         CHECK_RESULT(nlist_build_pairs(&list, &d, NULL, 0, 0), NLIST_OK);
         check_nothing(&list, 1);
-        CHECK(ugrid_build(&grid, NULL, NULL, 0, 0) == UGRID_OK && lbvh_build(&tree, NULL, NULL, 0, 0) == LBVH_OK);
+        CHECK(ugrid_build(&grid, NULL, NULL, 0, 0) == UGRID_OK &&
+            lbvh_build(&tree, NULL, NULL, 0, 0) == LBVH_OK);
         CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, NULL, 0, 0), NLIST_OK);
         check_nothing(&list, 1);
         CHECK_RESULT(nlist_build_lbvh(&list, &d, &tree, NULL, 0, 0), NLIST_OK);
@@ -183,7 +203,8 @@ static void test_empty(void **state)
     }
 }
 
-/* Reach and period: exactly half of it is allowed. Two particles that far apart are near each other in one way only. */
+/* Reach and period: exactly half of it is allowed. Two particles that far apart are near each other
+   in one way only. */
 static void test_half_a_period(void **state)
 {
     static const real pos[6] = {0, 0, 0, 2, 0, 0};

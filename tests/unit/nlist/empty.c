@@ -30,7 +30,8 @@ static void test_file_of_nobody(void **state)
     }
 }
 
-/* A domain that empties and fills again, by names and by builds, in a loop: as a list that is built of those who are there. */
+/* A domain that empties and fills again, by names and by builds, in a loop: as a list that is built
+   of those who are there. */
 static void test_domain_empties(void **state)
 {
     static const int32_t all_gone[4] = {-1, -1, -1, -1};
@@ -48,14 +49,16 @@ static void test_domain_empties(void **state)
         CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
         for (step = 0; step < 6; step++) {
             int32_t moved = -1;
-            CHECK_RESULT(nlist_remap(&list, step % 2 ? all_gone : NULL, 4), NLIST_OK); /* four come (names of nobody: any) */
+            /* four come (names of nobody: any) */
+            CHECK_RESULT(nlist_remap(&list, step % 2 ? all_gone : NULL, 4), NLIST_OK);
             CHECK(list.n == 4 && list.total == 0);
             CHECK_RESULT(nlist_validate(&list), NLIST_OK);
             CHECK_RESULT(nlist_moved(&list, four, 0, &moved), NLIST_OK);
             CHECK(moved == 1);
             CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
             CHECK_RESULT(nlist_validate(&list), NLIST_OK);
-            CHECK(list.total == (d.half ? 4 : 8) && (!d.events || list.event_count[NLIST_BEGUN] == 4));
+            CHECK(list.total == (d.half ? 4 : 8) &&
+                (!d.events || list.event_count[NLIST_BEGUN] == 4));
             CHECK(!d.history || oracle_holds(nlist_history(&list, nlist_find(&list, 0, 1)), 4, 0));
             write_history(&list);
             if (step % 3 == 2) CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
@@ -106,10 +109,12 @@ static void test_verify(void **state)
     CHECK_RESULT(nlist_verify(NULL, &d, row, 0, 2, 0, &bad), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_verify(&list, NULL, row, 0, 2, 0, &bad), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_verify(&list, &d, NULL, 0, 2, 0, &bad), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_verify(&list, &d, row, 3, 2, 0, &bad), NLIST_BAD_ARGUMENT); /* a count of numbers */
+    /* a count of numbers */
+    CHECK_RESULT(nlist_verify(&list, &d, row, 3, 2, 0, &bad), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_verify(&list, &d, row, 0, -1, 0, &bad), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_verify(&list, &d, row, 0, 5, 0, NULL), NLIST_OK);
-    CHECK(list.rows[0].partner[list.rows[0].start[3]] == 2); /* seed 0 begins with particle 0: two samples are 0 and 2 */
+    /* seed 0 begins with particle 0: two samples are 0 and 2 */
+    CHECK(list.rows[0].partner[list.rows[0].start[3]] == 2);
     list.rows[0].partner[list.rows[0].start[3]] = 0;
     CHECK_RESULT(nlist_verify(&list, &d, row, 0, 2, 0, &bad), NLIST_OK);
     CHECK_RESULT(nlist_verify(&list, &d, row, 0, 5, 0, &bad), NLIST_INVALID);
@@ -118,10 +123,12 @@ static void test_verify(void **state)
     nlist_free(&list);
 }
 
-/* Nothing to add up: no way is refused that a full list of this layout would need a unit or another width for. */
+/* Nothing to add up: no way is refused that a full list of this layout would need a unit or another
+   width for. */
 static void test_sums_of_little(void **state)
 {
-    static const nlist_mode modes[] = {NLIST_AUTO, NLIST_PER_PARTICLE, NLIST_PER_CONTACT, NLIST_REDUCE};
+    static const nlist_mode modes[] = {NLIST_AUTO, NLIST_PER_PARTICLE, NLIST_PER_CONTACT,
+        NLIST_REDUCE};
     nlist list = {0};
     nlist_desc d = plain_desc();
     nlist_sums how;
@@ -135,7 +142,8 @@ static void test_sums_of_little(void **state)
     for (k = 0; k < 8; k++) {
         how.mode = modes[k % 4];
         if (k == 4) CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
-        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, NULL), k < 4 ? NLIST_NOT_BUILT : NLIST_OK);
+        CHECK_RESULT(nlist_sum(&list, &how, never_called, &called, NULL),
+            k < 4 ? NLIST_NOT_BUILT : NLIST_OK);
     }
     CHECK(!called);
     nlist_free(&list);

@@ -2,7 +2,8 @@
    damaged and forged files are refused.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Every layout into every other, half and full, with and without history, skin, names: the same rows, order and bytes. */
+/* Every layout into every other, half and full, with and without history, skin, names: the same
+   rows, order and bytes. */
 static void test_files(void **state)
 {
     int counter;
@@ -17,7 +18,8 @@ static void test_files(void **state)
         int32_t *new_id, i, moved = -1;
         if (!chosen(counter)) continue;
         memset(&m, 0, sizeof m);
-        oracle_make(&s, counter % ORACLE_EMPTY, 2 + roll(2), roll(8), 1 + roll(40), roll(2) ? ORACLE_SKIN : ORACLE_RADII, &dice);
+        oracle_make(&s, counter % ORACLE_EMPTY, 2 + roll(2), roll(8), 1 + roll(40),
+            roll(2) ? ORACLE_SKIN : ORACLE_RADII, &dice);
         d = oracle_desc(&s);
         d.layout = (nlist_layout)(counter % 4);
         d.width = 3;
@@ -44,7 +46,8 @@ static void test_files(void **state)
         CHECK_FINE(oracle_same_order(&list, &loaded));
         CHECK_FINE(oracle_recall(&m, &loaded));
         CHECK_RESULT(nlist_validate(&loaded), NLIST_OK);
-        CHECK(loaded.desc.half == list.desc.half && loaded.desc.dim == s.dim && loaded.desc.history == list.desc.history);
+        CHECK(loaded.desc.half == list.desc.half && loaded.desc.dim == s.dim &&
+            loaded.desc.history == list.desc.history);
         CHECK(loaded.desc.layout == d.layout && loaded.event_count[NLIST_BEGUN] == 0);
         if (s.skin > 0 && !(counter & 16)) {
             CHECK_RESULT(nlist_moved(&loaded, s.pos, s.stride, &moved), NLIST_OK);
@@ -59,7 +62,8 @@ static void test_files(void **state)
         d.history = list.desc.history;
         if (!(counter & 16)) { /* the next build goes on from there */
             CHECK_RESULT(nlist_build_brute(&loaded, &d, s.pos, s.stride, s.n), NLIST_OK);
-            CHECK(loaded.event_count[NLIST_BEGUN] <= loaded.total / 8 && loaded.event_count[NLIST_ENDED] <= loaded.total / 8);
+            CHECK(loaded.event_count[NLIST_BEGUN] <= loaded.total / 8 &&
+                loaded.event_count[NLIST_ENDED] <= loaded.total / 8);
             CHECK_FINE(oracle_remember(&m, &loaded));
         }
         free(bytes);
@@ -166,10 +170,12 @@ static void test_damaged_files(void **state)
     nlist_free(&into);
 }
 
-/* Damage behind a right checksum (at byte sum_at; of the whole file with 0 there): refused, or a list that can be walked. */
+/* Damage behind a right checksum (at byte sum_at; of the whole file with 0 there): refused, or a
+   list that can be walked. */
 static void test_forged_files(void **state)
 {
-    static const int32_t odd[] = {-1, 0, 1, 2, 3, 4, 5, 7, 8, 255, 4096, 4097, 1 << 28, INT32_MAX, INT32_MIN, 0x7F800000};
+    static const int32_t odd[] = {-1, 0, 1, 2, 3, 4, 5, 7, 8, 255, 4096, 4097, 1 << 28, INT32_MAX,
+        INT32_MIN, 0x7F800000};
     int64_t size, refused = 0, k, step, sum_at;
     uint8_t *bytes = (uint8_t *)small_file(&size), *whole = NEW(uint8_t, size);
     int const steps = 30000 / share();
@@ -191,7 +197,8 @@ static void test_forged_files(void **state)
         memset(bytes + sum_at, 0, sizeof sum);
         sum = nlist_i_checksum(14695981039346656037u, bytes, (size_t)size);
         memcpy(bytes + sum_at, &sum, sizeof sum);
-        CHECK(step || same(bytes, whole, (size_t)size)); /* the checksum is computed as the header does */
+        /* the checksum is computed as the header does */
+        CHECK(step || same(bytes, whole, (size_t)size));
         d.layout = (nlist_layout)roll(4);
         r = nlist_load(&list, &d, bytes, size);
         refused += r != NLIST_OK;
@@ -212,8 +219,8 @@ static void test_forged_files(void **state)
     free(whole);
 }
 
-/* A list of keys has no half, no names, no positions, no periods and 3 dimensions: a file that says otherwise is refused, even if all
-   else in it agrees with that. */
+/* A list of keys has no half, no names, no positions, no periods and 3 dimensions: a file that says
+   otherwise is refused, even if all else in it agrees with that. */
 static void test_heads_of_keys(void **state)
 {
     nlist list = {0}, loaded = {0};
@@ -250,7 +257,8 @@ static void test_heads_of_keys(void **state)
         memcpy(forged, &head, sizeof head);
         d.dim = what == 5 ? 2 : 3;
         d.half = what == 1;
-        CHECK_RESULT(nlist_load(&loaded, &d, forged, size + named), what ? NLIST_BAD_FILE : NLIST_OK);
+        CHECK_RESULT(nlist_load(&loaded, &d, forged, size + named),
+            what ? NLIST_BAD_FILE : NLIST_OK);
         free(forged);
     }
     free(bytes);
@@ -272,7 +280,8 @@ static void seal(uint8_t *bytes, int64_t size)
 /* A list of two triangles, saved: a square, and a particle over each half of it. */
 static uint8_t *file_of_keys(int64_t *size, lbvh *tree, nlist_mesh *mesh)
 {
-    static const real corners[18] = {0, 0, 0, 4, 0, 0, 0, 4, 0, 4, 4, 0, 0, 4, 0, 4, 0, 0}, over[6] = {1, 1, 0, 3, 3, 0};
+    static const real corners[18] = {0, 0, 0, 4, 0, 0, 0, 4, 0, 4, 4, 0, 0, 4, 0, 4, 0, 0},
+        over[6] = {1, 1, 0, 3, 3, 0};
     nlist list = {0};
     nlist_desc d = plain_desc();
     lbvh_desc t;
@@ -291,8 +300,8 @@ static uint8_t *file_of_keys(int64_t *size, lbvh *tree, nlist_mesh *mesh)
     return bytes;
 }
 
-/* A particle with three neighbours that are not near each other: a file's row of three in which two are
-   the same is refused, whichever two, and in whatever order. */
+/* A particle with three neighbours that are not near each other: a file's row of three in which two
+   are the same is refused, whichever two, and in whatever order. */
 static void test_doubles_in_a_file(void **state)
 {
     static const real star[12] = {0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1, 0};
@@ -310,7 +319,8 @@ static void test_doubles_in_a_file(void **state)
     for (k = 0; k < 27; k++) {
         int32_t const row[3] = {1 + k % 3, 1 + k / 3 % 3, 1 + k / 9};
         int const doubles = row[0] == row[1] || row[1] == row[2] || row[0] == row[2];
-        memcpy(bytes + sizeof(nlist_i_head) + 4 * sizeof(int32_t), row, sizeof row); /* after the counts */
+        /* after the counts */
+        memcpy(bytes + sizeof(nlist_i_head) + 4 * sizeof(int32_t), row, sizeof row);
         seal(bytes, size);
         CHECK_RESULT(nlist_load(&list, &d, bytes, size), doubles ? NLIST_BAD_FILE : NLIST_OK);
     }
@@ -318,23 +328,31 @@ static void test_doubles_in_a_file(void **state)
     nlist_free(&list);
 }
 
-/* Keys of a file: features there are, of triangles below the count that is saved with them; and the layout of such a list. */
+/* Keys of a file: features there are, of triangles below the count that is saved with them; and the
+   layout of such a list. */
 static void test_keys_of_a_file(void **state)
 {
-    static const struct { int32_t triangles, key; nlist_layout layout; nlist_result want; } files[] = {
-        {2, 8, NLIST_COMPACT, NLIST_OK}, {2, 14, NLIST_DYNAMIC, NLIST_OK},          /* vertex C of triangle 1 */
-        {2, 15, NLIST_DYNAMIC, NLIST_BAD_FILE}, {2, 7, NLIST_COMPACT, NLIST_BAD_FILE},   /* feature 7 */
-        {2, 16, NLIST_DYNAMIC, NLIST_BAD_FILE}, {2, 1600000000, NLIST_COMPACT, NLIST_BAD_FILE}, /* triangle 200,000,000 */
-        {2, -8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {0, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
+    static const struct { int32_t triangles, key; nlist_layout layout; nlist_result want;
+        } files[] = {
+        /* vertex C of triangle 1 */
+        {2, 8, NLIST_COMPACT, NLIST_OK}, {2, 14, NLIST_DYNAMIC, NLIST_OK},
+        /* feature 7 */
+        {2, 15, NLIST_DYNAMIC, NLIST_BAD_FILE}, {2, 7, NLIST_COMPACT, NLIST_BAD_FILE},
+        /* triangle 200,000,000 */
+        {2, 16, NLIST_DYNAMIC, NLIST_BAD_FILE}, {2, 1600000000, NLIST_COMPACT, NLIST_BAD_FILE},
+        {2, -8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
+        {0, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
         {-1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE}, {1 << 28, INT32_MAX - 1, NLIST_DYNAMIC, NLIST_OK},
-        {1 << 28, INT32_MAX, NLIST_DYNAMIC, NLIST_BAD_FILE}, {(1 << 28) + 1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
+        {1 << 28, INT32_MAX, NLIST_DYNAMIC, NLIST_BAD_FILE},
+        {(1 << 28) + 1, 8, NLIST_DYNAMIC, NLIST_BAD_FILE},
         {2, 8, NLIST_STATIC, NLIST_BAD_OPTION}, {2, 8, NLIST_HYBRID, NLIST_BAD_OPTION},
     };
     lbvh tree = {0};
     nlist_mesh mesh;
     int64_t size;
     uint8_t *bytes = file_of_keys(&size, &tree, &mesh);
-    size_t const last = sizeof(nlist_i_head) + 3 * sizeof(int32_t); /* two counts and the first key before it */
+    /* two counts and the first key before it */
+    size_t const last = sizeof(nlist_i_head) + 3 * sizeof(int32_t);
     int k;
     (void)state;
     for (k = 0; k < COUNT_OF(files); k++) {
@@ -350,7 +368,8 @@ static void test_keys_of_a_file(void **state)
         CHECK_RESULT(nlist_load(&list, &d, bytes, size), files[k].want);
         if (files[k].want == NLIST_OK) {
             CHECK_RESULT(nlist_validate(&list), NLIST_OK);
-            CHECK(list.keys && list.desc.layout == NLIST_DYNAMIC && list.triangles == files[k].triangles);
+            CHECK(list.keys && list.desc.layout == NLIST_DYNAMIC &&
+                list.triangles == files[k].triangles);
             CHECK(nlist_find(&list, 1, files[k].key) >= 0);
         }
         if (files[k].want == NLIST_OK && list.triangles <= mesh.triangles) {
@@ -423,8 +442,10 @@ static void test_box_of_a_file(void **state)
         }
         CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
         for (a = 0; a < 3; a++) {
-            CHECK(loaded.axis[a].min == list.axis[a].min && loaded.axis[a].half == list.axis[a].half);
-            CHECK(loaded.desc.periodic[a] == (periodic >> a & 1) && loaded.axis[a].periodic == (periodic >> a & 1));
+            CHECK(loaded.axis[a].min == list.axis[a].min &&
+                loaded.axis[a].half == list.axis[a].half);
+            CHECK(loaded.desc.periodic[a] == (periodic >> a & 1) &&
+                loaded.axis[a].periodic == (periodic >> a & 1));
             CHECK(loaded.axis[a].length == (real)(periodic >> a & 1 ? 9 + 2 * a : 0));
         }
         free(bytes);

@@ -7,19 +7,22 @@ typedef struct world {
     oracle_scene s;
     nlist list;
     oracle_memory m;
-    nlist_desc d;       /* of the last build: layout, half, history, events stay or change as the steps say */
+    /* of the last build: layout, half, history, events stay or change as the steps say */
+    nlist_desc d;
     heap h;
     int64_t met[4];     /* contacts that began, persisted, ended, began again, over all builds */
 } world;
 
-enum { MOVE, RENAME, SORT, EXCHANGE, GROW, SHRINK, FILE_AND_BACK, REFUSED, NO_MEMORY, AGAIN, STEPS };
+enum { MOVE, RENAME, SORT, EXCHANGE, GROW, SHRINK, FILE_AND_BACK, REFUSED, NO_MEMORY, AGAIN,
+    STEPS };
 
 static uint64_t current_seed;
 static int current_step;
 
 static void describe_walk(void)
 {
-    print_error("  NLIST_TEST_SEED=%llu, step %d\n", (unsigned long long)current_seed, current_step);
+    print_error("  NLIST_TEST_SEED=%llu, step %d\n", (unsigned long long)current_seed,
+        current_step);
     describe_case();
 }
 
@@ -64,7 +67,8 @@ static int32_t some_particles(void) { return roll(8) ? 15 + roll(50) : 1 + roll(
 static void start_world(world *w)
 {
     static const int32_t bytes[] = {1, 4, 13, 16, 64, 3, 200};
-    int const options = (roll(2) ? ORACLE_RADII : 0) | (roll(2) ? ORACLE_SKIN : 0) | (roll(2) ? ORACLE_STRIDE : 0);
+    int const options = (roll(2) ? ORACLE_RADII : 0) | (roll(2) ? ORACLE_SKIN : 0) |
+        (roll(2) ? ORACLE_STRIDE : 0);
     memset(w, 0, sizeof *w);
     oracle_make(&w->s, ORACLE_UNIFORM, 2 + roll(2), roll(8), some_particles(), options, &dice);
     if (roll(2)) {
@@ -109,8 +113,8 @@ static void move_all(oracle_scene *s)
     }
 }
 
-/* n particles from now on; where `from` is given, particle i is the former from[i] (-1: a new one), else those that there were
-   stay. */
+/* n particles from now on; where `from` is given, particle i is the former from[i] (-1: a new one),
+   else those that there were stay. */
 static void take_particles(oracle_scene *s, const int32_t *from, int32_t n)
 {
     oracle_scene was = *s;
@@ -291,7 +295,8 @@ static void step_refused(world *w)
     case 1: d.history++; CHECK_RESULT(world_feed(w, &d), NLIST_BAD_HISTORY); break;
     case 2:
         w->s.pos[0] = REAL_NAN;
-        CHECK_RESULT(nlist_build_brute(&w->list, &d, w->s.pos, w->s.stride, w->s.n), NLIST_NOT_FINITE);
+        CHECK_RESULT(nlist_build_brute(&w->list, &d, w->s.pos, w->s.stride, w->s.n),
+            NLIST_NOT_FINITE);
         CHECK(w->list.bad_id == 0);
         put_anywhere(&w->s, 0);
         break;
@@ -336,8 +341,10 @@ static void step_again(world *w)
 static void random_step(world *w)
 {
     static const uint8_t chance[STEPS] = {58, 5, 5, 8, 4, 3, 5, 5, 5, 2};
-    static void (*const steps[STEPS])(world *) = {step_move, step_rename, step_sort, step_exchange, step_grow, step_shrink,
-                                                  step_file, step_refused, step_no_memory, step_again};
+    static void (*const steps[STEPS])(world *) = {step_move, step_rename, step_sort, step_exchange,
+        step_grow, step_shrink,
+                                                  step_file, step_refused, step_no_memory,
+                                                      step_again};
     int kind = 0, left = roll(100);
     while (left >= chance[kind]) left -= chance[kind++];
     steps[kind](w);
@@ -366,19 +373,24 @@ static void test_random_walks(void **state)
     int k;
     (void)state;
     describe = describe_walk;
-    for (k = 0; k < (seed ? 1 : walks); k++) random_walk(seed ? seed : 1000 + (uint64_t)k, 150, met);
-    CHECK(seed || share() > 4 || (met[0] > 10000 && met[1] > 10000 && met[2] > 10000 && met[3] > 5000));
+    for (k = 0; k < (seed ? 1 : walks); k++)
+        random_walk(seed ? seed : 1000 + (uint64_t)k, 150, met);
+    CHECK(seed || share() > 4 ||
+        (met[0] > 10000 && met[1] > 10000 && met[2] > 10000 && met[3] > 5000));
 }
 
-/* Two particles meet, part and meet again, for every number of bytes, layout, and with half and full: by hand. */
+/* Two particles meet, part and meet again, for every number of bytes, layout, and with half and
+   full: by hand. */
 static void test_born_and_dead(void **state)
 {
     static const int32_t bytes[] = {1, 2, 3, 4, 13, 16, 64, 4096};
     static const real apart[] = {(real)0.5, (real)0.75, 3, (real)0.5, 3, 3, 1};
-    static const int64_t want[][NLIST_EVENT_KINDS] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0}, {0, 0, 1}, {0, 0, 0}, {1, 0, 0}};
+    static const int64_t want[][NLIST_EVENT_KINDS] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0},
+        {0, 0, 1}, {0, 0, 0}, {1, 0, 0}};
     int k, layout, half, step, kind, b;
     (void)state;
-    for (k = 0; k < COUNT_OF(bytes); k++) for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++) {
+    for (k = 0; k < COUNT_OF(bytes); k++) for (layout = 0; layout < 4; layout++)
+            for (half = 0; half < 2; half++) {
         nlist list = {0};
         nlist_desc d;
         memset(&d, 0, sizeof d);
@@ -394,11 +406,13 @@ static void test_born_and_dead(void **state)
             CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 2), NLIST_OK);
             for (kind = 0; kind < NLIST_EVENT_KINDS; kind++) {
                 CHECK(list.event_count[kind] == want[step][kind]);
-                if (want[step][kind]) CHECK(list.event[kind][0].i == 0 && list.event[kind][0].j == 1);
+                if (want[step][kind])
+                    CHECK(list.event[kind][0].i == 0 && list.event[kind][0].j == 1);
             }
             CHECK((nlist_find(&list, 0, 1) >= 0) == (apart[step] <= 1));
             CHECK((nlist_find(&list, 1, 0) >= 0) == (apart[step] <= 1 && !half));
-            CHECK((nlist_find_pair(&list, 1, 0) >= 0) == (apart[step] <= 1) && nlist_find(&list, 0, 0) == -1);
+            CHECK((nlist_find_pair(&list, 1, 0) >= 0) == (apart[step] <= 1) &&
+                nlist_find(&list, 0, 0) == -1);
             if (want[step][NLIST_ENDED]) {
                 h = (uint8_t *)nlist_history_before(&list, list.event[NLIST_ENDED][0].entry);
                 for (b = 0; b < bytes[k]; b++) CHECK(h[b] == (uint8_t)(step + b));

@@ -8,7 +8,8 @@ static int64_t bytes_by_hand(const nlist_desc *d, int32_t n, int64_t rest)
 {
     int64_t const width = d->width, per_entry = d->layout == NLIST_COMPACT ? 4 : 12;
     int64_t const skin = d->skin > 0 ? (int64_t)sizeof(real) * d->dim * n : 0;
-    int64_t const history = d->history * ((d->layout == NLIST_STATIC || d->layout == NLIST_HYBRID ? n * width : 0) + rest);
+    int64_t const history = d->history *
+        ((d->layout == NLIST_STATIC || d->layout == NLIST_HYBRID ? n * width : 0) + rest);
     switch (d->layout) {
     case NLIST_STATIC: return (4 + 4 * width) * n + skin + history;
     case NLIST_DYNAMIC: return 12 * n + per_entry * rest + skin + history;
@@ -34,9 +35,10 @@ static int64_t bytes_of_arrays(const nlist *list)
     return bytes + (list->desc.skin > 0 ? (int64_t)sizeof(real) * rows->n * list->desc.dim : 0);
 }
 
-/* After a reserve, builds up to its sizes take no memory, from whatever source (pairs: once, to sort them); and the arrays are as
-   large as the manual says. */
-static void check_reserve(const oracle_scene *s, const nlist_desc *given, const ugrid *grid, const lbvh *tree, const int32_t *pairs,
+/* After a reserve, builds up to its sizes take no memory, from whatever source (pairs: once, to
+   sort them); and the arrays are as large as the manual says. */
+static void check_reserve(const oracle_scene *s, const nlist_desc *given, const ugrid *grid,
+    const lbvh *tree, const int32_t *pairs,
                           int64_t m)
 {
     heap h = {0, 0, 0, 0, 0, 0};
@@ -88,7 +90,8 @@ static void test_reserve(void **state)
     g = oracle_ugrid_desc(&s);
     memset(&t, 0, sizeof t);
     t.kind = LBVH_POINTS;
-    CHECK(ugrid_build(&grid, &g, s.pos, s.stride, s.n) == UGRID_OK && lbvh_build(&tree, &t, s.pos, s.stride, s.n) == LBVH_OK);
+    CHECK(ugrid_build(&grid, &g, s.pos, s.stride, s.n) == UGRID_OK &&
+        lbvh_build(&tree, &t, s.pos, s.stride, s.n) == LBVH_OK);
     d = oracle_desc(&s);
     CHECK_RESULT(nlist_build_brute(&full, &d, s.pos, s.stride, s.n), NLIST_OK);
     pairs = oracle_pairs(&full, &dice, &m);
@@ -149,10 +152,12 @@ static int adds_nothing(void *user, int32_t i, int32_t j, void *history, real *o
     return 0;
 }
 
-/* Builds with one more particle each, their sums, names and files: no array gets other memory more often than a logarithm tells. */
+/* Builds with one more particle each, their sums, names and files: no array gets other memory more
+   often than a logarithm tells. */
 static void check_growth(int options)
 {
-    enum { MOST = 600, LIMIT = 20 }; /* half as much again: 2 + log(300) / log(1.5) = 16.1 times, and a few more for small sizes */
+    /* half as much again: 2 + log(300) / log(1.5) = 16.1 times, and a few more for small sizes */
+    enum { MOST = 600, LIMIT = 20 };
     heap h = {0, 0, 0, 0, 0, 0};
     real *pos = ZEROS(real, 3 * MOST), *sums = ZEROS(real, MOST);
     int32_t *same_names = NEW(int32_t, MOST), *pair = NEW(int32_t, 2 * MOST), i;
@@ -208,10 +213,12 @@ static void test_growth(void **state)
     int options;
     (void)state;
     for (options = 0; options < 32; options++)
-        if ((options >> 2 & 1) == (options & 1)) check_growth(options); /* two layouts half, two full */
+        /* two layouts half, two full */
+        if ((options >> 2 & 1) == (options & 1)) check_growth(options);
 }
 
-/* A reserve takes exactly what it says, also where memory is held already; and the first build what it needs. */
+/* A reserve takes exactly what it says, also where memory is held already; and the first build what
+   it needs. */
 static void test_exact_memory(void **state)
 {
     int options;
@@ -230,7 +237,8 @@ static void test_exact_memory(void **state)
         for (b = 0; b < NLIST_BLOCKS; b++) CHECK(first.block[b].bytes == again.block[b].bytes);
         nlist_free(&first);
         CHECK_RESULT(nlist_build_brute(&first, &d, four, 0, 4), NLIST_OK);
-        CHECK(first.block[first.current * NLIST_I_GENERATION + NLIST_I_COUNT].bytes == 4 * sizeof(int32_t));
+        CHECK(first.block[first.current * NLIST_I_GENERATION + NLIST_I_COUNT].bytes == 4 *
+            sizeof(int32_t));
         nlist_free(&first);
         nlist_free(&again);
     }
@@ -239,7 +247,10 @@ static void test_exact_memory(void **state)
 /* An allocator that has no block above `most` bytes. */
 typedef struct small_heap { heap h; size_t most; } small_heap;
 
-static void *small_alloc(size_t bytes, void *user) { return bytes > ((small_heap *)user)->most ? NULL : heap_alloc(bytes, user); }
+static void *small_alloc(size_t bytes, void *user)
+{
+    return bytes > ((small_heap *)user)->most ? NULL : heap_alloc(bytes, user);
+}
 
 /* Where there is no memory for half as much again, what is needed will do. */
 static void test_tight_memory(void **state)
@@ -268,16 +279,23 @@ static void test_tight_memory(void **state)
     free(pos);
 }
 
-/* Steps that may each run out of memory: then the list is as it was, or, where it is not kept twice, empty; and the same step works
-   the next time. */
-typedef struct trial { heap *h; nlist list; nlist_desc d; int failures; oracle_snapshot before; } trial;
+/* Steps that may each run out of memory: then the list is as it was, or, where it is not kept
+   twice, empty; and the same step works the next time. */
+typedef struct trial {
+    heap *h;
+    nlist list;
+    nlist_desc d;
+    int failures;
+    oracle_snapshot before;
+} trial;
 
 static int failed(trial *t, nlist_result r)
 {
     int64_t const calls = t->h->calls, failing = t->h->fail_at;
     CHECK(r == NLIST_OK || r == NLIST_OUT_OF_MEMORY);
     t->failures += r == NLIST_OUT_OF_MEMORY;
-    if (r == NLIST_OUT_OF_MEMORY && (t->list.n != 0 || t->d.history)) CHECK_FINE(oracle_check_unchanged(&t->before, &t->list));
+    if (r == NLIST_OUT_OF_MEMORY && (t->list.n != 0 || t->d.history))
+        CHECK_FINE(oracle_check_unchanged(&t->before, &t->list));
     t->h->fail_at = 0; /* the test's own look at it does not count */
     CHECK_RESULT(nlist_validate(&t->list), t->list.built ? NLIST_OK : NLIST_NOT_BUILT);
     CHECK(t->list.built || t->list.n == 0);
@@ -294,7 +312,8 @@ static void write_history(nlist *list)
     int32_t i;
     for (i = 0; i < list->n && list->desc.history; i++) {
         nlist_each e = nlist_of(list, i);
-        while (nlist_next(&e)) oracle_write(e.history, list->desc.history, (uint32_t)(100 * i + e.id + 1));
+        while (nlist_next(&e))
+            oracle_write(e.history, list->desc.history, (uint32_t)(100 * i + e.id + 1));
     }
 }
 
@@ -312,14 +331,16 @@ static void trial_pairs(trial *t, int32_t n)
     static const int32_t pair[] = {0, 1, 4, 2, 3, 1, 1, 0};
     nlist_desc d = t->d;
     d.skin = 0;
-    if (failed(t, nlist_build_pairs(&t->list, &d, pair, 4, n))) CHECK(!failed(t, nlist_build_pairs(&t->list, &d, pair, 4, n)));
+    if (failed(t, nlist_build_pairs(&t->list, &d, pair, 4, n)))
+        CHECK(!failed(t, nlist_build_pairs(&t->list, &d, pair, 4, n)));
 }
 
 static void trial_remap(trial *t, int32_t n)
 {
     int32_t *new_id = NEW(int32_t, t->list.n), i;
     for (i = 0; i < t->list.n; i++) new_id[i] = i < n ? n - 1 - i : -1;
-    if (failed(t, nlist_remap(&t->list, new_id, n))) CHECK(!failed(t, nlist_remap(&t->list, new_id, n)));
+    if (failed(t, nlist_remap(&t->list, new_id, n)))
+        CHECK(!failed(t, nlist_remap(&t->list, new_id, n)));
     free(new_id);
 }
 
@@ -351,7 +372,8 @@ static void trial_sum(trial *t)
 
 static void trial_load(trial *t, const void *bytes, int64_t size)
 {
-    if (failed(t, nlist_load(&t->list, &t->d, bytes, size))) CHECK(!failed(t, nlist_load(&t->list, &t->d, bytes, size)));
+    if (failed(t, nlist_load(&t->list, &t->d, bytes, size)))
+        CHECK(!failed(t, nlist_load(&t->list, &t->d, bytes, size)));
 }
 
 static void trial_reserve(trial *t, int32_t n)
@@ -410,7 +432,8 @@ static void test_out_of_memory(void **state)
         heap h = {0, 0, 0, 0, 0, 0};
         oracle_scene s;
         int64_t total, k;
-        oracle_make(&s, ORACLE_CLUSTERED, 2 + options % 2, options / 4, 24, options % 3 ? 0 : ORACLE_SKIN, &dice);
+        oracle_make(&s, ORACLE_CLUSTERED, 2 + options % 2, options / 4, 24,
+            options % 3 ? 0 : ORACLE_SKIN, &dice);
         CHECK(memory_scenario(&h, &s, options) == 0 && h.calls > 10);
         total = h.calls;
         for (k = 1; k <= total; k++) {
@@ -516,7 +539,8 @@ static void test_reserved_is_empty(void **state)
     (void)state;
     CHECK(list.total > 0);
     CHECK_RESULT(nlist_reserve(&list, &d, 9, 9), NLIST_OK);
-    CHECK(list.n == 0 && list.total == 0 && list.event_count[0] == 0 && list.event_count[1] == 0 && list.event_count[2] == 0);
+    CHECK(list.n == 0 && list.total == 0 && list.event_count[0] == 0 && list.event_count[1] == 0 &&
+        list.event_count[2] == 0);
     CHECK_RESULT(nlist_pairs(&list, NULL, 0, &needed, NULL, 0, NULL), NLIST_NOT_BUILT);
     CHECK(needed == 0);
     nlist_free(&list);

@@ -2,8 +2,10 @@
    its history over edges and vertices, and meets another mesh or one with fewer triangles.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* A sphere that rolls over a floor in small steps: one contact, always, and what was written into it at the beginning stays. */
-static void roll_over(surface *s, double radius, double height, double x, double y, double dx, double dy, int steps)
+/* A sphere that rolls over a floor in small steps: one contact, always, and what was written into
+   it at the beginning stays. */
+static void roll_over(surface *s, double radius, double height, double x, double y, double dx,
+    double dy, int steps)
 {
     nlist list = {0};
     nlist_desc d = wall_desc(radius);
@@ -21,7 +23,8 @@ static void roll_over(surface *s, double radius, double height, double x, double
         CHECK(oracle_holds(e.history, 13, step ? 1 : 0));
         if (step == 0) oracle_write(e.history, 13, 1);
         changes += step && e.id != key;
-        CHECK(list.event_count[NLIST_BEGUN] == (step == 0) && list.event_count[NLIST_PERSISTED] == (step > 0));
+        CHECK(list.event_count[NLIST_BEGUN] == (step == 0) &&
+            list.event_count[NLIST_PERSISTED] == (step > 0));
         key = e.id;
         CHECK(!nlist_next(&e));
     }
@@ -38,8 +41,10 @@ static void test_rolling(void **state)
         add_floor(&s, 8, 8, 0.25, 0, flat);
         hand_over(&s, form);
         roll_over(&s, 0.3, 0.25, 0.3, 0.3, 0.01, 0.004, 140); /* across */
-        roll_over(&s, 0.3, 0.25, 0.25, 0.5, 1.0 / 128, 0, 180); /* along a row of edges, through their vertices */
-        roll_over(&s, 0.3, 0.25, 0.25, 0.25, 1.0 / 128, 1.0 / 128, 180); /* along and across the diagonals */
+        /* along a row of edges, through their vertices */
+        roll_over(&s, 0.3, 0.25, 0.25, 0.5, 1.0 / 128, 0, 180);
+        /* along and across the diagonals */
+        roll_over(&s, 0.3, 0.25, 0.25, 0.25, 1.0 / 128, 1.0 / 128, 180);
         roll_over(&s, 0.3, 0.0625, 1.7, 0.3, -0.003, 0.007, 180); /* deep in */
         drop_surface(&s);
     }
@@ -48,7 +53,8 @@ static void test_rolling(void **state)
         double const turn = 6.283185307179586 * (double)wl_u(&dice);
         add_floor(&s, 10, 10, 0.2, 0.15, flat);
         hand_over(&s, k % FORMS);
-        roll_over(&s, 0.3, 0.05 + 0.2 * (double)wl_u(&dice), 1 - 0.6 * cos(turn), 1 - 0.6 * sin(turn), 0.008 * cos(turn),
+        roll_over(&s, 0.3, 0.05 + 0.2 * (double)wl_u(&dice), 1 - 0.6 * cos(turn),
+            1 - 0.6 * sin(turn), 0.008 * cos(turn),
                   0.008 * sin(turn), 150);
         drop_surface(&s);
     }
@@ -71,12 +77,14 @@ static void test_rolling_over_a_ridge(void **state)
     add_triangle(&s, 0, 1, 3);
     hand_over(&s, INDEXED);
     d.history = 4;
-    for (step = 0; step <= 400; step++) { /* 0.4 above one face, around the ridge, down along the other */
+    /* 0.4 above one face, around the ridge, down along the other */
+    for (step = 0; step <= 400; step++) {
         double const way = (step - 200) / 100.0, bend = 0.7853981633974483;
         real p[3] = {0, 0, 0};
         nlist_each e;
         angle = way < -1 ? -bend : way > 1 ? bend : bend * way;
-        p[1] = (real)(0.4 * sin(angle) + (fabs(way) > 1 ? 0.5 * (way - (way > 0 ? 1 : -1)) * cos(bend) : 0));
+        p[1] = (real)(0.4 * sin(angle) +
+            (fabs(way) > 1 ? 0.5 * (way - (way > 0 ? 1 : -1)) * cos(bend) : 0));
         p[2] = (real)(0.4 * cos(angle) - (fabs(way) > 1 ? 0.5 * (fabs(way) - 1) * sin(bend) : 0));
         CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 0, 1), NLIST_OK);
         e = nlist_of(&list, 0);
@@ -108,7 +116,8 @@ static void test_rolling_in_a_valley(void **state)
         real p[3];
         nlist_each e;
         int sides = 0;
-        p[0] = (real)(0.5 + step * 0.005), p[1] = (real)(1 + 0.1 * sin(step * 0.1)), p[2] = (real)0.55;
+        p[0] = (real)(0.5 + step * 0.005), p[1] = (real)(1 + 0.1 * sin(step * 0.1)),
+            p[2] = (real)0.55;
         CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 0, 1), NLIST_OK);
         for (e = nlist_of(&list, 0); nlist_next(&e);) {
             real q[3];
@@ -127,10 +136,12 @@ static void test_rolling_in_a_valley(void **state)
 
 static double low(double x, double y) { (void)x; (void)y; return 0.4; }
 
-/* From one wall to another that has nothing to do with it: the old contact ends, the new one knows nothing of it. */
+/* From one wall to another that has nothing to do with it: the old contact ends, the new one knows
+   nothing of it. */
 static void test_another_wall(void **state)
 {
-    static const real places[4][3] = {{1, 1, (real)0.1}, {1, 1, (real)0.3}, {1, 1, (real)0.1}, {(real)1.5, (real)0.5, (real)0.1}};
+    static const real places[4][3] = {{1, 1, (real)0.1}, {1, 1, (real)0.3}, {1, 1, (real)0.1},
+        {(real)1.5, (real)0.5, (real)0.1}};
     surface s = {0};
     nlist list = {0};
     nlist_desc d = wall_desc(0.25);
@@ -147,19 +158,23 @@ static void test_another_wall(void **state)
         e = nlist_of(&list, 0);
         CHECK(nlist_next(&e) && oracle_holds(e.history, 4, 0));
         oracle_write(e.history, 4, 6);
-        CHECK(list.total == 1 && list.event_count[NLIST_BEGUN] == 1 && list.event_count[NLIST_ENDED] == (step > 0));
+        CHECK(list.total == 1 && list.event_count[NLIST_BEGUN] == 1 &&
+            list.event_count[NLIST_ENDED] == (step > 0));
         CHECK(list.event_count[NLIST_PERSISTED] == 0);
-        if (step) CHECK(oracle_holds(nlist_history_before(&list, list.event[NLIST_ENDED][0].entry), 4, 6));
+        if (step)
+            CHECK(oracle_holds(nlist_history_before(&list, list.event[NLIST_ENDED][0].entry), 4,
+                6));
     }
     nlist_free(&list);
     drop_surface(&s);
 }
 
-/* A mesh that has lost triangles since the last build: a key of one that is gone wanders nowhere, although its corners lie in memory
-   still, behind those of the mesh. */
+/* A mesh that has lost triangles since the last build: a key of one that is gone wanders nowhere,
+   although its corners lie in memory still, behind those of the mesh. */
 static void test_fewer_triangles(void **state)
 {
-    real corners[18] = {9, 0, 0, 12, 0, 0, 9, 3, 0, /* and, under the particle: */ 0, 0, 0, 3, 0, 0, 0, 3, 0};
+    real corners[18] = {9, 0, 0, 12, 0, 0, 9, 3, 0, /* and, under the particle: */ 0, 0, 0, 3, 0, 0,
+        0, 3, 0};
     static const real p[3] = {(real)0.5, (real)0.5, (real)0.25};
     nlist list = {0};
     nlist_desc d = wall_desc(0.5);
@@ -180,19 +195,22 @@ static void test_fewer_triangles(void **state)
     e = nlist_of(&list, 0);
     CHECK(list.total == 1 && list.triangles == 2 && nlist_next(&e) && e.id == nlist_key(1, FACE));
     oracle_write(e.history, 4, 6);
-    memcpy(corners, corners + 9, 9 * sizeof *corners); /* the first moves to where the second was, which goes */
+    /* the first moves to where the second was, which goes */
+    memcpy(corners, corners + 9, 9 * sizeof *corners);
     mesh.triangles = 1;
     CHECK(lbvh_build(&tree, &t, corners, 0, 1) == LBVH_OK);
     CHECK_RESULT(nlist_build_mesh(&list, &d, &tree, &mesh, p, 0, 1), NLIST_OK);
     e = nlist_of(&list, 0);
     CHECK(list.total == 1 && list.triangles == 1 && nlist_next(&e) && e.id == nlist_key(0, FACE));
-    CHECK(oracle_holds(e.history, 4, 0) && list.event_count[NLIST_BEGUN] == 1 && list.event_count[NLIST_ENDED] == 1);
+    CHECK(oracle_holds(e.history, 4, 0) && list.event_count[NLIST_BEGUN] == 1 &&
+        list.event_count[NLIST_ENDED] == 1);
     nlist_free(&list);
     lbvh_free(&tree);
 }
 
-/* A sphere that touches all six walls of a cube, each of many triangles, and moves: now this contact goes on to another triangle, now
-   that, wherever it is in the row, and each takes along what it got at the beginning. */
+/* A sphere that touches all six walls of a cube, each of many triangles, and moves: now this
+   contact goes on to another triangle, now that, wherever it is in the row, and each takes along
+   what it got at the beginning. */
 static void test_six_walls(void **state)
 {
     enum { SQUARES = 8, OF_WALL = 2 * SQUARES * SQUARES };
@@ -205,7 +223,8 @@ static void test_six_walls(void **state)
     for (wall = 0; wall < 6; wall++) {
         int32_t const first = (int32_t)(arrlen(s.vertex) / 3);
         add_floor(&s, SQUARES, SQUARES, 0.25, 0.1, flat);
-        for (i = first; i < (int32_t)(arrlen(s.vertex) / 3); i++) { /* stand it up, along axis wall / 2, on one side or the other */
+        /* stand it up, along axis wall / 2, on one side or the other */
+        for (i = first; i < (int32_t)(arrlen(s.vertex) / 3); i++) {
             real *const v = s.vertex + 3 * i, x = v[0], y = v[1];
             v[wall / 2] = (real)(2 * (wall % 2));
             v[(wall / 2 + 1) % 3] = x;
@@ -238,8 +257,9 @@ static void test_six_walls(void **state)
     drop_surface(&s);
 }
 
-/* Many spheres that move at random over hills. A key that was there keeps its bytes; a new one has zeros, or the bytes of an old
-   contact of the same particle that is gone, and nobody else has those. */
+/* Many spheres that move at random over hills. A key that was there keeps its bytes; a new one has
+   zeros, or the bytes of an old contact of the same particle that is gone, and nobody else has
+   those. */
 static void check_wandering(const nlist *list, const oracle_snapshot *was)
 {
     int32_t i;
@@ -257,7 +277,8 @@ static void check_wandering(const nlist *list, const oracle_snapshot *was)
             if (same_key >= 0) CHECK(same_bytes == same_key);
             else if (same_bytes < 0) CHECK(oracle_holds(e.history, 8, 0));
             else CHECK(nlist_find(list, i, was->ids[same_bytes]) < 0);
-            while (same_bytes >= 0 && nlist_next(&f)) CHECK(f.entry == e.entry || !same(f.history, e.history, 8));
+            while (same_bytes >= 0 && nlist_next(&f))
+                CHECK(f.entry == e.entry || !same(f.history, e.history, 8));
         }
         first = next;
     }
@@ -297,7 +318,8 @@ static void test_random_moves(void **state)
                     int32_t before;
                     for (before = 0; step && before < i; before++) first += was.counts[before];
                     for (k = first; step && k < first + was.counts[i] && was.ids[k] != e.id; k++) {}
-                    wandered += step && k == first + was.counts[i] && !oracle_holds(e.history, 8, 0);
+                    wandered += step && k == first + was.counts[i] &&
+                        !oracle_holds(e.history, 8, 0);
                 }
             }
             oracle_drop_snapshot(&was);

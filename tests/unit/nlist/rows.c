@@ -55,8 +55,10 @@ static void check_order(const nlist *list, const feeder *f, const oracle_scene *
     if (f->source >= GRID_SORT && f->source <= GRID_BARE) check_as_the_grid(list, &f->grid, s);
 }
 
-/* One layout after the other through the same source: the same rows in the same order, whatever was in the list's memory before. */
-static void check_variants(nlist *list, nlist_desc *d, const feeder *f, const oracle_scene *s, const nlist *truth)
+/* One layout after the other through the same source: the same rows in the same order, whatever was
+   in the list's memory before. */
+static void check_variants(nlist *list, nlist_desc *d, const feeder *f, const oracle_scene *s,
+    const nlist *truth)
 {
     nlist first = {0};
     int32_t const fullest = fullest_row(truth);
@@ -96,7 +98,8 @@ static void check_scene(nlist *list, const oracle_scene *s, int counter)
     }
 }
 
-static const int option_sets[] = {0, ORACLE_RADII, ORACLE_MASKS, ORACLE_EXCLUDE, ORACLE_SKIN | ORACLE_STRIDE, ORACLE_ALL};
+static const int option_sets[] = {0, ORACLE_RADII, ORACLE_MASKS, ORACLE_EXCLUDE,
+    ORACLE_SKIN | ORACLE_STRIDE, ORACLE_ALL};
 
 static void check_product(int dim)
 {
@@ -104,7 +107,8 @@ static void check_product(int dim)
     int counter = 0, input, periodic;
     describe = describe_case;
     dice = wl_seed(40 + (uint64_t)dim);
-    for (input = 0; input < ORACLE_INPUTS; input++) for (periodic = 0; periodic < 1 << dim; periodic++, counter++) {
+    for (input = 0; input < ORACLE_INPUTS; input++)
+            for (periodic = 0; periodic < 1 << dim; periodic++, counter++) {
         int const options = counter % 2 ? ORACLE_ALL : option_sets[roll(COUNT_OF(option_sets))];
         oracle_scene s;
         oracle_make(&s, input, dim, periodic, 2 + roll(70), options, &dice);
@@ -127,7 +131,8 @@ static void test_larger(void **state)
     for (counter = 0; counter < 8; counter++) {
         oracle_scene s;
         if (!chosen(counter)) continue;
-        oracle_make(&s, counter % ORACLE_EMPTY, 2 + counter % 2, roll(8), 150 + roll(50), option_sets[roll(6)], &dice);
+        oracle_make(&s, counter % ORACLE_EMPTY, 2 + counter % 2, roll(8), 150 + roll(50),
+            option_sets[roll(6)], &dice);
         check_scene(&list, &s, counter);
         oracle_forget(&s);
     }
@@ -136,10 +141,12 @@ static void test_larger(void **state)
 
 /* ------------------------------------------------------------------------------------------------
    What does not fit
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Slots one too few, entries one too few: the exact size comes back, the list stays; with that size all is well. */
-static void check_too_small(nlist *list, const oracle_scene *s, const feeder *f, nlist_desc *d, const nlist *truth)
+/* Slots one too few, entries one too few: the exact size comes back, the list stays; with that size
+   all is well. */
+static void check_too_small(nlist *list, const oracle_scene *s, const feeder *f, nlist_desc *d,
+    const nlist *truth)
 {
     int32_t const fullest = fullest_row(truth);
     oracle_snapshot before;
@@ -190,7 +197,8 @@ static void test_too_small(void **state)
         feeder f;
         int source;
         if (!chosen(counter)) continue;
-        oracle_make(&s, roll(ORACLE_INPUTS), 2 + roll(2), roll(8), 2 + roll(60), option_sets[roll(6)], &dice);
+        oracle_make(&s, roll(ORACLE_INPUTS), 2 + roll(2), roll(8), 2 + roll(60),
+            option_sets[roll(6)], &dice);
         do source = roll(SOURCES); while (!possible(&s, source));
         d = oracle_desc(&s);
         d.half = roll(2);
@@ -233,7 +241,8 @@ static void test_uniform(void **state)
     memset(&t, 0, sizeof t);
     g.cell = radius;
     t.kind = LBVH_POINTS;
-    CHECK(ugrid_build(&grid, &g, pos, 0, n) == UGRID_OK && lbvh_build(&tree, &t, pos, 0, n) == LBVH_OK);
+    CHECK(ugrid_build(&grid, &g, pos, 0, n) == UGRID_OK &&
+        lbvh_build(&tree, &t, pos, 0, n) == LBVH_OK);
     CHECK(ugrid_count_pairs(&grid, radius, &pairs) == UGRID_OK && pairs > 10 * (int64_t)n);
     for (k = 0; k < 8; k++) {
         nlist through_grid = {0}, through_tree = {0};

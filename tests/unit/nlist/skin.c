@@ -10,8 +10,8 @@ static int moved(const nlist *list, const real *pos, size_t stride)
     return answer;
 }
 
-/* Exactly half the skin is not more than it, the next number is; along an axis, and along 3 : 4 : 5. From the origin, where the
-   distance has no rounding. */
+/* Exactly half the skin is not more than it, the next number is; along an axis, and along 3 : 4 :
+   5. From the origin, where the distance has no rounding. */
 static void test_half_a_skin(void **state)
 {
     static const real places[2][3] = {{0, 0, 0}, {8, 8, 8}};
@@ -52,7 +52,8 @@ static void test_half_a_skin(void **state)
     }
 }
 
-/* Across the border of a periodic axis, whether the caller puts the particle back into the box or not. */
+/* Across the border of a periodic axis, whether the caller puts the particle back into the box or
+   not. */
 static void test_skin_across_the_border(void **state)
 {
     nlist list = {0};
@@ -88,7 +89,8 @@ static void test_skin_follows_names(void **state)
         nlist_desc d;
         real *pos, *at;
         int32_t *new_id, i, k;
-        oracle_make(&s, ORACLE_UNIFORM, 2 + counter % 2, counter / 4 % 4, 2 + roll(20), ORACLE_SKIN, &dice);
+        oracle_make(&s, ORACLE_UNIFORM, 2 + counter % 2, counter / 4 % 4, 2 + roll(20), ORACLE_SKIN,
+            &dice);
         d = oracle_desc(&s);
         d.layout = (nlist_layout)(counter % 4);
         d.grow = 1;
@@ -104,7 +106,8 @@ static void test_skin_follows_names(void **state)
             new_id[j] = was;
         }
         for (i = 0; i < (s.n + 1) * s.dim; i++) pos[i] = 0;
-        for (i = 0; i < s.n; i++) memcpy(pos + new_id[i] * s.dim, oracle_point(&s, i), (size_t)s.dim * sizeof(real));
+        for (i = 0; i < s.n; i++)
+            memcpy(pos + new_id[i] * s.dim, oracle_point(&s, i), (size_t)s.dim * sizeof(real));
         CHECK_RESULT(nlist_remap(&list, new_id, s.n), NLIST_OK);
         CHECK(!moved(&list, pos, 0));
         at = pos + roll((int)s.n) * s.dim;
@@ -124,7 +127,8 @@ static void test_skin_follows_names(void **state)
     }
 }
 
-/* The promise of the skin: as long as nobody has moved, all who are within the radius are in the list. */
+/* The promise of the skin: as long as nobody has moved, all who are within the radius are in the
+   list. */
 static void test_skin_keeps_its_promise(void **state)
 {
     int counter, kept = 0, broken = 0;
@@ -137,7 +141,8 @@ static void test_skin_keeps_its_promise(void **state)
         feeder f;
         int source, step;
         if (!chosen(counter)) continue;
-        oracle_make(&s, roll(ORACLE_EMPTY), 2 + roll(2), roll(8), 2 + roll(50), ORACLE_SKIN | (roll(2) ? ORACLE_RADII : 0), &dice);
+        oracle_make(&s, roll(ORACLE_EMPTY), 2 + roll(2), roll(8), 2 + roll(50),
+            ORACLE_SKIN | (roll(2) ? ORACLE_RADII : 0), &dice);
         do source = roll(SOURCES); while (!possible(&s, source) || source == PAIRS);
         d = oracle_desc(&s);
         now.scene = &s;
@@ -160,8 +165,10 @@ static void test_skin_keeps_its_promise(void **state)
                 while (nlist_next(&e)) {
                     j = e.id;
                     if (nlist_find(&list, i, j) >= 0) continue;
-                    CHECK(oracle_distance(&s, oracle_point(&s, i), oracle_point(&s, j)) >= oracle_reach(&s, i, j) - (double)s.skin
-                          - oracle_slack(&s, oracle_point(&s, i), oracle_point(&s, j), oracle_reach(&s, i, j)));
+                    CHECK(oracle_distance(&s, oracle_point(&s, i), oracle_point(&s, j)) >=
+                        oracle_reach(&s, i, j) - (double)s.skin
+                          - oracle_slack(&s, oracle_point(&s, i), oracle_point(&s, j),
+                              oracle_reach(&s, i, j)));
                 }
             }
         }

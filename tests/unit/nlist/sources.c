@@ -5,14 +5,17 @@
 
 enum {
     BRUTE, PAIRS,
-    GRID_SORT, GRID_MORTON, GRID_COUNT, GRID_BARE, GRID_FIXED, GRID_LIST, GRID_PACKED, GRID_TIGHT, GRID_SPLIT, GRID_HASHED,
+    GRID_SORT, GRID_MORTON, GRID_COUNT, GRID_BARE, GRID_FIXED, GRID_LIST, GRID_PACKED, GRID_TIGHT,
+        GRID_SPLIT, GRID_HASHED,
     TREE_POINTS, TREE_FAT_POINTS, TREE_SPHERES, TREE_STALE,
     SOURCES
 };
 
 static const char *const source_names[SOURCES] = {
-    "brute force", "pairs", "grid SORT", "grid SORT, Morton", "grid COUNT", "grid COUNT without records", "grid FIXED", "grid LIST",
-    "grid LIST_PACKED", "grid TIGHT", "grid SORT, split cells", "grid unbounded", "tree of points", "tree of points with a radius",
+    "brute force", "pairs", "grid SORT", "grid SORT, Morton", "grid COUNT",
+        "grid COUNT without records", "grid FIXED", "grid LIST",
+    "grid LIST_PACKED", "grid TIGHT", "grid SORT, split cells", "grid unbounded", "tree of points",
+        "tree of points with a radius",
     "tree of spheres", "tree out of date",
 };
 
@@ -28,14 +31,21 @@ typedef struct feeder {
 static int from_grid(int source) { return source >= GRID_SORT && source <= GRID_HASHED; }
 static int from_tree(int source) { return source >= TREE_POINTS; }
 
-static int axes_repeat(const oracle_scene *s) { return s->periodic[0] | s->periodic[1] | s->periodic[2]; }
+static int axes_repeat(const oracle_scene *s)
+{
+    return s->periodic[0] | s->periodic[1] | s->periodic[2];
+}
 
 /* A hashed grid has no box that could repeat. */
-static int possible(const oracle_scene *s, int source) { return source != GRID_HASHED || !axes_repeat(s); }
+static int possible(const oracle_scene *s, int source)
+{
+    return source != GRID_HASHED || !axes_repeat(s);
+}
 
 static void make_grid(feeder *f, const oracle_scene *s)
 {
-    static const ugrid_method methods[] = {UGRID_SORT, UGRID_SORT, UGRID_COUNT, UGRID_COUNT, UGRID_FIXED, UGRID_LIST,
+    static const ugrid_method methods[] = {UGRID_SORT, UGRID_SORT, UGRID_COUNT, UGRID_COUNT,
+        UGRID_FIXED, UGRID_LIST,
                                            UGRID_LIST_PACKED, UGRID_COUNT, UGRID_SORT, UGRID_LIST};
     ugrid_desc d = oracle_ugrid_desc(s);
     int a;
@@ -67,8 +77,10 @@ static void make_tree(feeder *f, const oracle_scene *s)
         return;
     }
     f->spheres = oracle_spheres(s);
-    for (i = 0; i < s->n * (s->dim + 1) && f->source == TREE_STALE; i++) /* centres and radii of some other day */
-        f->spheres[i] = (i + 1) % (s->dim + 1) ? f->spheres[i] + s->cell * between(-1, 1) : s->cell * between(0, 1);
+    /* centres and radii of some other day */
+    for (i = 0; i < s->n * (s->dim + 1) && f->source == TREE_STALE; i++)
+        f->spheres[i] = (i + 1) % (s->dim + 1) ? f->spheres[i] + s->cell * between(-1, 1) :
+            s->cell * between(0, 1);
     CHECK(lbvh_build(&f->tree, &d, f->spheres, 0, s->n) == LBVH_OK);
 }
 
@@ -104,7 +116,8 @@ static void drop_feeder(feeder *f)
     memset(f, 0, sizeof *f);
 }
 
-static nlist_result feed(nlist *list, const nlist_desc *desc, const feeder *f, const oracle_scene *s)
+static nlist_result feed(nlist *list, const nlist_desc *desc, const feeder *f,
+    const oracle_scene *s)
 {
     nlist_desc d = *desc;
     int a;
@@ -124,14 +137,15 @@ static nlist_result feed(nlist *list, const nlist_desc *desc, const feeder *f, c
 
 /* ------------------------------------------------------------------------------------------------
    Layouts
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct variant { nlist_layout layout; int32_t width; } variant;
 
 enum { AS_WIDE_AS_NEEDED = -1, POWER_OF_TWO = -2 /* and at least that wide */ };
 
 static const variant variants[] = {
-    {NLIST_COMPACT, 0}, {NLIST_STATIC, AS_WIDE_AS_NEEDED}, {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0}, {NLIST_HYBRID, 1},
+    {NLIST_COMPACT, 0}, {NLIST_STATIC, AS_WIDE_AS_NEEDED}, {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0},
+    {NLIST_HYBRID, 1},
     {NLIST_HYBRID, 2}, {NLIST_HYBRID, 5}, {NLIST_HYBRID, 200}, {NLIST_STATIC, 300},
 };
 
@@ -143,15 +157,23 @@ static void describe_case(void)
 {
     const oracle_scene *s = now.scene;
     const nlist_desc *d = now.desc;
-    if (s) print_error("  %s, n %d, dim %d, periodic %d %d %d, options %d, cells %d %d %d\n", oracle_input_name(s->input),
-                       (int)s->n, s->dim, s->periodic[0], s->periodic[1], s->periodic[2], s->options, s->cells[0], s->cells[1],
+    if (s)
+        print_error("  %s, n %d, dim %d, periodic %d %d %d, options %d, cells %d %d %d\n",
+            oracle_input_name(s->input),
+                       (int)s->n, s->dim, s->periodic[0], s->periodic[1], s->periodic[2],
+                           s->options, s->cells[0], s->cells[1],
                        s->cells[2]);
-    if (s) print_error("  radius %.9g, skin %.9g, radii up to %.9g\n", (double)s->radius, (double)s->skin, (double)s->radii_max);
-    if (d) print_error("  %s, layout %s, width %d, half %d, history %d\n", source_names[now.source], layout_names[d->layout],
+    if (s)
+        print_error("  radius %.9g, skin %.9g, radii up to %.9g\n", (double)s->radius,
+            (double)s->skin, (double)s->radii_max);
+    if (d)
+        print_error("  %s, layout %s, width %d, half %d, history %d\n", source_names[now.source],
+            layout_names[d->layout],
                        (int)d->width, (int)d->half, (int)d->history);
 }
 
-/* The desc's layout, for which the fullest row must be known. A width of 0 says default to the header; in HYBRID it is one. */
+/* The desc's layout, for which the fullest row must be known. A width of 0 says default to the
+   header; in HYBRID it is one. */
 static void set_variant(nlist_desc *d, const variant *v, int32_t fullest)
 {
     d->layout = v->layout;
@@ -174,13 +196,15 @@ static int32_t fullest_row(const nlist *list)
 
 /* ------------------------------------------------------------------------------------------------
    The arrays, as the header describes them
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void check_compact(const nlist *list, const nlist_rows *rows)
 {
     int32_t i;
-    CHECK(rows->start && !rows->slot && !rows->own && !rows->link && !rows->head && !rows->touched && rows->width == 0);
-    CHECK(rows->start[0] == 0 && rows->start[list->n] == list->total && rows->entries == list->total);
+    CHECK(rows->start && !rows->slot && !rows->own && !rows->link && !rows->head &&
+        !rows->touched && rows->width == 0);
+    CHECK(rows->start[0] == 0 && rows->start[list->n] == list->total &&
+        rows->entries == list->total);
     for (i = 0; i < list->n; i++) CHECK(rows->start[i + 1] - rows->start[i] == rows->count[i]);
 }
 
@@ -238,11 +262,13 @@ static void check_arrays(const nlist *list)
     if (layout == NLIST_COMPACT) check_compact(list, rows);
     else CHECK(!rows->start);
     if (layout == NLIST_STATIC || (layout == NLIST_HYBRID && rows->width)) check_slots(list, rows);
-    if (layout == NLIST_STATIC) CHECK(!rows->head && !rows->partner && rows->entries == 0 && rows->capacity == 0);
+    if (layout == NLIST_STATIC)
+        CHECK(!rows->head && !rows->partner && rows->entries == 0 && rows->capacity == 0);
     if (layout == NLIST_DYNAMIC) CHECK(rows->width == 0 && !rows->slot);
     if (layout == NLIST_DYNAMIC || layout == NLIST_HYBRID) check_chains(list, rows);
     if (layout == NLIST_DYNAMIC) check_touched(list, rows);
-    CHECK(!rows->history == (list->desc.history == 0 || oracle_entries(list) == 0) || list->desc.history);
+    CHECK(!rows->history == (list->desc.history == 0 || oracle_entries(list) == 0) ||
+        list->desc.history);
 }
 
 /* Everything about a list that was just built. */

@@ -2,7 +2,8 @@
    int64_t; momentum, overflow of fixed-point sums, and history that a sum writes.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* A made-up force between i and j, by numbers that differ from pair to pair: antisymmetric, so that the sum over all is 0. */
+/* A made-up force between i and j, by numbers that differ from pair to pair: antisymmetric, so that
+   the sum over all is 0. */
 typedef struct law {
     const nlist *list;
     int values, half, bytes, wrong;
@@ -13,7 +14,8 @@ typedef struct law {
 static real force(const law *l, int32_t i, int32_t j, int v)
 {
     int32_t const lower = i < j ? i : j, upper = i < j ? j : i;
-    uint32_t const mixed = ((uint32_t)lower * 2654435761u ^ (uint32_t)upper * 0x9E3779B9u) + (uint32_t)v * 0x85EBCA6Bu;
+    uint32_t const mixed = ((uint32_t)lower * 2654435761u ^ (uint32_t)upper * 0x9E3779B9u) +
+        (uint32_t)v * 0x85EBCA6Bu;
     double const size = ((double)(mixed >> 8) / 16777216.0 - 0.5) * l->scale;
     return (real)(i < j ? size : -size);
 }
@@ -41,7 +43,9 @@ static int push(void *user, int32_t i, int32_t j, void *history, real *own, real
 typedef struct plain_sums {
     double *sum, *size;
     int64_t *units;
-    real *first;    /* with a unit that is no power of two, where a quotient rounds: what the first way of adding up gave */
+    /* with a unit that is no power of two, where a quotient rounds: what the first way of adding up
+       gave */
+    real *first;
 } plain_sums;
 
 static plain_sums sum_by_hand(const nlist *full, const law *l, double unit)
@@ -103,7 +107,9 @@ static void check_sum(nlist *list, law *l, const nlist_sums *how, plain_sums *wa
     for (k = 0; k < count; k++) {
         double const off = fabs((double)sums[k] - ((double)before + want->sum[k]));
         if (exact) CHECK(sums[k] == (real)((double)want->units[k] * how->unit));
-        else CHECK(off <= 20 * REAL_EPSILON * ((double)before + want->size[k]) + list->n * how->unit);
+        else
+            CHECK(off <= 20 * REAL_EPSILON * ((double)before + want->size[k]) +
+                list->n * how->unit);
     }
     if (how->unit > 0 && want->first) CHECK(same(sums, want->first, (size_t)count * sizeof *sums));
     if (want->first) free(sums);
@@ -112,12 +118,15 @@ static void check_sum(nlist *list, law *l, const nlist_sums *how, plain_sums *wa
 
 /* Layouts for sums: all widths that NLIST_REDUCE takes are among them. */
 static const variant summed[] = {
-    {NLIST_COMPACT, 0}, {NLIST_STATIC, AS_WIDE_AS_NEEDED}, {NLIST_STATIC, POWER_OF_TWO}, {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0},
-    {NLIST_HYBRID, 1}, {NLIST_HYBRID, 2}, {NLIST_HYBRID, 4}, {NLIST_HYBRID, 5}, {NLIST_HYBRID, 8}, {NLIST_HYBRID, 16},
+    {NLIST_COMPACT, 0}, {NLIST_STATIC, AS_WIDE_AS_NEEDED}, {NLIST_STATIC, POWER_OF_TWO},
+    {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0},
+    {NLIST_HYBRID, 1}, {NLIST_HYBRID, 2}, {NLIST_HYBRID, 4}, {NLIST_HYBRID, 5}, {NLIST_HYBRID, 8},
+    {NLIST_HYBRID, 16},
     {NLIST_HYBRID, 32}, {NLIST_HYBRID, 64},
 };
 
-/* Every layout, half and full, every mode, with a unit and without, from any source: the plain sum. */
+/* Every layout, half and full, every mode, with a unit and without, from any source: the plain
+   sum. */
 static void check_sums(const oracle_scene *s, int source, double unit)
 {
     nlist list = {0}, full = {0};
@@ -132,7 +141,8 @@ static void check_sums(const oracle_scene *s, int source, double unit)
     make_feeder(&f, s, source);
     CHECK_RESULT(nlist_build_brute(&full, &d, s->pos, s->stride, s->n), NLIST_OK);
     want = sum_by_hand(&full, &l, unit);
-    for (k = 0; k < 2 * COUNT_OF(summed); k++) for (mode = NLIST_AUTO; mode <= NLIST_REDUCE; mode++) {
+    for (k = 0; k < 2 * COUNT_OF(summed); k++)
+            for (mode = NLIST_AUTO; mode <= NLIST_REDUCE; mode++) {
         nlist_sums how;
         now.desc = &d;
         d.half = k % 2;
@@ -159,14 +169,16 @@ static void test_sums(void **state)
     (void)state;
     describe = describe_case;
     for (counter = 0; counter < 64; counter++) {
-        int const input = counter % 3 ? roll(ORACLE_INPUTS) : ORACLE_CLUSTERED; /* crowds have long rows */
+        /* crowds have long rows */
+        int const input = counter % 3 ? roll(ORACLE_INPUTS) : ORACLE_CLUSTERED;
         oracle_scene s;
         if (!chosen(counter)) continue;
         oracle_make(&s, input, 2 + roll(2), roll(8), 2 + roll(90), option_sets[roll(6)], &dice);
         do source = roll(SOURCES); while (!possible(&s, source));
         now.scene = &s;
         now.source = source;
-        check_sums(&s, source, counter % 4 == 0 ? 0 : counter % 4 == 1 ? 1e-4 : ldexp(1, -12 - roll(8)));
+        check_sums(&s, source, counter % 4 == 0 ? 0 : counter % 4 == 1 ? 1e-4 :
+            ldexp(1, -12 - roll(8)));
         oracle_forget(&s);
     }
 }
@@ -236,12 +248,15 @@ static void test_sum_overflow(void **state)
 {
     static const real pos[6] = {0, 0, 0, (real)0.5, 0, 0};
     real const largest = (real)1099511627776.0; /* 2^40 */
-    real const bad[] = {largest, -largest, oracle_beside(largest, 1), REAL_NAN, REAL_INFINITY, -REAL_INFINITY, REAL_LARGEST};
-    real const good[] = {(real)1099511562240.0, (real)-1099511562240.0, 0, (real)0.75, (real)-0.75, (real)1.5, (real)-1.5};
+    real const bad[] = {largest, -largest, oracle_beside(largest, 1), REAL_NAN, REAL_INFINITY,
+        -REAL_INFINITY, REAL_LARGEST};
+    real const good[] = {(real)1099511562240.0, (real)-1099511562240.0, 0, (real)0.75, (real)-0.75,
+        (real)1.5, (real)-1.5};
     double const truncated[] = {1099511562240.0, -1099511562240.0, 0, 0, 0, 1, -1};
     int layout, half, mode, k;
     (void)state;
-    for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++) for (mode = 0; mode <= NLIST_REDUCE; mode++) {
+    for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++)
+            for (mode = 0; mode <= NLIST_REDUCE; mode++) {
         nlist list = {0};
         nlist_desc d;
         nlist_sums how;
@@ -309,7 +324,8 @@ static void test_sum_writes_history(void **state)
     static const real pos[6] = {0, 0, 0, (real)0.5, 0, 0};
     int layout, half, mode, step;
     (void)state;
-    for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++) for (mode = 0; mode <= NLIST_REDUCE; mode++) {
+    for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++)
+            for (mode = 0; mode <= NLIST_REDUCE; mode++) {
         nlist list = {0};
         nlist_desc d;
         nlist_sums how;

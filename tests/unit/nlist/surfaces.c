@@ -37,7 +37,10 @@ static void add_triangle(surface *s, int32_t a, int32_t b, int32_t c)
 
 static int32_t triangles(const surface *s) { return (int32_t)(arrlen(s->index) / 3); }
 
-static const real *corner(const surface *s, int32_t t, int v) { return s->vertex + 3 * s->index[3 * t + v]; }
+static const real *corner(const surface *s, int32_t t, int v)
+{
+    return s->vertex + 3 * s->index[3 * t + v];
+}
 
 static void hand_over(surface *s, int form)
 {
@@ -54,9 +57,11 @@ static void hand_over(surface *s, int form)
     s->given_index = indexed ? NEW(int32_t, arrlen(s->index)) : NULL;
     for (k = 0; k < count; k++) {
         if (indexed) memcpy(s->given + k * step, s->vertex + 3 * k, 3 * sizeof(real));
-        for (v = 0; v < 3 && !indexed; v++) memcpy(s->given + k * step + 3 * v, corner(s, (int32_t)k, v), 3 * sizeof(real));
+        for (v = 0; v < 3 && !indexed; v++)
+            memcpy(s->given + k * step + 3 * v, corner(s, (int32_t)k, v), 3 * sizeof(real));
     }
-    if (indexed && s->index) memcpy(s->given_index, s->index, (size_t)arrlen(s->index) * sizeof *s->index);
+    if (indexed && s->index)
+        memcpy(s->given_index, s->index, (size_t)arrlen(s->index) * sizeof *s->index);
     memset(&s->mesh, 0, sizeof s->mesh);
     s->mesh.vertices = s->given;
     s->mesh.indices = s->given_index;
@@ -80,15 +85,18 @@ static void drop_surface(surface *s)
     memset(s, 0, sizeof *s);
 }
 
-/* A floor of columns x rows squares of two triangles each, its corners at height z(x, y) and moved in the plane by `jitter`. */
+/* A floor of columns x rows squares of two triangles each, its corners at height z(x, y) and moved
+   in the plane by `jitter`. */
 typedef double height_fn(double x, double y);
 
-static void add_floor(surface *s, int columns, int rows, double edge, double jitter, height_fn *height)
+static void add_floor(surface *s, int columns, int rows, double edge, double jitter,
+    height_fn *height)
 {
     int32_t const first = (int32_t)(arrlen(s->vertex) / 3);
     int i, j;
     for (j = 0; j <= rows; j++) for (i = 0; i <= columns; i++) {
-        double const x = edge * i + jitter * ((double)wl_u(&dice) - 0.5), y = edge * j + jitter * ((double)wl_u(&dice) - 0.5);
+        double const x = edge * i + jitter * ((double)wl_u(&dice) - 0.5),
+            y = edge * j + jitter * ((double)wl_u(&dice) - 0.5);
         add_vertex(s, x, y, height(x, y));
     }
     for (j = 0; j < rows; j++) for (i = 0; i < columns; i++) {
@@ -104,13 +112,21 @@ static void add_floor(surface *s, int columns, int rows, double edge, double jit
 }
 
 static double flat(double x, double y) { (void)x; (void)y; return 0; }
-static double hilly(double x, double y) { (void)x; (void)y; return 0.35 * ((double)wl_u(&dice) - 0.5); }
+static double hilly(double x, double y)
+{
+    (void)x;
+    (void)y;
+    return 0.35 * ((double)wl_u(&dice) - 0.5);
+}
 
 /* ------------------------------------------------------------------------------------------------
    The oracle
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+static double dot(const double a[3], const double b[3])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
 
 static double apart(const double a[3], const double b[3])
 {
@@ -118,12 +134,16 @@ static double apart(const double a[3], const double b[3])
     return sqrt(dot(d, d));
 }
 
-static void to_double(const real *p, double q[3]) { q[0] = (double)p[0], q[1] = (double)p[1], q[2] = (double)p[2]; }
+static void to_double(const real *p, double q[3])
+{
+    q[0] = (double)p[0], q[1] = (double)p[1], q[2] = (double)p[2];
+}
 
 /* The nearest point of a segment, and where along it that is, 0 .. 1. */
 static double on_segment(const double p[3], const double a[3], const double b[3], double q[3])
 {
-    double const d[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]}, e[3] = {p[0] - a[0], p[1] - a[1], p[2] - a[2]};
+    double const d[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]},
+        e[3] = {p[0] - a[0], p[1] - a[1], p[2] - a[2]};
     double const length = dot(d, d);
     double t = length > 0 ? dot(d, e) / length : 0;
     int k;
@@ -132,12 +152,14 @@ static double on_segment(const double p[3], const double a[3], const double b[3]
     return t;
 }
 
-/* The foot of p in the plane, if it lies inside the triangle; `inside`: its least barycentric coordinate. */
+/* The foot of p in the plane, if it lies inside the triangle; `inside`: its least barycentric
+   coordinate. */
 static int in_plane(const double p[3], double c[3][3], double q[3], double *inside)
 {
     double u[3], v[3], w[3], uu, uv, vv, wu, wv, det, s, t;
     int k;
-    for (k = 0; k < 3; k++) u[k] = c[1][k] - c[0][k], v[k] = c[2][k] - c[0][k], w[k] = p[k] - c[0][k];
+    for (k = 0; k < 3; k++)
+        u[k] = c[1][k] - c[0][k], v[k] = c[2][k] - c[0][k], w[k] = p[k] - c[0][k];
     uu = dot(u, u), uv = dot(u, v), vv = dot(v, v), wu = dot(w, u), wv = dot(w, v);
     det = uu * vv - uv * uv;
     if (!(det > 1e-14 * uu * vv)) return 0; /* no plane */
@@ -174,7 +196,8 @@ typedef struct spot { double q[3], d; int feature, listed; } spot;
 
 enum { NO, YES, UNCLEAR };
 
-/* Is the nearest point of t a contact? Points that are almost one, but not quite, are nobody's business. */
+/* Is the nearest point of t a contact? Points that are almost one, but not quite, are nobody's
+   business. */
 static int is_contact(const surface *s, const spot *spots, int32_t t, double reach)
 {
     double const one = 3e-5 * reach, two = 4e-3 * reach;
@@ -214,13 +237,15 @@ static int check_row(const nlist *list, const surface *s, int32_t i, const real 
         int32_t u; /* an unclear one also decides about its neighbours */
         if (is_contact(s, spots, t, reach) != UNCLEAR) continue;
         clear = 0;
-        for (u = 0; u < count; u++) if (apart(spots[t].q, spots[u].q) < 0.02 * reach) spots[u].listed = 2;
+        for (u = 0; u < count; u++)
+            if (apart(spots[t].q, spots[u].q) < 0.02 * reach) spots[u].listed = 2;
     }
     while (nlist_next(&e)) {
         int32_t const feature = nlist_key_feature(e.id);
         real q[3];
         t = nlist_key_triangle(e.id);
-        CHECK(t >= 0 && t < count && feature >= FACE && feature <= VERTEX_C && e.id == nlist_key(t, feature));
+        CHECK(t >= 0 && t < count && feature >= FACE && feature <= VERTEX_C &&
+            e.id == nlist_key(t, feature));
         CHECK(nlist_mesh_closest(&s->mesh, t, at, q) == feature);
         if (spots[t].listed == 2) continue;
         CHECK(is_contact(s, spots, t, reach) == YES && !spots[t].listed);
@@ -230,7 +255,8 @@ static int check_row(const nlist *list, const surface *s, int32_t i, const real 
     for (t = 0; t < count; t++) {
         int32_t u, entries = 0;
         if (spots[t].listed == 2 || is_contact(s, spots, t, reach) == NO) continue;
-        for (u = 0; u < count; u++) entries += spots[u].listed == 1 && apart(spots[t].q, spots[u].q) <= 3e-5 * reach;
+        for (u = 0; u < count; u++)
+            entries += spots[u].listed == 1 && apart(spots[t].q, spots[u].q) <= 3e-5 * reach;
         CHECK(entries == 1);
     }
     free(spots);
@@ -254,7 +280,8 @@ static int32_t row_length(const nlist *list, int32_t i)
 }
 
 /* The keys of one particle, as a list by hand: up to 4, then -1. */
-static void check_keys(surface *s, double radius, double x, double y, double z, int32_t a, int32_t b, int32_t c)
+static void check_keys(surface *s, double radius, double x, double y, double z, int32_t a,
+    int32_t b, int32_t c)
 {
     int32_t const want[3] = {a, b, c};
     real p[3];
@@ -270,7 +297,8 @@ static void check_keys(surface *s, double radius, double x, double y, double z, 
         for (k = 0; k < 3; k++) count += want[k] >= 0;
         CHECK(row_length(&list, 0) == count && list.total == count && list.keys);
         for (k = 0; k < 3; k++) CHECK(want[k] < 0 || nlist_find(&list, 0, want[k]) >= 0);
-        CHECK(list.desc.layout == NLIST_DYNAMIC && list.rows[list.current].touched_count == (count > 0));
+        CHECK(list.desc.layout == NLIST_DYNAMIC &&
+            list.rows[list.current].touched_count == (count > 0));
         (void)check_row(&list, s, 0, p, (double)d.radius);
         nlist_free(&list);
     }

@@ -1,11 +1,10 @@
 /* test_nlist.c - tests of the serial part of nlist.h: rows, sums, history and events against brute
-   force and a map; refusals, memory, files; contacts with triangles. nlist_oracle.h has the oracles,
-   surfaces.c the one of triangles.
-   SPDX-License-Identifier: MIT OR Unlicense
+   force and a map; refusals, memory, files; contacts with triangles. nlist_oracle.h has the
+   oracles, surfaces.c the one of triangles. SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/nlist/test_nlist.c -o test_nlist -lcmocka -lm && ./test_nlist
-       (add -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double for the double build; packages:
-       libcmocka-dev libstb-dev)
+       (add -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double for the double build;
+       packages: libcmocka-dev libstb-dev)
 
    Environment:
        NLIST_TEST_SHARE=k   runs one k-th of the big products (default: 1; 4 under a sanitizer)

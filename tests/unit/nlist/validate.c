@@ -29,7 +29,8 @@ static int arrays_of(nlist *list, word *words)
 static int64_t odd_number(int64_t was, int64_t n)
 {
     uint64_t const w = (uint64_t)was; /* wraps around where it must */
-    int64_t const odd[] = {(int64_t)(w + 1), (int64_t)(w - 1), (int64_t)(0 - w), was ^ 0x10000, -1, 0, n - 1, n, n + 1, INT32_MAX,
+    int64_t const odd[] = {(int64_t)(w + 1), (int64_t)(w - 1), (int64_t)(0 - w), was ^ 0x10000, -1,
+        0, n - 1, n, n + 1, INT32_MAX,
                            INT32_MIN, INT64_MAX, INT64_MIN, roll((int)n)};
     return odd[roll(COUNT_OF(odd))];
 }
@@ -42,12 +43,13 @@ static int damage(const word *w, int64_t k, int64_t n, uint64_t *was)
     memcpy(was, at, w->bytes);
     if (w->bytes == 4) { int32_t v; memcpy(&v, at, 4); old = v; } else memcpy(&old, at, 8);
     value = odd_number(old, n);
-    if (w->bytes == 4) { int32_t const v = (int32_t)(uint32_t)(uint64_t)value; memcpy(at, &v, 4); } else memcpy(at, &value, 8);
+    if (w->bytes == 4) { int32_t const v = (int32_t)(uint32_t)(uint64_t)value; memcpy(at, &v, 4);
+        } else memcpy(at, &value, 8);
     return memcmp(at, was, w->bytes) != 0;
 }
 
-/* A partner or slot that became another one is damage where it is out of range, the row's own, twice in the row, or not where a
-   half list has it; else it is another list. */
+/* A partner or slot that became another one is damage where it is out of range, the row's own,
+   twice in the row, or not where a half list has it; else it is another list. */
 static int is_damage(const nlist *list)
 {
     int32_t i;
@@ -95,7 +97,8 @@ static void test_validate_finds_damage(void **state)
             int const other = damage(w, k, s.n, &was);
             nlist_result const r = nlist_validate(&list);
             if (!other) CHECK_RESULT(r, NLIST_OK);
-            else if (w->must || unused_slot(&list, w, k) || is_damage(&list)) CHECK_RESULT(r, NLIST_INVALID);
+            else if (w->must || unused_slot(&list, w, k) || is_damage(&list))
+                CHECK_RESULT(r, NLIST_INVALID);
             found += r == NLIST_INVALID;
             others += other && r == NLIST_OK;
             memcpy((uint8_t *)w->at + (size_t)k * w->bytes, &was, w->bytes);
@@ -162,7 +165,8 @@ static void test_validate_is_safe(void **state)
             }
             for (k = roll(4); k >= 0; k--) {
                 const word *w = &words[roll(used)];
-                if (w->at != (void *)&list.rows[list.current].n) (void)damage(w, roll((int)w->count), s.n, &was);
+                if (w->at != (void *)&list.rows[list.current].n)
+                    (void)damage(w, roll((int)w->count), s.n, &was);
             }
             (void)nlist_validate(&list);
         }

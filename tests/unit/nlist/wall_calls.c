@@ -23,7 +23,8 @@ static void test_walls_keep_history(void **state)
         d.history = 1 + round;
         d.events = 1;
         d.layout = round % 2 ? NLIST_DYNAMIC : NLIST_COMPACT;
-        for (i = 0; i < 3 * n; i++) pos[i] = i % 3 < 2 ? between(0, (real)1.5) : between((real)-0.3, (real)0.3);
+        for (i = 0; i < 3 * n; i++)
+            pos[i] = i % 3 < 2 ? between(0, (real)1.5) : between((real)-0.3, (real)0.3);
         CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, pos, 0, n), NLIST_OK);
         CHECK_FINE(oracle_check_events(&m, &list));
         CHECK_FINE(oracle_remember(&m, &list));
@@ -36,7 +37,8 @@ static void test_walls_keep_history(void **state)
         bytes = exactly((size_t)size);
         CHECK_RESULT(nlist_save(&list, bytes, size, &needed), NLIST_OK);
         CHECK_RESULT(nlist_load(&loaded, &d, bytes, size), NLIST_OK);
-        CHECK(loaded.keys && loaded.desc.layout == NLIST_DYNAMIC && loaded.triangles == s.mesh.triangles);
+        CHECK(loaded.keys && loaded.desc.layout == NLIST_DYNAMIC &&
+            loaded.triangles == s.mesh.triangles);
         CHECK_RESULT(nlist_validate(&loaded), NLIST_OK);
         CHECK_FINE(oracle_recall(&m, &loaded));
         for (i = 0; i < 3 * n; i++) after[i] = 9; /* those that are new are far away */
@@ -87,7 +89,8 @@ static void test_wall_sums_and_pairs(void **state)
         int called = 0;
         add_floor(&s, 4, 4, 0.25, 0.1, hilly);
         hand_over(&s, INDEXED);
-        for (i = 0; i < 3 * n; i++) pos[i] = i % 3 < 2 ? between(0, 1) : between((real)-0.3, (real)0.3);
+        for (i = 0; i < 3 * n; i++)
+            pos[i] = i % 3 < 2 ? between(0, 1) : between((real)-0.3, (real)0.3);
         d.half = 1; /* does not apply */
         CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, pos, 0, n), NLIST_OK);
         CHECK(!list.desc.half && list.total > 5);
@@ -99,7 +102,8 @@ static void test_wall_sums_and_pairs(void **state)
         CHECK(called == list.total);
         pair = NEW(int32_t, 2 * list.total);
         CHECK_RESULT(nlist_pairs(&list, pair, list.total, &needed, NULL, 0, NULL), NLIST_OK);
-        CHECK_RESULT(nlist_pairs(&list, pair, list.total, &needed, pos, 0, pair), NLIST_BAD_ARGUMENT);
+        CHECK_RESULT(nlist_pairs(&list, pair, list.total, &needed, pos, 0, pair),
+            NLIST_BAD_ARGUMENT);
         CHECK_RESULT(nlist_pairs(&list, pair, list.total, &needed, NULL, 0, NULL), NLIST_OK);
         for (i = 0; i < n; i++) {
             nlist_each e = nlist_of(&list, i);
@@ -108,7 +112,8 @@ static void test_wall_sums_and_pairs(void **state)
                 CHECK(pair[2 * k] == i && pair[2 * k + 1] == e.id);
                 numbers += nlist_key_triangle(e.id);
             }
-            CHECK((double)sums[2 * i] == row_length(&list, i) && (double)sums[2 * i + 1] == numbers);
+            CHECK((double)sums[2 * i] == row_length(&list, i) &&
+                (double)sums[2 * i + 1] == numbers);
         }
         CHECK(k == needed && needed == list.total);
         free(pair);
@@ -142,7 +147,8 @@ static void test_bad_meshes(void **state)
     CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, NULL, p, 0, 2), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, NULL, 0, 2), NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 0, -1), NLIST_BAD_ARGUMENT);
-    CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 2 * sizeof(real), 2), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 2 * sizeof(real), 2),
+        NLIST_BAD_ARGUMENT);
     CHECK_RESULT(nlist_build_mesh(&list, &d, &none, &s.mesh, p, 0, 2), NLIST_BAD_SOURCE);
     mesh = s.mesh;
     mesh.vertices = NULL;
@@ -231,7 +237,8 @@ static void test_walls_out_of_memory(void **state)
             CHECK_RESULT(r, NLIST_OK);
             oracle_drop_snapshot(&before);
         }
-        CHECK(failures <= (k > 0) && h.live_bytes == nlist_bytes(&list)); /* none where less memory did */
+        /* none where less memory did */
+        CHECK(failures <= (k > 0) && h.live_bytes == nlist_bytes(&list));
         all_failures += failures;
         if (k == 0) total = h.calls;
         nlist_free(&list);

@@ -26,7 +26,8 @@ static void test_one_triangle(void **state)
     drop_surface(&s);
 }
 
-/* Two triangles make a square: its diagonal is no place of its own; on it the first has the contact. */
+/* Two triangles make a square: its diagonal is no place of its own; on it the first has the
+   contact. */
 static void test_shared_edge(void **state)
 {
     surface s = {0};
@@ -54,7 +55,8 @@ static void test_fan(void **state)
     for (shape = -1; shape <= 1; shape++) {
         surface s = {0};
         int32_t first, centre = add_vertex(&s, 0, 0, 0.5 * shape);
-        for (k = 0; k < 6; k++) add_vertex(&s, 4 * cos(k * 1.0471975511965976), 4 * sin(k * 1.0471975511965976), 0);
+        for (k = 0; k < 6; k++)
+            add_vertex(&s, 4 * cos(k * 1.0471975511965976), 4 * sin(k * 1.0471975511965976), 0);
         first = centre + 1;
         for (k = 0; k < 6; k++) add_triangle(&s, first + k, centre, first + (k + 1) % 6);
         if (shape >= 0) check_keys(&s, 1, 0, 0, 0.75 + 0.5 * shape, nlist_key(0, VERTEX_B), -1, -1);
@@ -64,7 +66,8 @@ static void test_fan(void **state)
     }
 }
 
-/* A roof and a gutter: over the ridge one contact, the ridge itself; in the gutter the two faces and not the line. */
+/* A roof and a gutter: over the ridge one contact, the ridge itself; in the gutter the two faces
+   and not the line. */
 static void test_roof_and_gutter(void **state)
 {
     int gutter;
@@ -81,7 +84,8 @@ static void test_roof_and_gutter(void **state)
         if (gutter) {
             check_keys(&s, 1, 0, 0, 0.75, nlist_key(0, FACE), nlist_key(1, FACE), -1);
             check_keys(&s, 1, 0, 0.25, 0.75, nlist_key(0, FACE), nlist_key(1, FACE), -1);
-            check_keys(&s, 1, 0, 0.25, -0.5, nlist_key(0, EDGE_BC), -1, -1); /* from below it is a ridge */
+            /* from below it is a ridge */
+            check_keys(&s, 1, 0, 0.25, -0.5, nlist_key(0, EDGE_BC), -1, -1);
         } else {
             check_keys(&s, 1, 0, 0, 0.75, nlist_key(0, EDGE_BC), -1, -1);
             check_keys(&s, 1, 0, 0.125, 0.75, nlist_key(0, EDGE_BC), -1, -1);
@@ -93,7 +97,8 @@ static void test_roof_and_gutter(void **state)
     }
 }
 
-/* The inner corner of a box, walls of two triangles each: three contacts, wherever in the corner. And its outer side: one. */
+/* The inner corner of a box, walls of two triangles each: three contacts, wherever in the corner.
+   And its outer side: one. */
 static void test_corner(void **state)
 {
     surface s = {0};
@@ -161,7 +166,7 @@ static void test_degenerate(void **state)
 
 /* ------------------------------------------------------------------------------------------------
    Random surfaces against the oracle
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void test_random_surfaces(void **state)
 {
@@ -178,7 +183,8 @@ static void test_random_surfaces(void **state)
         real *pos = NEW(real, (size_t)n * step), *radii = NEW(real, n);
         int32_t i;
         add_floor(&s, 4, 3, 0.5, round % 3 ? 0.3 : 0, round % 4 ? hilly : flat);
-        if (round % 5 == 0) add_floor(&s, 3, 3, 0.6, 0.2, hilly); /* a second sheet that goes through the first */
+        /* a second sheet that goes through the first */
+        if (round % 5 == 0) add_floor(&s, 3, 3, 0.6, 0.2, hilly);
         for (i = 0; i < n; i++) {
             real *p = pos + (size_t)i * step;
             p[0] = between((real)-0.3, (real)2.3);
@@ -192,13 +198,16 @@ static void test_random_surfaces(void **state)
         }
         d.radii = round % 2 ? NULL : radii;
         hand_over(&s, round % FORMS);
-        CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, pos, step * sizeof(real), n), NLIST_OK);
+        CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, pos, step * sizeof(real), n),
+            NLIST_OK);
         CHECK_RESULT(nlist_validate(&list), NLIST_OK);
-        for (i = 0; i < n; i++) clear += check_row(&list, &s, i, pos + (size_t)i * step, (double)(d.radius + radii[i]));
+        for (i = 0; i < n; i++)
+            clear += check_row(&list, &s, i, pos + (size_t)i * step, (double)(d.radius + radii[i]));
         rows += n;
         listed += list.total;
         hand_over(&s, (round + 1) % FORMS);
-        CHECK_RESULT(nlist_build_mesh(&other, &d, &s.tree, &s.mesh, pos, step * sizeof(real), n), NLIST_OK);
+        CHECK_RESULT(nlist_build_mesh(&other, &d, &s.tree, &s.mesh, pos, step * sizeof(real), n),
+            NLIST_OK);
         CHECK_FINE(oracle_same_order(&list, &other));
         free(pos);
         free(radii);
