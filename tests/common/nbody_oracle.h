@@ -1,12 +1,14 @@
-/* nbody_oracle.h - what the tests of nbody.h share: inputs, and the truth about them, from two slow programs that share no code
-   with nbody.h. Everything is static, prefix oracle_. C99 and C++17. Include nbody.h first.
-   SPDX-License-Identifier: MIT OR Unlicense
+/* nbody_oracle.h - what the tests of nbody.h share: inputs, and the truth about them, from two slow
+   programs that share no code with nbody.h. Everything is static, prefix oracle_. C99 and C++17.
+   Include nbody.h first. SPDX-License-Identifier: MIT OR Unlicense
 
        direct     all pairs, in long double.
-       pyramid    the algorithms of Kalms sections 5.5 and 5.6 on a dense pyramid of cells, in double: every cell of every level has
-                  its array entries, empty or not, and rows of cells are rows in memory. Virtual particles with and without second
-                  moments, force nodes with even and with Chebyshev nodes, Chebyshev points as sources. It differs from nbody.h by
-                  rounding only, so that a tree of the same levels must agree to 1e-11 of the sum of all |terms|.
+       pyramid    the algorithms of Kalms sections 5.5 and 5.6 on a dense pyramid of cells, in
+                  double (nbody_pyramid.h): every cell of every level has its array entries, empty
+                  or not, and rows of cells are rows in memory. Virtual particles with and without
+                  second moments, force nodes with even and with Chebyshev nodes, Chebyshev points
+                  as sources. It differs from nbody.h by rounding only, so that a tree of the same
+                  levels must agree to 1e-11 of the sum of all |terms|.
 
        oracle_body *bodies = oracle_bodies(pos, mass, n);
        oracle_field f = oracle_direct(&law, bodies, n, bodies[i].x, bodies[i].y, i);
@@ -14,8 +16,8 @@
        oracle_field g = oracle_pyramid_at(p, i);
        oracle_drop_pyramid(p);
 
-   With S, the sum of |terms| (share): |a - a_ref| / S is what an error is measured by, since |a_ref| itself can be anything where
-   forces cancel. */
+   With S, the sum of |terms| (share): |a - a_ref| / S is what an error is measured by, since
+   |a_ref| itself can be anything where forces cancel. */
 
 #ifndef NBODY_ORACLE_H
 #define NBODY_ORACLE_H
@@ -39,7 +41,7 @@
 
 /* ------------------------------------------------------------------------------------------------
    Helpers
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 WL_FN int oracle_roll(wl_random *dice, int sides) { return (int)wl_below(dice, (uint32_t)sides); }
 
@@ -48,18 +50,21 @@ WL_FN nbody_real oracle_between(wl_random *dice, double from, double to)
     return (nbody_real)(from + (to - from) * (double)wl_u(dice));
 }
 
-WL_FN nbody_real oracle_beside(nbody_real x, int steps) { return (nbody_real)wl_beside((double)x, steps, sizeof x); }
+WL_FN nbody_real oracle_beside(nbody_real x, int steps)
+{
+    return (nbody_real)wl_beside((double)x, steps, sizeof x);
+}
 
 /* ------------------------------------------------------------------------------------------------
    Laws and the direct sum
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct oracle_body { double x, y, m; } oracle_body;
 
 typedef struct oracle_law { int inverse; double gravity, softening; } oracle_law;
 
-/* Acceleration and potential, and the sums of the magnitudes of their terms. p_share counts 1 more per unit mass, since a logarithm
-   can be a small difference of large ones. */
+/* Acceleration and potential, and the sums of the magnitudes of their terms. p_share counts 1 more
+   per unit mass, since a logarithm can be a small difference of large ones. */
 typedef struct oracle_field { double x, y, p, share, p_share; } oracle_field;
 
 WL_FN oracle_law oracle_law_of(int inverse, double gravity, double softening)
@@ -84,19 +89,25 @@ WL_FN oracle_body *oracle_bodies(const nbody_real *pos, const nbody_real *mass, 
     return b;
 }
 
-/* Does a source count, `bare` = distance^2 away? One at the very place only where softening keeps it finite, and none in its own
-   field. */
-WL_FN int oracle_counts(const oracle_law *law, double bare, int is_self) { return !is_self && (bare > 0 || law->softening > 0); }
+/* Does a source count, `bare` = distance^2 away? One at the very place only where softening keeps
+   it finite, and none in its own field. */
+WL_FN int oracle_counts(const oracle_law *law, double bare, int is_self)
+{
+    return !is_self && (bare > 0 || law->softening > 0);
+}
 
 /* What n bodies do at (x, y); self: which of them is meant to be there, -1: none. */
-WL_FN oracle_field oracle_direct(const oracle_law *law, const oracle_body *b, int32_t n, double x, double y, int32_t self)
+WL_FN oracle_field oracle_direct(const oracle_law *law, const oracle_body *b, int32_t n, double x,
+    double y, int32_t self)
 {
-    long double const eps2 = (long double)law->softening * (long double)law->softening, g = (long double)law->gravity;
+    long double const eps2 = (long double)law->softening * (long double)law->softening,
+        g = (long double)law->gravity;
     long double ax = 0, ay = 0, p = 0, share = 0, p_share = 0;
     oracle_field f;
     int32_t j;
     for (j = 0; j < n; j++) {
-        long double const dx = (long double)b[j].x - (long double)x, dy = (long double)b[j].y - (long double)y;
+        long double const dx = (long double)b[j].x - (long double)x,
+            dy = (long double)b[j].y - (long double)y;
         long double const bare = dx * dx + dy * dy, r2 = bare + eps2, m = (long double)b[j].m;
         long double const r = sqrtl(r2), weight = law->inverse ? m / r2 : m / (r2 * r);
         if (!oracle_counts(law, (double)bare, j == self)) continue;
@@ -124,11 +135,13 @@ WL_FN oracle_field oracle_direct(const oracle_law *law, const oracle_body *b, in
 
 /* ------------------------------------------------------------------------------------------------
    Scenes: bodies of every kind
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum oracle_input {
-    ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_WILD, ORACLE_SIGNS, ORACLE_CLUMPS, ORACLE_LATTICE, ORACLE_RING, ORACLE_LINE,
-    ORACLE_DIAGONAL, ORACLE_TWO_FAR, ORACLE_BORDERS, ORACLE_PILES, ORACLE_AWAY, ORACLE_ONE_PLACE, ORACLE_CASE_CLUSTERED,
+    ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_WILD, ORACLE_SIGNS, ORACLE_CLUMPS, ORACLE_LATTICE,
+        ORACLE_RING, ORACLE_LINE,
+    ORACLE_DIAGONAL, ORACLE_TWO_FAR, ORACLE_BORDERS, ORACLE_PILES, ORACLE_AWAY, ORACLE_ONE_PLACE,
+        ORACLE_CASE_CLUSTERED,
     ORACLE_CASE_MASSES, ORACLE_CASE_UNIFORM, ORACLE_INPUTS
 };
 
@@ -143,8 +156,10 @@ typedef struct oracle_scene {
 WL_FN const char *oracle_input_name(int input)
 {
     static const char *const names[ORACLE_INPUTS] = {
-        "uniform", "masses 2^-10 .. 2^10", "masses 1e-6 .. 1e6", "masses of either sign", "five clumps", "lattice",
-        "ring with a centre", "line", "diagonal", "two far clumps", "cell borders", "many bodies per place", "far from zero",
+        "uniform", "masses 2^-10 .. 2^10", "masses 1e-6 .. 1e6", "masses of either sign",
+            "five clumps", "lattice",
+        "ring with a centre", "line", "diagonal", "two far clumps", "cell borders",
+            "many bodies per place", "far from zero",
         "all at one place", "case 05 clustered", "case 06 wild masses", "case 10 uniform"};
     return names[input];
 }
@@ -161,7 +176,8 @@ WL_FN double oracle_bell(wl_random *dice)
 /* Where body i is; n of them. */
 WL_FN void oracle_put(int input, int32_t i, int32_t n, wl_random *dice, nbody_real *p)
 {
-    static const double clump[5][3] = {{0.2, 0.3, 0.05}, {0.7, 0.8, 0.01}, {0.75, 0.2, 0.002}, {0.3, 0.85, 0.03},
+    static const double clump[5][3] = {{0.2, 0.3, 0.05}, {0.7, 0.8, 0.01}, {0.75, 0.2, 0.002},
+        {0.3, 0.85, 0.03},
                                        {0.31, 0.8, 0.0005}};
     int32_t side = 1;
     double angle;
@@ -169,7 +185,8 @@ WL_FN void oracle_put(int input, int32_t i, int32_t n, wl_random *dice, nbody_re
     switch (input) {
     case ORACLE_CLUMPS: /* and a few strays */
         for (a = 0; a < 2; a++)
-            p[a] = i % 50 == 0 ? (nbody_real)wl_u(dice) : (nbody_real)(clump[i % 5][a] + clump[i % 5][2] * oracle_bell(dice));
+            p[a] = i % 50 == 0 ? (nbody_real)wl_u(dice) :
+                (nbody_real)(clump[i % 5][a] + clump[i % 5][2] * oracle_bell(dice));
         return;
     case ORACLE_LATTICE:
         while (side * side < n) side++;
@@ -189,7 +206,9 @@ WL_FN void oracle_put(int input, int32_t i, int32_t n, wl_random *dice, nbody_re
         p[0] = p[1] = (nbody_real)wl_u(dice);
         return;
     case ORACLE_TWO_FAR:
-        for (a = 0; a < 2; a++) p[a] = (nbody_real)((i % 3 == 0 ? 0.9 - 0.6 * a : 0.1 + 0.2 * a) + 1e-4 * oracle_bell(dice));
+        for (a = 0; a < 2; a++)
+            p[a] = (nbody_real)((i % 3 == 0 ? 0.9 - 0.6 * a : 0.1 + 0.2 * a) +
+                1e-4 * oracle_bell(dice));
         return;
     case ORACLE_BORDERS: /* where cells end, and one number to each side; in 0 .. 1 */
         for (a = 0; a < 2; a++) {
@@ -234,7 +253,8 @@ WL_FN const oracle_case_row *oracle_case(int input, int32_t *n)
     return NULL;
 }
 
-/* n bodies (cases: as many as they have); masses: whatever the input is, else only where they are the point of it. */
+/* n bodies (cases: as many as they have); masses: whatever the input is, else only where they are
+   the point of it. */
 WL_FN void oracle_make(oracle_scene *s, int input, int32_t n, int masses, wl_random *dice)
 {
     const oracle_case_row *row = oracle_case(input, &n);
@@ -242,7 +262,8 @@ WL_FN void oracle_make(oracle_scene *s, int input, int32_t n, int masses, wl_ran
     s->input = input;
     s->n = n;
     s->pos = NEW(nbody_real, 2 * (size_t)n);
-    s->mass = masses || row || input == ORACLE_MASSES || input == ORACLE_WILD || input == ORACLE_SIGNS || input == ORACLE_RING
+    s->mass = masses || row || input == ORACLE_MASSES || input == ORACLE_WILD ||
+        input == ORACLE_SIGNS || input == ORACLE_RING
               ? NEW(nbody_real, n) : NULL;
     for (i = 0; i < n; i++) {
         if (row) {
@@ -267,9 +288,10 @@ WL_FN void oracle_forget(oracle_scene *s)
 
 /* ------------------------------------------------------------------------------------------------
    Measures
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Of accelerations against true ones; p99: of the relative error; shares: |difference| / S, its mean and its largest. */
+/* Of accelerations against true ones; p99: of the relative error; shares: |difference| / S, its
+   mean and its largest. */
 typedef struct oracle_errors {
     double mean, p99, mean_share, share, direction, length, bias, worst;
     int32_t samples;
@@ -288,9 +310,10 @@ WL_FN double oracle_share(double wrong, double of)
     return of > 0 ? wrong / of : wrong > 0 ? 1e300 : 0;
 }
 
-/* acc: 2 numbers per body; truth[k] belongs to body chosen[k] (NULL: body k). Bodies without a force are left out of what is
-   relative to it. */
-WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *truth, const int32_t *chosen, int32_t samples)
+/* acc: 2 numbers per body; truth[k] belongs to body chosen[k] (NULL: body k). Bodies without a
+   force are left out of what is relative to it. */
+WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *truth,
+    const int32_t *chosen, int32_t samples)
 {
     double *relative = NEW(double, samples);
     oracle_errors e;
@@ -299,8 +322,10 @@ WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *tr
     e.samples = samples;
     for (k = 0; k < samples; k++) {
         size_t const i = (size_t)(chosen ? chosen[k] : k);
-        double const x = (double)acc[2 * i], y = (double)acc[2 * i + 1], size = hypot(x, y), want = hypot(truth[k].x, truth[k].y);
-        double const wrong = hypot(x - truth[k].x, y - truth[k].y), share = oracle_share(wrong, truth[k].share);
+        double const x = (double)acc[2 * i], y = (double)acc[2 * i + 1], size = hypot(x, y),
+            want = hypot(truth[k].x, truth[k].y);
+        double const wrong = hypot(x - truth[k].x, y - truth[k].y),
+            share = oracle_share(wrong, truth[k].share);
         e.mean_share += share / samples;
         if (share > e.share) e.share = share;
         if (!(want > 0) || !(size > 0)) continue;
@@ -324,7 +349,8 @@ WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *tr
 }
 
 /* Largest error of potentials, as a share of the sum of |terms|. */
-WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_field *truth, const int32_t *chosen,
+WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_field *truth,
+    const int32_t *chosen,
                                       int32_t samples)
 {
     double worst = 0;
@@ -338,7 +364,8 @@ WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_
 }
 
 /* All bodies, or `samples` of them, spread over their order; *chosen: which (to be freed). */
-WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, int32_t samples, int32_t **chosen)
+WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, int32_t samples,
+    int32_t **chosen)
 {
     int32_t const count = samples < s->n ? samples : s->n;
     oracle_field *truth = NEW(oracle_field, count);
@@ -354,7 +381,7 @@ WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, i
 
 /* ------------------------------------------------------------------------------------------------
    Settings of nbody.h, and what the pyramid has to be told for the same
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct oracle_setting {
     const char *name;
@@ -362,7 +389,8 @@ typedef struct oracle_setting {
     int32_t order;
     nbody_sources sources;
     int32_t subcells;
-    double share;           /* largest error of a force, as a share of S, that was met on any input; double */
+    /* largest error of a force, as a share of S, that was met on any input; double */
+    double share;
 } oracle_setting;
 
 WL_FN nbody_desc oracle_desc(const oracle_setting *s)
@@ -396,9 +424,10 @@ WL_FN oracle_how oracle_how_of(const nbody *sim)
 
 /* ------------------------------------------------------------------------------------------------
    Every pair once
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* NULL, or what is wrong: what the walks of each leaf and of its ancestors meet is each body exactly once. O(leaves * n). */
+/* NULL, or what is wrong: what the walks of each leaf and of its ancestors meet is each body
+   exactly once. O(leaves * n). */
 WL_FN const char *oracle_check_walks(const nbody *sim)
 {
     static char says[160];
@@ -419,11 +448,13 @@ WL_FN const char *oracle_check_walks(const nbody *sim)
         nearby = nbody_near_of(sim, leaf);
         while (nbody_next_near(&nearby)) {
             const nbody_cell *other = &sim->cell[nearby.cell];
-            if (nearby.whole && other->child >= 0) wrong = "the bodies of a cell that is no leaf are near";
+            if (nearby.whole && other->child >= 0)
+                wrong = "the bodies of a cell that is no leaf are near";
             for (i = 0; i < other->count; i++) met[other->first + i]++;
         }
         for (i = 0; i < sim->n && !wrong; i++) if (met[i] != 1) {
-            snprintf(says, sizeof says, "leaf %d of level %d meets the body at place %d %d times", (int)leaf,
+            snprintf(says, sizeof says, "leaf %d of level %d meets the body at place %d %d times",
+                (int)leaf,
                      (int)sim->cell[leaf].level, (int)i, (int)met[i]);
             wrong = says;
         }

@@ -9,7 +9,9 @@ typedef struct oracle_how {
     oracle_law law;
     int levels;
     double x0, y0, size;    /* the square */
-    int subcells;           /* masses at their centres, of so many squares per side of a cell; 0: masses at Chebyshev points */
+    /* masses at their centres, of so many squares per side of a cell; 0: masses at Chebyshev
+       points */
+    int subcells;
     int moments;            /* 1: with their second moments (virtual particles acting on bodies) */
     int side;               /* nodes per side; 0: no force nodes */
     int linear;             /* 1: even nodes, linear; 0: Chebyshev nodes */
@@ -27,10 +29,13 @@ typedef struct oracle_pyramid {
     int per;                                    /* sources per side of a cell: subcells, or side */
     double t[ORACLE_MAX_SIDE];                  /* the nodes on 0 .. 1 */
     int32_t *column, *row;                      /* of each body, at the finest level */
-    int32_t *start, *member;                    /* bodies of the finest cell k: member[start[k]] .. member[start[k + 1]] - 1 */
+    /* bodies of the finest cell k: member[start[k]] .. member[start[k + 1]] - 1 */
+    int32_t *start, *member;
     int32_t *inside[ORACLE_MAX_LEVELS];         /* bodies in each cell */
-    oracle_source *source[ORACLE_MAX_LEVELS];   /* rows of per * 2^level; NULL: the bodies themselves act */
-    double *node[ORACLE_MAX_LEVELS];            /* 3 numbers per node: force x, force y, potential */
+    /* rows of per * 2^level; NULL: the bodies themselves act */
+    oracle_source *source[ORACLE_MAX_LEVELS];
+    /* 3 numbers per node: force x, force y, potential */
+    double *node[ORACLE_MAX_LEVELS];
     uint8_t *known[ORACLE_MAX_LEVELS];          /* per cell: its nodes were computed */
     int64_t near_terms, far_terms;
 } oracle_pyramid;
@@ -39,7 +44,8 @@ WL_FN void oracle_set_nodes(oracle_pyramid *p)
 {
     int const k = p->how.side;
     int i;
-    for (i = 0; i < k; i++) p->t[i] = p->how.linear ? (i + 0.5) / k : (1 - cos(ORACLE_PI * (i + 0.5) / k)) / 2;
+    for (i = 0; i < k; i++)
+        p->t[i] = p->how.linear ? (i + 0.5) / k : (1 - cos(ORACLE_PI * (i + 0.5) / k)) / 2;
 }
 
 /* The weight of each node for a point at u of the cell's side. */
@@ -61,7 +67,10 @@ WL_FN void oracle_weights(const oracle_pyramid *p, double u, double *w)
     }
 }
 
-WL_FN double oracle_cell_size(const oracle_pyramid *p, int level) { return ldexp(p->how.size, -level); }
+WL_FN double oracle_cell_size(const oracle_pyramid *p, int level)
+{
+    return ldexp(p->how.size, -level);
+}
 
 WL_FN int oracle_clamp(int i, int count) { return i < 0 ? 0 : i >= count ? count - 1 : i; }
 
@@ -79,7 +88,8 @@ WL_FN void oracle_sort_bodies(oracle_pyramid *p)
     int level, k;
     p->column = NEW(int32_t, p->n);
     p->row = NEW(int32_t, p->n);
-    for (level = 0; level <= finest; level++) p->inside[level] = ZEROS(int32_t, (size_t)1 << 2 * level);
+    for (level = 0; level <= finest; level++)
+        p->inside[level] = ZEROS(int32_t, (size_t)1 << 2 * level);
     for (i = 0; i < p->n; i++) {
         p->column[i] = oracle_place(p->body[i].x, p->how.x0, p->how.size, side);
         p->row[i] = oracle_place(p->body[i].y, p->how.y0, p->how.size, side);
@@ -130,7 +140,8 @@ WL_FN oracle_source oracle_merged(const oracle_source *s, int count, int moments
     return sum;
 }
 
-/* The coarsest virtual particles that are made of bodies: those of the cells over the finest ones. */
+/* The coarsest virtual particles that are made of bodies: those of the cells over the finest
+   ones. */
 WL_FN void oracle_masses_of_bodies(oracle_pyramid *p, int level)
 {
     int const side = p->per << level;
@@ -168,13 +179,15 @@ WL_FN void oracle_masses_of_children(oracle_pyramid *p, int level)
     int x, y, k;
     for (y = 0; y < side; y++) for (x = 0; x < side; x++) {
         oracle_source four[4];
-        for (k = 0; k < 4; k++) four[k] = *oracle_source_at(p, level + 1, 2 * x + k % 2, 2 * y + k / 2);
+        for (k = 0; k < 4; k++)
+            four[k] = *oracle_source_at(p, level + 1, 2 * x + k % 2, 2 * y + k / 2);
         *oracle_source_at(p, level, x, y) = oracle_merged(four, 4, p->how.moments);
     }
 }
 
 /* A mass is shared out to the points of a cell as a polynomial would weigh them. */
-WL_FN void oracle_share_out(oracle_pyramid *p, int level, int column, int row, double x, double y, double m)
+WL_FN void oracle_share_out(oracle_pyramid *p, int level, int column, int row, double x, double y,
+    double m)
 {
     double const h = oracle_cell_size(p, level);
     double wx[ORACLE_MAX_SIDE], wy[ORACLE_MAX_SIDE];
@@ -198,7 +211,9 @@ WL_FN void oracle_chebyshev_masses(oracle_pyramid *p, int level)
         s->y = p->how.y0 + h * (y / p->per + p->t[y % p->per]);
     }
     if (level == finest) {
-        for (i = 0; i < p->n; i++) oracle_share_out(p, level, p->column[i], p->row[i], p->body[i].x, p->body[i].y, p->body[i].m);
+        for (i = 0; i < p->n; i++)
+            oracle_share_out(p, level, p->column[i], p->row[i], p->body[i].x, p->body[i].y,
+                p->body[i].m);
         return;
     }
     for (y = 0; y < 2 * side; y++) for (x = 0; x < 2 * side; x++) {
@@ -213,7 +228,8 @@ WL_FN void oracle_make_sources(oracle_pyramid *p)
     int level;
     p->per = p->how.subcells ? p->how.subcells : p->how.side;
     for (level = p->how.subcells ? finest - 1 : finest; level >= 2; level--) {
-        p->source[level] = ZEROS(oracle_source, (size_t)(p->per << level) * (size_t)(p->per << level));
+        p->source[level] = ZEROS(oracle_source,
+            (size_t)(p->per << level) * (size_t)(p->per << level));
         if (!p->how.subcells) oracle_chebyshev_masses(p, level);
         else if (level == finest - 1) oracle_masses_of_bodies(p, level);
         else oracle_masses_of_children(p, level);
@@ -254,24 +270,29 @@ WL_FN void oracle_drop_pyramid(oracle_pyramid *p)
     free(p);
 }
 
-/* f += what a mass does at (x, y); the second moments by the second derivatives of the law. With D = source - (x, y) and
-   q = D^2 + eps^2: acceleration m D g(q), potential m p(q), and p' = g / 2. */
-WL_FN void oracle_add_source(oracle_field *f, const oracle_law *law, const oracle_source *s, double x, double y, int is_self)
+/* f += what a mass does at (x, y); the second moments by the second derivatives of the law. With D
+   = source - (x, y) and q = D^2 + eps^2: acceleration m D g(q), potential m p(q), and p' = g /
+   2. */
+WL_FN void oracle_add_source(oracle_field *f, const oracle_law *law, const oracle_source *s,
+    double x, double y, int is_self)
 {
-    double const dx = s->x - x, dy = s->y - y, bare = dx * dx + dy * dy, q = bare + law->softening * law->softening, r = sqrt(q);
+    double const dx = s->x - x, dy = s->y - y, bare = dx * dx + dy * dy,
+        q = bare + law->softening * law->softening, r = sqrt(q);
     double const g = law->inverse ? 1 / q : 1 / (q * r);
     double const g1 = law->inverse ? -1 / (q * q) : -1.5 / (q * q * r);
     double const g2 = law->inverse ? 2 / (q * q * q) : 3.75 / (q * q * q * r);
-    double const mx = s->xx * dx + s->xy * dy, my = s->xy * dx + s->yy * dy, trace = s->xx + s->yy, twice = dx * mx + dy * my;
+    double const mx = s->xx * dx + s->xy * dy, my = s->xy * dx + s->yy * dy, trace = s->xx + s->yy,
+        twice = dx * mx + dy * my;
     if (!oracle_counts(law, bare, is_self)) return;
     f->x += s->m * dx * g + 2 * mx * g1 + dx * trace * g1 + 2 * dx * twice * g2;
     f->y += s->m * dy * g + 2 * my * g1 + dy * trace * g1 + 2 * dy * twice * g2;
     f->p += s->m * (law->inverse ? log(r) : -1 / r) + trace * g / 2 + twice * g1;
 }
 
-/* f += what the cell (column, row) of a level does at (x, y), through its virtual particles or, where it has none, its bodies, but
-   not body `self`. Returns the number of terms. */
-WL_FN int64_t oracle_add_cell(const oracle_pyramid *p, oracle_field *f, int level, int column, int row, double x, double y,
+/* f += what the cell (column, row) of a level does at (x, y), through its virtual particles or,
+   where it has none, its bodies, but not body `self`. Returns the number of terms. */
+WL_FN int64_t oracle_add_cell(const oracle_pyramid *p, oracle_field *f, int level, int column,
+    int row, double x, double y,
                               int32_t self)
 {
     int64_t terms = 0;
@@ -279,7 +300,8 @@ WL_FN int64_t oracle_add_cell(const oracle_pyramid *p, oracle_field *f, int leve
     if (!p->inside[level][(row << level) + column]) return 0;
     if (p->source[level]) {
         for (j = 0; j < p->per; j++) for (i = 0; i < p->per; i++) {
-            const oracle_source *s = oracle_source_at(p, level, column * p->per + i, row * p->per + j);
+            const oracle_source *s = oracle_source_at(p, level, column * p->per + i,
+                row * p->per + j);
             if (s->m == 0) continue;
             oracle_add_source(f, &p->how.law, s, x, y, 0);
             terms++;
@@ -306,15 +328,18 @@ WL_FN int oracle_touch(int column, int row, int other_column, int other_row)
     return abs(column - other_column) <= 1 && abs(row - other_row) <= 1;
 }
 
-/* f += what the cells far from (column, row) do, whose parents touch its parent. Returns the number of terms. */
-WL_FN int64_t oracle_add_far(const oracle_pyramid *p, oracle_field *f, int level, int column, int row, double x, double y)
+/* f += what the cells far from (column, row) do, whose parents touch its parent. Returns the number
+   of terms. */
+WL_FN int64_t oracle_add_far(const oracle_pyramid *p, oracle_field *f, int level, int column,
+    int row, double x, double y)
 {
     int64_t terms = 0;
     int c, r;
     for (r = 0; r < 1 << level; r++) {
         if (abs(r / 2 - row / 2) > 1) continue;
         for (c = 0; c < 1 << level; c++) {
-            if (!oracle_touch(c / 2, r / 2, column / 2, row / 2) || oracle_touch(c, r, column, row)) continue;
+            if (!oracle_touch(c / 2, r / 2, column / 2, row / 2) || oracle_touch(c, r, column, row))
+                continue;
             terms += oracle_add_cell(p, f, level, c, r, x, y, -1);
         }
     }
@@ -328,7 +353,8 @@ WL_FN double *oracle_node(const oracle_pyramid *p, int level, int column, int ro
 }
 
 /* f += the nodes of a cell, weighed for (x, y). */
-WL_FN void oracle_add_nodes(const oracle_pyramid *p, oracle_field *f, int level, int column, int row, double x, double y)
+WL_FN void oracle_add_nodes(const oracle_pyramid *p, oracle_field *f, int level, int column,
+    int row, double x, double y)
 {
     double const h = oracle_cell_size(p, level);
     double wx[ORACLE_MAX_SIDE], wy[ORACLE_MAX_SIDE];
@@ -343,7 +369,8 @@ WL_FN void oracle_add_nodes(const oracle_pyramid *p, oracle_field *f, int level,
     }
 }
 
-/* The nodes of a cell: what its parent's nodes say, and what is far from it. Computed when first asked for. */
+/* The nodes of a cell: what its parent's nodes say, and what is far from it. Computed when first
+   asked for. */
 WL_FN void oracle_know_nodes(oracle_pyramid *p, int level, int column, int row)
 {
     uint8_t *known = &p->known[level][(row << level) + column];
@@ -365,7 +392,8 @@ WL_FN void oracle_know_nodes(oracle_pyramid *p, int level, int column, int row)
     }
 }
 
-/* What the method says about body i; share and p_share are 0. Counts its terms into near_terms and far_terms. */
+/* What the method says about body i; share and p_share are 0. Counts its terms into near_terms and
+   far_terms. */
 WL_FN oracle_field oracle_pyramid_at(oracle_pyramid *p, int32_t i)
 {
     int const finest = p->how.levels - 1;
@@ -378,7 +406,8 @@ WL_FN oracle_field oracle_pyramid_at(oracle_pyramid *p, int32_t i)
         oracle_add_nodes(p, &f, finest, p->column[i], p->row[i], x, y);
     }
     for (level = 2; level <= finest && !p->how.side; level++)
-        p->far_terms += oracle_add_far(p, &f, level, p->column[i] >> (finest - level), p->row[i] >> (finest - level), x, y);
+        p->far_terms += oracle_add_far(p, &f, level, p->column[i] >> (finest - level),
+            p->row[i] >> (finest - level), x, y);
     for (dy = -1; dy <= 1; dy++) for (dx = -1; dx <= 1; dx++) {
         int const c = p->column[i] + dx, r = p->row[i] + dy;
         oracle_source *const virtual_ones = p->source[finest];

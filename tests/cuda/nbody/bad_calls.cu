@@ -15,7 +15,8 @@ static const struct { change_fn *change; nbody_result result; } wrong_descs[] = 
     {[](nbody_desc *x) { x->order = -1; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->order = NBODY_MAX_ORDER + 1; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->method = NBODY_VIRTUAL_PARTICLES; x->order = 3; }, NBODY_BAD_OPTION},
-    {[](nbody_desc *x) { x->method = NBODY_VIRTUAL_PARTICLES; x->sources = NBODY_CHEBYSHEV; x->order = 1; }, NBODY_BAD_OPTION},
+    {[](nbody_desc *x) { x->method = NBODY_VIRTUAL_PARTICLES; x->sources = NBODY_CHEBYSHEV;
+    x->order = 1; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->sources = NBODY_MASS_CENTRES; x->subcells = 3; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->sources = NBODY_MASS_CENTRES; x->subcells = 16; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->sources = NBODY_MASS_CENTRES; x->subcells = -2; }, NBODY_BAD_OPTION},
@@ -43,7 +44,8 @@ static const struct { change_fn *change; nbody_result result; } wrong_descs[] = 
     {[](nbody_desc *x) { x->allocator.free = some_free; }, NBODY_BAD_ALLOCATOR},
 };
 
-/* Both sides say the same; outputs are left alone, and the object is empty and usable afterwards. */
+/* Both sides say the same; outputs are left alone, and the object is empty and usable
+   afterwards. */
 static void test_refused_descs()
 {
     Input const in = plain_input(setting_like(NBODY_FORCE_NODES, 0), 40, 1);
@@ -58,23 +60,31 @@ static void test_refused_descs()
         there.acc.forget();
         there.potential.forget();
         const real *const pos = there.pos.p, *const mass = there.mass.p;
-        CHECK_RESULT(nbody_accelerations(&b.serial, &d, in.pos.data(), 0, in.mass.data(), 40, out.acc.data()), w.result);
-        CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, pos, 0, mass, 40, there.acc.p, there.potential.p, stream), w.result);
-        CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, pos, 0, mass, 40, there.acc.p, stream), w.result);
+        CHECK_RESULT(nbody_accelerations(&b.serial, &d, in.pos.data(), 0, in.mass.data(), 40,
+            out.acc.data()), w.result);
+        CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, pos, 0, mass, 40, there.acc.p, there.potential.p,
+            stream), w.result);
+        CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, pos, 0, mass, 40, there.acc.p, stream),
+            w.result);
         CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, pos, 0, mass, 40, stream), w.result);
         CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 40, stream), w.result);
-        CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr && "the refusal leaves it empty");
-        CHECK(same_bits(there.acc.get(), out.acc) && same_bits(there.potential.get(), out.potential));
-        CHECK_RESULT(nbody_cuda_fields_at(&b.gpu, there.pos.p, 0, 40, there.acc.p, nullptr, stream), NBODY_NOT_BUILT);
+        CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr &&
+            "the refusal leaves it empty");
+        CHECK(same_bits(there.acc.get(), out.acc) &&
+            same_bits(there.potential.get(), out.potential));
+        CHECK_RESULT(nbody_cuda_fields_at(&b.gpu, there.pos.p, 0, 40, there.acc.p, nullptr, stream),
+            NBODY_NOT_BUILT);
         if (number % 4 == 0) check_works(&b, number % SETTINGS, all_stages[number / 4 % 4]);
     }
     nbody_desc d = in.desc;
     context = "refused descs: CUDA's allocator";
     d.cuda_allocator.alloc = [](size_t, struct CUstream_st *, void *) -> void * { return nullptr; };
-    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream), NBODY_BAD_ALLOCATOR);
+    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
+        NBODY_BAD_ALLOCATOR);
     d.cuda_allocator.alloc = nullptr;
     d.cuda_allocator.free = [](void *, size_t, struct CUstream_st *, void *) {};
-    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream), NBODY_BAD_ALLOCATOR);
+    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
+        NBODY_BAD_ALLOCATOR);
     check_works(&b, setting_like(NBODY_FORCE_NODES, 0), NBODY_FAST);
 }
 
@@ -106,7 +116,8 @@ static void test_not_built()
     check_holds_nothing(&gpu, NBODY_NOT_BUILT);
     CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 0, nullptr, 2, stream), NBODY_OK);
     CHECK_RESULT(nbody_cuda_check(&gpu, nullptr, stream), NBODY_OK);
-    CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 1, nullptr, 2, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 1, nullptr, 2, stream),
+        NBODY_BAD_ARGUMENT);
     check_holds_nothing(&gpu, NBODY_NOT_BUILT);
     nbody_cuda_free(&gpu);
     check_holds_nothing(&gpu, NBODY_NOT_BUILT);
@@ -121,7 +132,8 @@ static void test_points_without_numbers()
     for (int32_t n = 0; n <= 2; n += 2) {
         nbody_cuda gpu = {};
         CHECK_RESULT(nbody_cuda_build(&gpu, nullptr, d_pos.p, 0, nullptr, n, stream), NBODY_OK);
-        CHECK_RESULT(nbody_cuda_fields_at(&gpu, d_points.p, 0, 2, d_acc.p, nullptr, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_fields_at(&gpu, d_points.p, 0, 2, d_acc.p, nullptr, stream),
+            NBODY_OK);
         for (real x : d_acc.get()) CHECK(std::isnan(x));
         nbody_cuda_free(&gpu);
     }
@@ -144,20 +156,28 @@ static void test_refused_arguments()
     CHECK_RESULT(nbody_cuda_build(gpu, d, nullptr, 0, mass, 40, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_build(gpu, d, pos, 0, mass, -1, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_build(gpu, d, pos, sizeof(real), mass, 40, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_build(gpu, d, pos, 2 * sizeof(real) + 1, mass, 40, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_build(gpu, d, pos, 2 * sizeof(real) + 1, mass, 40, stream),
+        NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_build(gpu, d, pos, 0, mass, INT32_MAX, stream), NBODY_TOO_MANY);
     CHECK_RESULT(nbody_cuda_build(gpu, d, pos, 0, mass, (1 << 30) - 511, stream), NBODY_TOO_MANY);
-    CHECK_RESULT(nbody_cuda_accelerations(nullptr, d, pos, 0, mass, 40, acc, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_accelerations(gpu, d, nullptr, 0, mass, 40, acc, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_accelerations(gpu, d, pos, 0, mass, 40, nullptr, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_accelerations(gpu, d, pos, 0, mass, INT32_MAX, acc, stream), NBODY_TOO_MANY);
-    CHECK_RESULT(nbody_cuda_fields(nullptr, d, pos, 0, mass, 40, acc, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_accelerations(nullptr, d, pos, 0, mass, 40, acc, stream),
+        NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_accelerations(gpu, d, nullptr, 0, mass, 40, acc, stream),
+        NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_accelerations(gpu, d, pos, 0, mass, 40, nullptr, stream),
+        NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_accelerations(gpu, d, pos, 0, mass, INT32_MAX, acc, stream),
+        NBODY_TOO_MANY);
+    CHECK_RESULT(nbody_cuda_fields(nullptr, d, pos, 0, mass, 40, acc, nullptr, stream),
+        NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_check(nullptr, nullptr, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(nullptr, gpu, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(&b.copy, nullptr, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_step(nullptr, d, nullptr, 1, NBODY_LEAPFROG, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_step(nullptr, d, nullptr, 1, NBODY_LEAPFROG, stream),
+        NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_step(gpu, d, nullptr, 1, NBODY_LEAPFROG, stream), NBODY_BAD_ARGUMENT);
-    for (real x : there.acc.get()) CHECK(memcmp(&x, unset(1).data(), sizeof x) == 0 && "a refused call wrote something");
+    for (real x : there.acc.get())
+        CHECK(memcmp(&x, unset(1).data(), sizeof x) == 0 && "a refused call wrote something");
     check_works(&b, setting_like(NBODY_FORCE_NODES, 0), NBODY_FAST);
 }
 
@@ -182,30 +202,42 @@ static void test_refused_questions()
     CHECK_RESULT(run_gpu(gpu, in, NBODY_FAST, there), NBODY_OK);
     std::vector<real> const before = there.acc.get();
     context = "refused questions";
-    CHECK_RESULT(nbody_cuda_fields_at(nullptr, pos, 0, 40, acc, nullptr, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_fields_at(gpu, nullptr, 0, 40, acc, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_fields_at(nullptr, pos, 0, 40, acc, nullptr, stream),
+        NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_fields_at(gpu, nullptr, 0, 40, acc, nullptr, stream),
+        NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_fields_at(gpu, pos, 0, -1, acc, nullptr, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_fields_at(gpu, pos, sizeof(real), 40, acc, nullptr, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_fields_at(gpu, pos, 0, INT32_MAX, acc, nullptr, stream), NBODY_TOO_MANY);
+    CHECK_RESULT(nbody_cuda_fields_at(gpu, pos, sizeof(real), 40, acc, nullptr, stream),
+        NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_fields_at(gpu, pos, 0, INT32_MAX, acc, nullptr, stream),
+        NBODY_TOO_MANY);
     CHECK_RESULT(nbody_cuda_estimate(nullptr, acc, 4, 1, d_error.p, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_estimate(gpu, nullptr, 4, 1, d_error.p, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_estimate(gpu, acc, -1, 1, d_error.p, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_estimate(gpu, acc, 4, 1, nullptr, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_energy(gpu, nullptr, nullptr, d_energies.p, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_energy(gpu, nullptr, nullptr, d_energies.p, stream),
+        NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_energy(gpu, &bodies, nullptr, nullptr, stream), NBODY_BAD_ARGUMENT);
     bodies.vel = nullptr;
-    CHECK_RESULT(nbody_cuda_energy(gpu, &bodies, nullptr, d_energies.p, stream), NBODY_BAD_ARGUMENT);
-    CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, 1, NBODY_LEAPFROG, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_energy(gpu, &bodies, nullptr, d_energies.p, stream),
+        NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, 1, NBODY_LEAPFROG, stream),
+        NBODY_BAD_ARGUMENT);
     bodies = m.there;
     for (real dt : {not_a_number, infinity}) {
-        CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, dt, NBODY_LEAPFROG, stream), NBODY_BAD_NUMBER);
-        CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, dt, NBODY_EULER, stream), NBODY_BAD_NUMBER);
+        CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, dt, NBODY_LEAPFROG, stream),
+            NBODY_BAD_NUMBER);
+        CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, dt, NBODY_EULER, stream),
+            NBODY_BAD_NUMBER);
     }
     bodies.n = -1;
-    CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, 1, NBODY_EULER, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &bodies, 1, NBODY_EULER, stream),
+        NBODY_BAD_ARGUMENT);
 #ifndef CUDA_EMU
-    CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &m.there, 1, (nbody_integrator)2, stream), NBODY_BAD_OPTION);
+    CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &m.there, 1, (nbody_integrator)2, stream),
+        NBODY_BAD_OPTION);
 #endif
-    CHECK(same_bits(m.d_pos.get(), m.pos) && same_bits(m.d_vel.get(), m.vel) && "a refused step moved something");
+    CHECK(same_bits(m.d_pos.get(), m.pos) && same_bits(m.d_vel.get(), m.vel) &&
+        "a refused step moved something");
     CHECK(same_bits(there.acc.get(), before) && "a refused call wrote something");
 }

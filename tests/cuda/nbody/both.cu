@@ -21,19 +21,24 @@ static nbody_result run_serial(nbody *sim, const Input &in, Fields *out)
     out->acc = unset((size_t)in.n * step_of(in.desc.acc_stride, 2));
     out->potential = unset((size_t)in.n);
     if (in.outputs == ACCELERATIONS)
-        return nbody_accelerations(sim, &in.desc, in.pos.data(), in.stride, masses_or_null(in), in.n, out->acc.data());
+        return nbody_accelerations(sim, &in.desc, in.pos.data(), in.stride, masses_or_null(in),
+            in.n, out->acc.data());
     return nbody_fields(sim, &in.desc, in.pos.data(), in.stride, masses_or_null(in), in.n,
-                        in.outputs == POTENTIALS ? nullptr : out->acc.data(), out->potential.data());
+                        in.outputs == POTENTIALS ? nullptr : out->acc.data(),
+                            out->potential.data());
 }
 
-static nbody_result run_gpu(nbody_cuda *gpu, const Input &in, nbody_stage stage, const OnDevice &there)
+static nbody_result run_gpu(nbody_cuda *gpu, const Input &in, nbody_stage stage,
+    const OnDevice &there)
 {
     nbody_desc d = in.desc;
     d.stage = stage;
     if (in.outputs == ACCELERATIONS)
-        return nbody_cuda_accelerations(gpu, &d, there.pos.p, in.stride, there.masses(in), in.n, there.acc.p, stream);
+        return nbody_cuda_accelerations(gpu, &d, there.pos.p, in.stride, there.masses(in), in.n,
+            there.acc.p, stream);
     return nbody_cuda_fields(gpu, &d, there.pos.p, in.stride, there.masses(in), in.n,
-                             in.outputs == POTENTIALS ? nullptr : there.acc.p, there.potential.p, stream);
+                             in.outputs == POTENTIALS ? nullptr : there.acc.p, there.potential.p,
+                                 stream);
 }
 
 static Fields fields_of(const OnDevice &there)
@@ -46,15 +51,18 @@ static Fields fields_of(const OnDevice &there)
 
 static void check_desc(const nbody_desc &a, const nbody_desc &b)
 {
-    CHECK(a.method == b.method && a.law == b.law && a.levels == b.levels && a.leaf == b.leaf && a.order == b.order);
-    CHECK(a.sources == b.sources && a.subcells == b.subcells && a.gravity == b.gravity && a.softening == b.softening);
+    CHECK(a.method == b.method && a.law == b.law && a.levels == b.levels && a.leaf == b.leaf &&
+        a.order == b.order);
+    CHECK(a.sources == b.sources && a.subcells == b.subcells && a.gravity == b.gravity &&
+        a.softening == b.softening);
 }
 
 static void check_frame(const nbody_frame &a, const nbody_frame &b, bool tree)
 {
     CHECK(same_bits(a.min, b.min, 2) && same_bits(&a.size, &b.size, 1) && a.fitted == b.fitted);
     CHECK(same_bits(&a.length, &b.length, 1) && same_bits(&a.mass, &b.mass, 1));
-    CHECK(same_bits(a.origin, b.origin, 2) && same_bits(&a.edge, &b.edge, 1) && same_bits(&a.inverse, &b.inverse, 1)
+    CHECK(same_bits(a.origin, b.origin, 2) && same_bits(&a.edge, &b.edge, 1) &&
+        same_bits(&a.inverse, &b.inverse, 1)
           && same_bits(&a.soften2, &b.soften2, 1));
     CHECK(a.levels == b.levels && a.cells == b.cells && b.cells_needed <= b.cells);
     CHECK(!tree || same_bits(a.level_first, b.level_first, NBODY_MAX_LEVELS + 1));
@@ -62,24 +70,30 @@ static void check_frame(const nbody_frame &a, const nbody_frame &b, bool tree)
 
 static bool same_cell(const nbody_cell &a, const nbody_cell &b)
 {
-    return a.x == b.x && a.y == b.y && a.first == b.first && a.count == b.count && a.parent == b.parent && a.child == b.child
-           && a.level == b.level && a.children == b.children && a.besides == b.besides && same_bits(a.beside, b.beside, a.besides);
+    return a.x == b.x && a.y == b.y && a.first == b.first && a.count == b.count &&
+        a.parent == b.parent && a.child == b.child
+           && a.level == b.level && a.children == b.children && a.besides == b.besides &&
+               same_bits(a.beside, b.beside, a.besides);
 }
 
 /* False: no more can be compared. */
 static bool check_tree(const nbody &serial, const nbody &copy)
 {
     size_t const n = (size_t)serial.n;
-    CHECK(copy.n == serial.n && copy.frame != nullptr && copy.per_cell == serial.per_cell && copy.nodes == serial.nodes);
+    CHECK(copy.n == serial.n && copy.frame != nullptr && copy.per_cell == serial.per_cell &&
+        copy.nodes == serial.nodes);
     if (copy.n != serial.n || !copy.frame) return false;
     check_desc(serial.desc, copy.desc);
     check_frame(*serial.frame, *copy.frame, serial.cell != nullptr);
-    CHECK(same_bits(serial.id, copy.id, n) && same_bits(serial.x, copy.x, n) && same_bits(serial.y, copy.y, n));
+    CHECK(same_bits(serial.id, copy.id, n) && same_bits(serial.x, copy.x, n) &&
+        same_bits(serial.y, copy.y, n));
     CHECK(same_bits(serial.m, copy.m, n));
     CHECK((serial.cell == nullptr) == (copy.cell == nullptr));
-    if (serial.frame->cells != copy.frame->cells || !serial.cell || !copy.cell) return serial.frame->cells == copy.frame->cells;
+    if (serial.frame->cells != copy.frame->cells || !serial.cell || !copy.cell)
+        return serial.frame->cells == copy.frame->cells;
     bool same = true;
-    for (int32_t c = 0; c < serial.frame->cells; c++) same = same && same_cell(serial.cell[c], copy.cell[c]);
+    for (int32_t c = 0; c < serial.frame->cells; c++)
+        same = same && same_cell(serial.cell[c], copy.cell[c]);
     CHECK(same && "cells");
     return same;
 }
@@ -95,7 +109,8 @@ static bool same_part(const real *a, const real *b, int32_t cell, int32_t each, 
 }
 
 /* The largest difference within a cell. */
-static double part_difference(const real *a, const real *b, int32_t cell, int32_t each, int32_t count)
+static double part_difference(const real *a, const real *b, int32_t cell, int32_t each,
+    int32_t count)
 {
     double most = 0;
     if (!a && !b) return 0;
@@ -107,7 +122,8 @@ static double part_difference(const real *a, const real *b, int32_t cell, int32_
     return most;
 }
 
-/* Sources of a cell: those of level 2 and finer act. The leaves of mass centres act by their bodies. */
+/* Sources of a cell: those of level 2 and finer act. The leaves of mass centres act by their
+   bodies. */
 static int32_t sources_of(const nbody &sim, int32_t cell)
 {
     if (sim.cell[cell].level < 2) return 0;
@@ -123,8 +139,10 @@ static void check_sources_exactly(const nbody &a, const nbody &b)
         made = made && count == sources_of(b, c);
         if (!made) break;
         same = same && same_part(a.vm, b.vm, c, a.per_cell, count);
-        same = same && same_part(a.vx, b.vx, c, a.per_cell, count) && same_part(a.vy, b.vy, c, a.per_cell, count);
-        moments = moments && same_part(a.vxx, b.vxx, c, a.per_cell, count) && same_part(a.vxy, b.vxy, c, a.per_cell, count)
+        same = same && same_part(a.vx, b.vx, c, a.per_cell, count) &&
+            same_part(a.vy, b.vy, c, a.per_cell, count);
+        moments = moments && same_part(a.vxx, b.vxx, c, a.per_cell, count) &&
+            same_part(a.vxy, b.vxy, c, a.per_cell, count)
                   && same_part(a.vyy, b.vyy, c, a.per_cell, count);
     }
     CHECK(made && "as many sources");
@@ -140,13 +158,18 @@ static double mass_in(const nbody &sim, int32_t cell)
     return sum;
 }
 
-static double edge_of(const nbody &sim, int32_t cell) { return std::ldexp(sim.frame->edge, -(int)sim.cell[cell].level); }
+static double edge_of(const nbody &sim, int32_t cell)
+{
+    return std::ldexp(sim.frame->edge, -(int)sim.cell[cell].level);
+}
 
-/* Places within rounding of the largest coordinate; masses within rounding of all that is in the cell. */
+/* Places within rounding of the largest coordinate; masses within rounding of all that is in the
+   cell. */
 static void check_sources_nearly(const nbody &a, const nbody &b)
 {
     double places = 0, masses = 0, moments = 0;
-    double const reach = std::max(std::fabs(a.frame->origin[0]), std::fabs(a.frame->origin[1])) + a.frame->edge;
+    double const reach = std::max(std::fabs(a.frame->origin[0]), std::fabs(a.frame->origin[1])) +
+        a.frame->edge;
     for (int32_t c = 0; a.cell && c < a.frame->cells; c++) {
         int32_t const count = sources_of(a, c);
         double const mass = mass_in(a, c) + 1e-30, square = edge_of(a, c) * edge_of(a, c);
@@ -155,9 +178,12 @@ static void check_sources_nearly(const nbody &a, const nbody &b)
         masses = std::max(masses, part_difference(a.vm, b.vm, c, a.per_cell, count) / mass);
         places = std::max(places, part_difference(a.vx, b.vx, c, a.per_cell, count) / reach);
         places = std::max(places, part_difference(a.vy, b.vy, c, a.per_cell, count) / reach);
-        moments = std::max(moments, part_difference(a.vxx, b.vxx, c, a.per_cell, count) / (mass * square));
-        moments = std::max(moments, part_difference(a.vxy, b.vxy, c, a.per_cell, count) / (mass * square));
-        moments = std::max(moments, part_difference(a.vyy, b.vyy, c, a.per_cell, count) / (mass * square));
+        moments = std::max(moments,
+            part_difference(a.vxx, b.vxx, c, a.per_cell, count) / (mass * square));
+        moments = std::max(moments,
+            part_difference(a.vxy, b.vxy, c, a.per_cell, count) / (mass * square));
+        moments = std::max(moments,
+            part_difference(a.vyy, b.vyy, c, a.per_cell, count) / (mass * square));
     }
     CHECK_AT_MOST(masses, fast_share);
     CHECK_AT_MOST(places, 8 * epsilon);
@@ -169,7 +195,8 @@ static void check_nodes_exactly(const nbody &a, const nbody &b, bool potentials)
     bool forces = true, potential = true;
     for (int32_t c = 0; a.cell && a.nodes && c < a.frame->cells; c++) {
         if (a.cell[c].level < 2) continue;
-        forces = forces && same_part(a.fx, b.fx, c, a.nodes, a.nodes) && same_part(a.fy, b.fy, c, a.nodes, a.nodes);
+        forces = forces && same_part(a.fx, b.fx, c, a.nodes, a.nodes) &&
+            same_part(a.fy, b.fy, c, a.nodes, a.nodes);
         if (potentials) potential = potential && same_part(a.fp, b.fp, c, a.nodes, a.nodes);
     }
     CHECK(forces && "the same forces on nodes");
@@ -187,21 +214,25 @@ static Term term_of(nbody_law law, double square, double length, double m)
     double const d = std::sqrt(square);
     Term t = {0, 0};
     t.force = std::fabs(m) / (law == NBODY_INVERSE ? d : square);
-    t.potential = std::fabs(m) * (law == NBODY_INVERSE ? std::fabs(std::log(d)) + std::fabs(std::log(length)) + 1 : 1 / d);
+    t.potential = std::fabs(m) *
+        (law == NBODY_INVERSE ? std::fabs(std::log(d)) + std::fabs(std::log(length)) + 1 : 1 / d);
     return t;
 }
 
-/* The sizes of all terms that a cell's nodes are given: of bodies that are not in cells beside it, at its centre. */
+/* The sizes of all terms that a cell's nodes are given: of bodies that are not in cells beside it,
+   at its centre. */
 static Term far_terms(const nbody &sim, int32_t cell)
 {
     const nbody_cell &c = sim.cell[cell];
     double const edge = edge_of(sim, cell);
-    double const at[2] = {sim.frame->origin[0] + edge * (c.x + 0.5), sim.frame->origin[1] + edge * (c.y + 0.5)};
+    double const at[2] = {sim.frame->origin[0] + edge * (c.x + 0.5),
+        sim.frame->origin[1] + edge * (c.y + 0.5)};
     Term sum = {0, 0};
     for (int32_t p = 0; p < sim.n; p++) {
         double const dx = (double)sim.x[p] - at[0], dy = (double)sim.y[p] - at[1];
         if (std::max(std::fabs(dx), std::fabs(dy)) < 1.499 * edge) continue;
-        Term const t = term_of(sim.desc.law, dx * dx + dy * dy + sim.frame->soften2, sim.frame->length, (double)sim.m[p]);
+        Term const t = term_of(sim.desc.law, dx * dx + dy * dy + sim.frame->soften2,
+            sim.frame->length, (double)sim.m[p]);
         sum.force += t.force;
         sum.potential += t.potential;
     }
@@ -215,10 +246,13 @@ static void check_nodes_nearly(const nbody &a, const nbody &b, bool potentials)
     for (int32_t c = 0; a.cell && a.nodes && c < a.frame->cells; c++) {
         if (a.cell[c].level < 2) continue;
         Term const size = far_terms(a, c);
-        forces = std::max(forces, part_difference(a.fx, b.fx, c, a.nodes, a.nodes) / (size.force + 1e-30));
-        forces = std::max(forces, part_difference(a.fy, b.fy, c, a.nodes, a.nodes) / (size.force + 1e-30));
+        forces = std::max(forces,
+            part_difference(a.fx, b.fx, c, a.nodes, a.nodes) / (size.force + 1e-30));
+        forces = std::max(forces,
+            part_difference(a.fy, b.fy, c, a.nodes, a.nodes) / (size.force + 1e-30));
         if (!potentials) continue;
-        potential = std::max(potential, part_difference(a.fp, b.fp, c, a.nodes, a.nodes) / (size.potential + 1e-30));
+        potential = std::max(potential,
+            part_difference(a.fp, b.fp, c, a.nodes, a.nodes) / (size.potential + 1e-30));
     }
     CHECK_AT_MOST(forces, 2 * fast_share);
     CHECK_AT_MOST(potential, 2 * fast_share);
@@ -226,10 +260,12 @@ static void check_nodes_nearly(const nbody &a, const nbody &b, bool potentials)
 
 /* ---- comparing: what comes out ---- */
 
-/* The sizes of all terms at a point, in the caller's units. What lies at the point itself counts in softened potentials only. */
+/* The sizes of all terms at a point, in the caller's units. What lies at the point itself counts in
+   softened potentials only. */
 static Term all_terms(const Input &in, const nbody_frame &frame, const real *at)
 {
-    double const g = in.desc.gravity == 0 ? 1 : std::fabs((double)in.desc.gravity), length = frame.length;
+    double const g = in.desc.gravity == 0 ? 1 : std::fabs((double)in.desc.gravity),
+        length = frame.length;
     double const force = in.desc.law == NBODY_INVERSE ? 1 / length : 1 / (length * length);
     double const potential = in.desc.law == NBODY_INVERSE ? 1 : 1 / length;
     Term sum = {0, 0};
@@ -238,7 +274,8 @@ static Term all_terms(const Input &in, const nbody_frame &frame, const real *at)
         double const dy = ((double)point_of(in, j)[1] - (double)at[1]) / length;
         bool const same = dx == 0 && dy == 0;
         if (same && in.desc.softening == 0) continue;
-        Term const t = term_of(in.desc.law, dx * dx + dy * dy + frame.soften2, length, mass_of(in, j));
+        Term const t = term_of(in.desc.law, dx * dx + dy * dy + frame.soften2, length,
+            mass_of(in, j));
         sum.force += same ? 0 : g * force * t.force;
         sum.potential += g * potential * t.potential;
     }
@@ -248,7 +285,8 @@ static Term all_terms(const Input &in, const nbody_frame &frame, const real *at)
 static bool within(double a, double b, double most) { return a == b || std::fabs(a - b) <= most; }
 
 /* Not every body, so that it takes little time where there are many. */
-static void check_nearly(const Input &in, const nbody_frame &frame, const Fields &want, const Fields &got)
+static void check_nearly(const Input &in, const nbody_frame &frame, const Fields &want,
+    const Fields &got)
 {
     size_t const step = step_of(in.desc.acc_stride, 2);
     bool forces = true, potentials = true, gaps = true;
@@ -257,9 +295,11 @@ static void check_nearly(const Input &in, const nbody_frame &frame, const Fields
         const real *const a = &want.acc[(size_t)i * step], *const b = &got.acc[(size_t)i * step];
         gaps = gaps && same_bits(a + 2, b + 2, step - 2);
         if (in.outputs == POTENTIALS) gaps = gaps && same_bits(a, b, 2);
-        else for (int k = 0; k < 2; k++) forces = forces && within((double)a[k], (double)b[k], fast_share * size.force);
+        else for (int k = 0; k < 2; k++)
+            forces = forces && within((double)a[k], (double)b[k], fast_share * size.force);
         double const p = (double)want.potential[(size_t)i], q = (double)got.potential[(size_t)i];
-        if (in.outputs != ACCELERATIONS) potentials = potentials && within(p, q, fast_share * size.potential);
+        if (in.outputs != ACCELERATIONS)
+            potentials = potentials && within(p, q, fast_share * size.potential);
     }
     CHECK(forces && "accelerations within rounding");
     CHECK(potentials && "potentials within rounding");
@@ -268,7 +308,8 @@ static void check_nearly(const Input &in, const nbody_frame &frame, const Fields
 }
 
 /* Everything that the device has, against the serial simulation in b and what that gave. */
-static void compare(Both *b, const Input &in, nbody_stage stage, const Fields &want, const OnDevice &there)
+static void compare(Both *b, const Input &in, nbody_stage stage, const Fields &want,
+    const OnDevice &there)
 {
     bool const potentials = in.outputs != ACCELERATIONS;
     Fields const got = fields_of(there);
@@ -289,7 +330,8 @@ static void compare(Both *b, const Input &in, nbody_stage stage, const Fields &w
 }
 
 /* One evaluation in one stage, and compared. */
-static void run_stage(Both *b, const Input &in, nbody_stage stage, const Fields &want, const OnDevice &there)
+static void run_stage(Both *b, const Input &in, nbody_stage stage, const Fields &want,
+    const OnDevice &there)
 {
     std::string const name = context;
     context = name + ", " + stage_names[stage];
@@ -297,7 +339,8 @@ static void run_stage(Both *b, const Input &in, nbody_stage stage, const Fields 
     there.potential.forget();
     CHECK_RESULT(run_gpu(&b->gpu, in, stage, there), NBODY_OK);
     CHECK_RESULT(nbody_cuda_check(&b->gpu, nullptr, stream), NBODY_OK);
-    CHECK(b->gpu.device.sim.n == in.n && b->gpu.device.sim.bad_id == -1 && b->gpu.device.sim.cuda_error == 0);
+    CHECK(b->gpu.device.sim.n == in.n && b->gpu.device.sim.bad_id == -1 &&
+        b->gpu.device.sim.cuda_error == 0);
     compare(b, in, stage, want, there);
     context = name;
 }

@@ -2,7 +2,8 @@
    x inputs; where the bodies are, and what the caller has of them on host and device.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* What the error of a double build may be: |dF| / |F| on average, and the largest |dF| / S, where S is the sum of |terms|. */
+/* What the error of a double build may be: |dF| / |F| on average, and the largest |dF| / S, where S
+   is the sum of |terms|. */
 struct Bar {
     double mean, share;
 };
@@ -66,7 +67,8 @@ static const size_t case_count = SETTINGS * SHAPES * 2 * 2;
 /* Charges of both signs have no centre of mass. */
 static bool takes_signs(const Setting &s)
 {
-    return s.method == NBODY_DIRECT || (s.method == NBODY_FORCE_NODES && s.order != 1 && s.sources != NBODY_MASS_CENTRES);
+    return s.method == NBODY_DIRECT ||
+        (s.method == NBODY_FORCE_NODES && s.order != 1 && s.sources != NBODY_MASS_CENTRES);
 }
 
 /* A table of forces between points of many orders takes the emulator seconds. */
@@ -100,7 +102,8 @@ static std::string name_of(const Setting &s)
     static const char *const methods[] = {"auto", "direct", "virtual particles", "force nodes"};
     static const char *const sources[] = {"", ", mass centres", ", Chebyshev"};
     char text[120];
-    snprintf(text, sizeof text, "%s, order %d%s, subcells %d", methods[s.method], s.order, sources[s.sources], s.subcells);
+    snprintf(text, sizeof text, "%s, order %d%s, subcells %d", methods[s.method], s.order,
+        sources[s.sources], s.subcells);
     return text;
 }
 
@@ -110,14 +113,19 @@ static std::string name_of(const Case &c)
                                          "line",    "one far", "two scales", "equal"};
     char text[300];
     snprintf(text, sizeof text,
-             "n %d, law %d, %s, levels %d, leaf %d, soft %d, repels %d, masses %d, square %d, outputs %d, padded %d, units %d, ",
-             c.n, c.law, shapes[c.shape], c.levels, c.leaf, c.soft, c.repels, c.masses, c.square, c.outputs, c.padded, c.units);
+             "n %d, law %d, %s, levels %d, leaf %d, soft %d, repels %d, "
+             "masses %d, square %d, outputs %d, padded %d, units %d, ",
+             c.n, c.law, shapes[c.shape], c.levels, c.leaf, c.soft, c.repels, c.masses, c.square,
+                 c.outputs, c.padded, c.units);
     return text + name_of(settings[c.setting]);
 }
 
 /* ---- where the bodies are, in the unit square but for one ---- */
 
-static double clump(int i, int axis, double u, double v) { return (i * (3 + axis) % 5 + 0.5) / 5 + 0.03 * (u - v); }
+static double clump(int i, int axis, double u, double v)
+{
+    return (i * (3 + axis) % 5 + 0.5) / 5 + 0.03 * (u - v);
+}
 
 /* On a border of cells, or as near as numbers can be. */
 static double on_border(uint32_t dice)
@@ -165,7 +173,9 @@ static std::vector<real> masses_of(const Case &c, wl_random *r)
         double const u = (double)wl_u(r), wild = std::pow(10.0, 12 * u - 6);
         double const sign = c.masses == BOTH_SIGNS && wl_below(r, 2) ? -1 : 1;
         if (c.masses == SOME_ZERO) masses.push_back((real)(i % 3 == 1 ? 0 : 0.5 + u));
-        else masses.push_back((real)(c.masses == WILD ? wild : c.masses == BOTH_SIGNS ? sign * (0.5 + u) : 1));
+        else
+            masses.push_back((real)(c.masses == WILD ? wild : c.masses == BOTH_SIGNS ?
+                sign * (0.5 + u) : 1));
     }
     return masses;
 }
@@ -191,13 +201,22 @@ static std::vector<real> with_gaps(const std::vector<real> &tight, size_t width,
     return wide;
 }
 
-static size_t step_of(size_t stride, size_t tight) { return stride ? stride / sizeof(real) : tight; }
-static const real *point_of(const Input &in, int i) { return &in.pos[(size_t)i * step_of(in.stride, 2)]; }
+static size_t step_of(size_t stride, size_t tight)
+{
+    return stride ? stride / sizeof(real) : tight;
+}
+static const real *point_of(const Input &in, int i)
+{
+    return &in.pos[(size_t)i * step_of(in.stride, 2)];
+}
 static double mass_of(const Input &in, int i)
 {
     return in.mass.empty() ? 1.0 : (double)in.mass[(size_t)i * step_of(in.desc.mass_stride, 1)];
 }
-static const real *masses_or_null(const Input &in) { return in.mass.empty() ? nullptr : in.mass.data(); }
+static const real *masses_or_null(const Input &in)
+{
+    return in.mass.empty() ? nullptr : in.mass.data();
+}
 
 /* The square that just holds the bodies, wider, or too narrow for them. */
 static void give_square(const Case &c, Input *in)
@@ -210,7 +229,8 @@ static void give_square(const Case &c, Input *in)
         }
     double const size = std::max(high[0] - low[0], high[1] - low[1]);
     if (c.square == FITTED || c.n == 0 || size == 0) return;
-    for (int a = 0; a < 2; a++) in->desc.min[a] = (real)(low[a] - (c.square == GIVEN ? 0.25 * size : 0));
+    for (int a = 0; a < 2; a++)
+        in->desc.min[a] = (real)(low[a] - (c.square == GIVEN ? 0.25 * size : 0));
     in->desc.size = (real)(size * (c.square == GIVEN ? 1.5 : 0.5));
 }
 
@@ -269,7 +289,8 @@ static int setting_like(nbody_method method, int order)
 struct OnDevice {
     Device<real> pos, mass, acc, potential;
     explicit OnDevice(const Input &in)
-        : pos(in.pos), mass(in.mass), acc((size_t)in.n * step_of(in.desc.acc_stride, 2)), potential((size_t)in.n)
+        : pos(in.pos), mass(in.mass), acc((size_t)in.n * step_of(in.desc.acc_stride, 2)),
+            potential((size_t)in.n)
     {
     }
     const real *masses(const Input &in) const { return in.mass.empty() ? nullptr : mass.p; }

@@ -12,7 +12,8 @@ static void check_works(Both *b, int setting, nbody_stage stage)
     run_stage(b, in, stage, want, there);
 }
 
-/* Both sides refuse the same body. Whatever the device has written, the next evaluation is right. */
+/* Both sides refuse the same body. Whatever the device has written, the next evaluation is
+   right. */
 static void check_told(Both *b, const Input &in, nbody_stage stage, nbody_result expected)
 {
     OnDevice const there(in);
@@ -21,10 +22,12 @@ static void check_told(Both *b, const Input &in, nbody_stage stage, nbody_result
     CHECK_RESULT(run_gpu(&b->gpu, in, stage, there), NBODY_OK);
     CHECK_RESULT(nbody_cuda_check(&b->gpu, nullptr, stream), expected);
     CHECK(b->gpu.device.sim.bad_id == b->serial.bad_id);
-    CHECK_RESULT(nbody_cuda_check(&b->gpu, nullptr, stream), expected); /* and once more, when asked again */
+    /* and once more, when asked again */
+    CHECK_RESULT(nbody_cuda_check(&b->gpu, nullptr, stream), expected);
 }
 
-/* Not finite: in x, in y, in a mass; of several the first. No force is finite then, so that nobody takes one for a force. */
+/* Not finite: in x, in y, in a mass; of several the first. No force is finite then, so that nobody
+   takes one for a force. */
 static void test_not_finite()
 {
     static const int wheres[] = {0, 1, 63, 64, 129};
@@ -35,7 +38,8 @@ static void test_not_finite()
         Both b;
         Input in = plain_input(setting, n, k);
         real const bad = k % 3 == 0 ? not_a_number : k % 3 == 1 ? infinity : -infinity;
-        context = "not finite, " + std::to_string(k) + ": " + stage_names[stage] + ", " + name_of(settings[setting]);
+        context = "not finite, " + std::to_string(k) + ": " + stage_names[stage] + ", " +
+            name_of(settings[setting]);
         std::string const name = context;
         for (int what = 0; what < 3; what++) {
             Input broken = in;
@@ -52,7 +56,8 @@ static void test_not_finite()
         there.pos.set(in.pos);
         CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
         std::vector<real> const acc = there.acc.get();
-        for (size_t e = 0; e < acc.size(); e += 2) CHECK(!std::isfinite(acc[e]) || !std::isfinite(acc[e + 1]));
+        for (size_t e = 0; e < acc.size(); e += 2)
+            CHECK(!std::isfinite(acc[e]) || !std::isfinite(acc[e + 1]));
         check_works(&b, setting, stage);
     }
 }
@@ -65,11 +70,13 @@ static void test_bad_mass()
         Both b;
         Input in = plain_input(setting, 130, setting);
         in.mass[80] = in.mass[127] = (real)-0.5;
-        context = std::string("bad mass: ") + stage_names[stage] + ", " + name_of(settings[setting]);
+        context = std::string("bad mass: ") + stage_names[stage] + ", " +
+            name_of(settings[setting]);
         OnDevice const there(in);
         Fields want;
         nbody_result const expected = run_serial(&b.serial, in, &want);
-        CHECK((expected == NBODY_OK) == (b.serial.desc.method == NBODY_DIRECT || b.serial.desc.sources == NBODY_CHEBYSHEV));
+        CHECK((expected == NBODY_OK) == (b.serial.desc.method == NBODY_DIRECT ||
+            b.serial.desc.sources == NBODY_CHEBYSHEV));
         if (expected == NBODY_OK) {
             run_stage(&b, in, stage, want, there);
             continue;
@@ -95,11 +102,13 @@ static void test_too_large()
         Input in = plain_input(setting, 65, 1);
         in.pos[3] = (real)huge;
         in.pos[65] = (real)-huge;
-        context = std::string("too large: ") + stage_names[stage] + ", " + name_of(settings[setting]);
+        context = std::string("too large: ") + stage_names[stage] + ", " +
+            name_of(settings[setting]);
         OnDevice const there(in);
         Fields want;
         nbody_result const expected = run_serial(&b.serial, in, &want);
-        if (!is_float) CHECK_RESULT(expected, NBODY_TOO_LARGE); /* the square of a float build is in double */
+        /* the square of a float build is in double */
+        if (!is_float) CHECK_RESULT(expected, NBODY_TOO_LARGE);
         if (expected == NBODY_OK) {
             CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
             CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
@@ -108,7 +117,8 @@ static void test_too_large()
     }
 }
 
-/* Less room for cells than the tree needs: told, with the number that is enough; and forces are those of a tree of fewer cells. */
+/* Less room for cells than the tree needs: told, with the number that is enough; and forces are
+   those of a tree of fewer cells. */
 static void run_cells_full(int setting, nbody_stage stage, Shape shape, int32_t room, int levels)
 {
     Both b;
@@ -129,7 +139,8 @@ static void run_cells_full(int setting, nbody_stage stage, Shape shape, int32_t 
     in.desc.max_cells = room;
     CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
     CHECK_RESULT(nbody_cuda_check(&b.gpu, &frame, stream), NBODY_CELLS_FULL);
-    CHECK(frame.cells_needed > room && frame.cells_needed > frame.cells && frame.cells <= room + 4 && frame.cells >= 1);
+    CHECK(frame.cells_needed > room && frame.cells_needed > frame.cells &&
+        frame.cells <= room + 4 && frame.cells >= 1);
     Truth const t = truth_of(in, there.acc.get(), 1);
     CHECK_AT_MOST(t.share, 4 * settings[setting].bar.share + 3e-6);
     CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
@@ -151,17 +162,20 @@ static void test_cells_full()
     context = "cells full, 5 levels";
     run_cells_full(setting_like(NBODY_FORCE_NODES, 0), NBODY_FAST, CLUMPS, 21, 5);
     for (int k = 0; k < SETTINGS * 4 * 4; k++) {
-        if (!thinned((size_t)k + 70, share, 40) || (few_large && is_large(settings[k % SETTINGS]))) continue;
+        if (!thinned((size_t)k + 70, share, 40) || (few_large && is_large(settings[k % SETTINGS])))
+            continue;
         nbody_stage const stage = all_stages[k / SETTINGS % 4];
         Shape const shape = (Shape)(k % 3 == 0 ? CLUMPS : k % 3 == 1 ? UNIFORM : TWO_SCALES);
         int32_t const room = rooms[k / SETTINGS / 4 % 4];
-        context = std::string("cells full, room for ") + std::to_string(room) + ", " + stage_names[stage] + ", shape "
+        context = std::string("cells full, room for ") + std::to_string(room) + ", " +
+            stage_names[stage] + ", shape "
                   + std::to_string(shape) + ", " + name_of(settings[k % SETTINGS]);
         run_cells_full(k % SETTINGS, stage, shape, room, 0);
     }
 }
 
-/* n rises by one with every build: what is allocated follows its logarithm, on both sides. A reserve takes what it needs. */
+/* n rises by one with every build: what is allocated follows its logarithm, on both sides. A
+   reserve takes what it needs. */
 static void test_growth()
 {
     int const most = n_max < 260 ? 150 : 600, growths = 18;
@@ -176,9 +190,11 @@ static void test_growth()
         d.cuda_allocator = allocator_of(&h);
         for (int n = 1; n <= most; n++) {
             int64_t const had = nbody_bytes(&b.copy);
-            CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, n, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, n, stream),
+                NBODY_OK);
             if (n > 25 && n < most) continue;
-            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, there.pos.p, 0, there.mass.p, n, there.acc.p, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, there.pos.p, 0, there.mass.p, n,
+                there.acc.p, stream), NBODY_OK);
             CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
             grown += nbody_bytes(&b.copy) > had;
         }
@@ -190,7 +206,8 @@ static void test_growth()
             CHECK(b.gpu.block[NBODY_I_BODIES].bytes == (size_t)n * NBODY_I_BODY);
         }
         h.fail_at = h.calls + 1; /* no memory to grow ahead: the exact size will do */
-        CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 102, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 102, stream),
+            NBODY_OK);
         CHECK(h.failed == 1 && b.gpu.block[NBODY_I_BODIES].bytes == 102 * (size_t)NBODY_I_BODY);
         CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
         nbody_cuda_free(&b.gpu);
@@ -199,7 +216,8 @@ static void test_growth()
 }
 
 #ifdef CUDA_EMU
-/* What says that it waits for the stream does so, also where there are no bodies. The emulator's stream works when it is waited for. */
+/* What says that it waits for the stream does so, also where there are no bodies. The emulator's
+   stream works when it is waited for. */
 static void test_waits()
 {
     int const lazy = emu_options()->lazy;
@@ -210,7 +228,8 @@ static void test_waits()
         Input const in = plain_input(setting_like(NBODY_DIRECT, 0), 1, 1);
         OnDevice const there(in);
         Both b;
-        CHECK_RESULT(nbody_cuda_build(&b.gpu, nullptr, there.pos.p, 0, nullptr, n, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_build(&b.gpu, nullptr, there.pos.p, 0, nullptr, n, stream),
+            NBODY_OK);
         CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
         CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
         CHECK(cudaStreamQuery(stream) == cudaSuccess && "nbody_cuda_check has waited");

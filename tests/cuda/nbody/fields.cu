@@ -59,13 +59,18 @@ static void test_empty()
         for (int again = 0; again < 2; again++) {
             CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 0, stream), NBODY_OK);
             CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, nullptr, 0, nullptr, 0, stream), NBODY_OK);
-            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, nullptr, 0, nullptr, 0, nullptr, stream), NBODY_OK);
-            CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, nullptr, 0, nullptr, 0, nullptr, nullptr, stream), NBODY_OK);
-            CHECK_RESULT(nbody_cuda_fields_at(&b.gpu, nullptr, 0, 0, nullptr, nullptr, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, nullptr, 0, nullptr, 0, nullptr,
+                stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, nullptr, 0, nullptr, 0, nullptr, nullptr,
+                stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_fields_at(&b.gpu, nullptr, 0, 0, nullptr, nullptr, stream),
+                NBODY_OK);
             CHECK_RESULT(nbody_cuda_estimate(&b.gpu, nullptr, 10, 1, d_error.p, stream), NBODY_OK);
             CHECK(d_error.get()[0].samples == 0 && d_error.get()[0].mean == 0);
-            CHECK_RESULT(nbody_cuda_step(&b.gpu, &d, &none, (real)0.1, NBODY_LEAPFROG, stream), NBODY_OK);
-            CHECK_RESULT(nbody_cuda_step(&b.gpu, &d, &none, (real)0.1, NBODY_EULER, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_step(&b.gpu, &d, &none, (real)0.1, NBODY_LEAPFROG, stream),
+                NBODY_OK);
+            CHECK_RESULT(nbody_cuda_step(&b.gpu, &d, &none, (real)0.1, NBODY_EULER, stream),
+                NBODY_OK);
             CHECK_RESULT(nbody_cuda_energy(&b.gpu, &none, nullptr, d_energies.p, stream), NBODY_OK);
             CHECK(d_energies.get()[0].mass == 0 && d_energies.get()[0].centre[0] == 0);
             CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
@@ -73,9 +78,11 @@ static void test_empty()
             CHECK(b.copy.n == 0);
             Input const in = plain_input(0, 40, 1);
             OnDevice const there(in);
-            CHECK_RESULT(nbody_cuda_fields(&b.gpu, nullptr, there.pos.p, 0, nullptr, 40, nullptr, nullptr, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_fields(&b.gpu, nullptr, there.pos.p, 0, nullptr, 40, nullptr,
+                nullptr, stream), NBODY_OK);
             const real *const pos = there.pos.p, *const mass = there.mass.p;
-            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, nullptr, pos, 0, mass, 40, there.acc.p, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, nullptr, pos, 0, mass, 40, there.acc.p,
+                stream), NBODY_OK);
             CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
             CHECK(b.gpu.device.sim.n == 40 && b.gpu.device.sim.desc.method == NBODY_DIRECT);
         }
@@ -88,7 +95,8 @@ static void test_methods()
     for (int setting = 0; setting < SETTINGS; setting++)
         for (int k = 0; k < 4; k++) {
             Case c = {};
-            if (share > 400 && (k != setting % 4 || (heavy && setting % 4 != 1))) continue; /* the emulator's slow modes */
+            /* the emulator's slow modes */
+            if (share > 400 && (k != setting % 4 || (heavy && setting % 4 != 1))) continue;
             c.setting = setting;
             c.law = (nbody_law)((setting + k) % 2);
             c.masses = takes_signs(settings[setting]) ? BOTH_SIGNS : ONES;
@@ -117,7 +125,8 @@ static void run_fast(const Case &c)
     run_stage(&b, in, NBODY_FAST, want, there);
 }
 
-/* The kernels of NBODY_FAST are made for each law, with potentials and without, and some for one order. */
+/* The kernels of NBODY_FAST are made for each law, with potentials and without, and some for one
+   order. */
 static void test_fast()
 {
     static const int with_kernels[] = {0, 1, 4, 7, 9, 14};
@@ -149,19 +158,22 @@ static void test_outputs()
         OnDevice const there(in);
         nbody_desc const &d = in.desc;
         const real *const pos = there.pos.p;
-        CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, pos, 0, nullptr, c.n, nullptr, nullptr, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, pos, 0, nullptr, c.n, nullptr, nullptr, stream),
+            NBODY_OK);
         CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
     }
 }
 
-/* One object, used again with more or fewer bodies, by other methods, in other stages: nothing of the last time shines through. */
+/* One object, used again with more or fewer bodies, by other methods, in other stages: nothing of
+   the last time shines through. */
 static void test_rebuild()
 {
     Both b;
     wl_random r = wl_seed(77);
     for (int step = 0; step < std::max(400 / share, 12); step++) {
         Case c = case_of(wl_below(&r, (uint32_t)case_count));
-        c.n = (int)wl_below(&r, (uint32_t)(step % 10 == 3 ? n_max : n_max / 3 + 1)) + (step % 17 != 5);
+        c.n = (int)wl_below(&r, (uint32_t)(step % 10 == 3 ? n_max : n_max / 3 + 1)) +
+            (step % 17 != 5);
         if (c.shape == EQUAL) c.n = std::min(c.n, 30);
         context = "rebuild, step " + std::to_string(step) + ": " + name_of(c);
         Input const in = input_of(c, step);

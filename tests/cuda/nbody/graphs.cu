@@ -24,7 +24,8 @@ static void record(Both *b, const Recorded &r, nbody_stage stage, cudaGraphExec_
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     CHECK_RESULT(run_gpu(&b->gpu, r.in, stage, r.there), NBODY_OK);
     CHECK_RESULT(nbody_cuda_estimate(&b->gpu, r.there.acc.p, 16, 2, r.d_error.p, stream), NBODY_OK);
-    CHECK_RESULT(nbody_cuda_fields_at(&b->gpu, r.d_points.p, 0, 33, r.d_acc.p, r.d_potential.p, stream), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_fields_at(&b->gpu, r.d_points.p, 0, 33, r.d_acc.p, r.d_potential.p,
+        stream), NBODY_OK);
     MUST(cudaStreamEndCapture(stream, &graph));
     MUST(cudaGraphInstantiate(exec, graph, 0));
     MUST(cudaGraphDestroy(graph));
@@ -51,12 +52,14 @@ static void replay(Both *b, Recorded *r, nbody_stage stage, cudaGraphExec_t exec
     CHECK_RESULT(nbody_estimate(&b->serial, acc.data(), 16, 2, &error), NBODY_OK);
     check_error(r->d_error.get()[0], error);
     Fields at = {unset(r->d_acc.count), unset(33)};
-    CHECK_RESULT(nbody_fields_at(&b->serial, points.data(), 0, 33, at.acc.data(), at.potential.data(), nullptr), NBODY_OK);
-    if (stage != NBODY_FAST) CHECK(same_bits(at.acc, r->d_acc.get()) && same_bits(at.potential, r->d_potential.get()));
+    CHECK_RESULT(nbody_fields_at(&b->serial, points.data(), 0, 33, at.acc.data(),
+        at.potential.data(), nullptr), NBODY_OK);
+    if (stage != NBODY_FAST)
+        CHECK(same_bits(at.acc, r->d_acc.get()) && same_bits(at.potential, r->d_potential.get()));
 }
 
-/* An evaluation, captured once and replayed with bodies that lie altogether differently: the tree is another one each time. One of
-   the replays meets a NaN, which the next one has forgotten. */
+/* An evaluation, captured once and replayed with bodies that lie altogether differently: the tree
+   is another one each time. One of the replays meets a NaN, which the next one has forgotten. */
 static void test_graph()
 {
     static const Shape shapes[] = {UNIFORM, CLUMPS, LINE, UNIFORM, TWO_SCALES, LATTICE};
@@ -96,8 +99,8 @@ static void test_graph()
     }
 }
 
-/* A whole time step, captured and replayed: the bodies move on, as the serial ones do. NBODY_FAST: as those of a second object do
-   that is not captured. */
+/* A whole time step, captured and replayed: the bodies move on, as the serial ones do. NBODY_FAST:
+   as those of a second object do that is not captured. */
 static void run_graph_steps(const Case &c, nbody_stage stage, nbody_integrator integrator, int seed)
 {
     Both b, other;
@@ -109,7 +112,8 @@ static void run_graph_steps(const Case &c, nbody_stage stage, nbody_integrator i
     real const dt = (real)(1.0 / 512);
     d.stage = stage;
     CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, in.n, stream), NBODY_OK);
-    CHECK_RESULT(nbody_cuda_step(&b.gpu, &d, &m.there, dt, integrator, stream), NBODY_OK); /* the first is not one of the graph */
+    /* the first is not one of the graph */
+    CHECK_RESULT(nbody_cuda_step(&b.gpu, &d, &m.there, dt, integrator, stream), NBODY_OK);
     CHECK(m.there.fresh == (integrator == NBODY_LEAPFROG));
     MUST(cudaStreamSynchronize(stream));
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -120,11 +124,14 @@ static void run_graph_steps(const Case &c, nbody_stage stage, nbody_integrator i
     for (int step = 0; step < 5; step++) MUST(cudaGraphLaunch(exec, stream));
     CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
     for (int step = 0; step < 6; step++) {
-        if (stage == NBODY_FAST) CHECK_RESULT(nbody_cuda_step(&other.gpu, &d, &second.there, dt, integrator, stream), NBODY_OK);
+        if (stage == NBODY_FAST)
+            CHECK_RESULT(nbody_cuda_step(&other.gpu, &d, &second.there, dt, integrator, stream),
+                NBODY_OK);
         else CHECK_RESULT(nbody_step(&b.serial, &in.desc, &m.here, dt, integrator), NBODY_OK);
     }
     if (stage == NBODY_FAST) {
-        CHECK(same_bits(m.d_pos.get(), second.d_pos.get()) && same_bits(m.d_vel.get(), second.d_vel.get()));
+        CHECK(same_bits(m.d_pos.get(), second.d_pos.get()) &&
+            same_bits(m.d_vel.get(), second.d_vel.get()));
         CHECK(same_bits(m.d_acc.get(), second.d_acc.get()));
         CHECK(!same_bits(m.d_pos.get(), m.pos) && "the bodies moved");
     } else check_motion(&m, stage, 0);
@@ -183,7 +190,8 @@ static void test_deterministic()
     }
 }
 
-/* Two simulations on two streams, their work interleaved; then each goes on on the other's stream, after an event. */
+/* Two simulations on two streams, their work interleaved; then each goes on on the other's stream,
+   after an event. */
 static void test_two_streams()
 {
     cudaStream_t const before = stream;
@@ -199,7 +207,8 @@ static void test_two_streams()
         Fields want[2];
         context = "two streams: " + name_of(cases[0]) + "; " + name_of(cases[1]);
         nbody_stage const stages[2] = {all_stages[k % 4], NBODY_FAST};
-        for (int i = 0; i < 2; i++) CHECK_RESULT(run_serial(&both[i].serial, in[i], &want[i]), NBODY_OK);
+        for (int i = 0; i < 2; i++)
+            CHECK_RESULT(run_serial(&both[i].serial, in[i], &want[i]), NBODY_OK);
         for (int round = 0; round < 3; round++)
             for (int i = 0; i < 2; i++) {
                 stream = streams[i ^ (round == 2)];

@@ -26,7 +26,8 @@ struct Everything {
         if (r == NBODY_OK) r = nbody_cuda_energy(gpu, bodies, nullptr, d_energies.p, stream);
         if (r == NBODY_OK) r = run_gpu(gpu, in, stage, there);
         if (r == NBODY_OK) r = nbody_cuda_estimate(gpu, there.acc.p, 20, 3, d_error.p, stream);
-        if (r == NBODY_OK) r = nbody_cuda_fields_at(gpu, d_points.p, 0, 70, d_acc.p, d_potential.p, stream);
+        if (r == NBODY_OK)
+            r = nbody_cuda_fields_at(gpu, d_points.p, 0, 70, d_acc.p, d_potential.p, stream);
         return r;
     }
 };
@@ -102,8 +103,10 @@ static void test_out_of_memory()
         int const setting = k % SETTINGS;
         nbody_stage const stage = all_stages[(k + k / SETTINGS) % 4];
         if (few_large && is_large(settings[setting])) continue;
-        Input const in = plain_input(setting, 20, k), more = plain_input(setting, std::min(n_max, 90), k);
-        context = std::string("out of memory: ") + stage_names[stage] + ", " + name_of(settings[setting]);
+        Input const in = plain_input(setting, 20, k),
+            more = plain_input(setting, std::min(n_max, 90), k);
+        context = std::string("out of memory: ") + stage_names[stage] + ", " +
+            name_of(settings[setting]);
         std::string const name = context;
         long const calls = run_out_of_memory(in, more, stage, 0);
         CHECK(calls > 2);
@@ -114,8 +117,9 @@ static void test_out_of_memory()
     }
 }
 
-/* A launch that fails comes back as a result, and the object can be used again afterwards. On a GPU: a capture that was made
-   invalid refuses all further work; the emulator fails the launch we name. */
+/* A launch that fails comes back as a result, and the object can be used again afterwards. On a
+   GPU: a capture that was made invalid refuses all further work; the emulator fails the launch we
+   name. */
 #ifdef CUDA_EMU
 /* The last launches of an evaluation, which are for forces, are lost: no tree is left. */
 static void check_lost_forces(int setting)
@@ -171,7 +175,8 @@ static void test_launch_errors()
         OnDevice const there(in);
         CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
         MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_CUDA_ERROR); /* no waiting here: it spoils the capture */
+        /* no waiting here: it spoils the capture */
+        CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_CUDA_ERROR);
         CHECK(b.gpu.device.sim.cuda_error != 0);
         CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_CUDA_ERROR);
         CHECK(b.gpu.device.sim.cuda_error != 0);

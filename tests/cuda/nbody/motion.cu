@@ -3,7 +3,10 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /* Two sums of the same numbers in double, in other orders. */
-static bool same_number(double a, double b, double size) { return within(a, b, 1e-8 * std::fabs(b) + 1e-12 * size); }
+static bool same_number(double a, double b, double size)
+{
+    return within(a, b, 1e-8 * std::fabs(b) + 1e-12 * size);
+}
 
 static void check_error(const nbody_error &got, const nbody_error &want)
 {
@@ -30,16 +33,19 @@ static void test_estimate()
         Device<nbody_error> d_error(1);
         int const count = samples[k % 5];
         CHECK_RESULT(run_gpu(&b.gpu, in, all_stages[k % 4], there), NBODY_OK);
-        CHECK_RESULT(nbody_cuda_estimate(&b.gpu, there.acc.p, count, (uint32_t)k, d_error.p, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_estimate(&b.gpu, there.acc.p, count, (uint32_t)k, d_error.p,
+            stream), NBODY_OK);
         std::vector<real> acc = there.acc.get();
         CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
         CHECK_RESULT(nbody_estimate(&b.serial, acc.data(), count, (uint32_t)k, &error), NBODY_OK);
         CHECK(error.samples == std::min(count, in.n));
         check_error(d_error.get()[0], error);
         size_t const step = step_of(in.desc.acc_stride, 2);
-        for (int i = 0; i < in.n; i++) acc[(size_t)i * step] *= (real)1.125; /* errors that are no rounding */
+        /* errors that are no rounding */
+        for (int i = 0; i < in.n; i++) acc[(size_t)i * step] *= (real)1.125;
         there.acc.set(acc);
-        CHECK_RESULT(nbody_cuda_estimate(&b.gpu, there.acc.p, count, 5, d_error.p, stream), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_estimate(&b.gpu, there.acc.p, count, 5, d_error.p, stream),
+            NBODY_OK);
         CHECK_RESULT(nbody_estimate(&b.serial, acc.data(), count, 5, &error), NBODY_OK);
         check_error(d_error.get()[0], error);
         CHECK(in.n < 2 || error.mean > 1e-3);
@@ -52,13 +58,15 @@ struct Motion {
     Device<real> d_pos, d_vel, d_acc, d_mass;
     nbody_bodies here, there;
     Motion(const Input &in, int seed)
-        : pos(in.pos), vel(2 * (size_t)in.n), acc(unset(2 * (size_t)in.n)), mass(in.mass), d_pos(pos), d_vel(2 * (size_t)in.n),
+        : pos(in.pos), vel(2 * (size_t)in.n), acc(unset(2 * (size_t)in.n)), mass(in.mass),
+            d_pos(pos), d_vel(2 * (size_t)in.n),
           d_acc(acc), d_mass(mass)
     {
         wl_random r = wl_seed((uint64_t)seed + 1000);
         for (real &v : vel) v = (real)(wl_u(&r) - 0.5f);
         d_vel.set(vel);
-        here = {pos.data(), vel.data(), acc.data(), masses_or_null(in) ? mass.data() : nullptr, in.n, 0};
+        here = {pos.data(), vel.data(), acc.data(), masses_or_null(in) ? mass.data() : nullptr,
+            in.n, 0};
         there = {d_pos.p, d_vel.p, d_acc.p, masses_or_null(in) ? d_mass.p : nullptr, in.n, 0};
     }
 };
@@ -67,15 +75,18 @@ static void check_energies(const nbody_energies &got, const nbody_energies &want
 {
     double momentum = 0, angular = 0, energy = 0, mass = 0, centre = 0;
     for (size_t e = 0; e < m.pos.size(); e++) {
-        double const w = m.mass.empty() ? 1 : std::fabs((double)m.mass[e / 2]), v = std::fabs((double)m.vel[e]);
+        double const w = m.mass.empty() ? 1 : std::fabs((double)m.mass[e / 2]),
+            v = std::fabs((double)m.vel[e]);
         mass += w / 2;
         momentum += w * v;
         energy += w * v * v;
         centre += w * std::fabs((double)m.pos[e]);
         angular += w * v * std::fabs((double)m.pos[e ^ 1]);
     }
-    CHECK(same_number(got.kinetic, want.kinetic, energy) && same_number(got.potential, want.potential, std::fabs(want.potential)));
-    CHECK(same_number(got.mass, want.mass, mass) && same_number(got.angular, want.angular, angular));
+    CHECK(same_number(got.kinetic, want.kinetic, energy) &&
+        same_number(got.potential, want.potential, std::fabs(want.potential)));
+    CHECK(same_number(got.mass, want.mass, mass) &&
+        same_number(got.angular, want.angular, angular));
     for (int a = 0; a < 2; a++) {
         CHECK(same_number(got.momentum[a], want.momentum[a], momentum));
         CHECK(same_number(got.centre[a], want.centre[a], centre / (std::fabs(want.mass) + 1e-30)));
@@ -102,10 +113,13 @@ static void test_energy()
             Device<nbody_energies> const d_energies(1);
             nbody_energies want = {};
             nbody_cuda gpu = {};
-            CHECK_RESULT(nbody_energy(&m.here, k < 2 ? potential.data() : nullptr, &want), NBODY_OK);
-            CHECK_RESULT(nbody_cuda_energy(&gpu, &m.there, nullptr, d_energies.p, stream), NBODY_NOT_BUILT);
+            CHECK_RESULT(nbody_energy(&m.here, k < 2 ? potential.data() : nullptr, &want),
+                NBODY_OK);
+            CHECK_RESULT(nbody_cuda_energy(&gpu, &m.there, nullptr, d_energies.p, stream),
+                NBODY_NOT_BUILT);
             CHECK_RESULT(nbody_cuda_reserve(&gpu, nullptr, n, stream), NBODY_OK);
-            CHECK_RESULT(nbody_cuda_energy(&gpu, &m.there, k < 2 ? d_potential.p : nullptr, d_energies.p, stream), NBODY_OK);
+            CHECK_RESULT(nbody_cuda_energy(&gpu, &m.there, k < 2 ? d_potential.p : nullptr,
+                d_energies.p, stream), NBODY_OK);
             check_energies(d_energies.get()[0], want, m);
             CHECK(n == 0 || want.kinetic > 0);
             nbody_cuda_free(&gpu);
@@ -127,13 +141,14 @@ static void check_motion(Motion *m, nbody_stage stage, double most)
     }
     for (int k = 0; k < 2; k++) {
         std::vector<real> const got = there[k]->get();
-        for (size_t e = 0; e < got.size(); e++) nearly = nearly && within((double)got[e], (double)(*here[k])[e], most);
+        for (size_t e = 0; e < got.size(); e++)
+            nearly = nearly && within((double)got[e], (double)(*here[k])[e], most);
     }
     CHECK(nearly && "positions and velocities within rounding");
 }
 
-/* Some steps on both sides; bodies that start unsorted, and a change of position by hand in between.
-   Strides of the desc are not those of the bodies. */
+/* Some steps on both sides; bodies that start unsorted, and a change of position by hand in
+   between. Strides of the desc are not those of the bodies. */
 static void run_steps(const Case &c, nbody_stage stage, nbody_integrator integrator, int seed)
 {
     Both b;
@@ -156,7 +171,8 @@ static void run_steps(const Case &c, nbody_stage stage, nbody_integrator integra
         CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
         CHECK(m.here.fresh == m.there.fresh);
         double size = 0;
-        for (int i = 0; i < in.n; i++) size = std::max(size, all_terms(in, *b.serial.frame, point_of(in, i)).force);
+        for (int i = 0; i < in.n; i++)
+            size = std::max(size, all_terms(in, *b.serial.frame, point_of(in, i)).force);
         check_motion(&m, stage, 4 * (double)dt * fast_share * size + 4 * epsilon);
     }
 }
@@ -173,7 +189,8 @@ static void test_step()
         c.soft = 1;
         c.masses = k % 3 ? ONES : NO_MASSES;
         c.n = std::min(n_max, k % 5 ? 100 : 33);
-        context = std::string("step: ") + stage_names[stage] + (integrator ? ", Euler, " : ", leapfrog, ") + name_of(c);
+        context = std::string("step: ") + stage_names[stage] +
+            (integrator ? ", Euler, " : ", leapfrog, ") + name_of(c);
         run_steps(c, stage, integrator, k);
     }
 }

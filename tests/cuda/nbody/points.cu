@@ -18,15 +18,20 @@ static std::vector<real> points_for(const Input &in, const nbody_frame &frame, i
     return points;
 }
 
-static void check_points(Both *b, const Input &in, const std::vector<real> &points, size_t stride, int outputs)
+static void check_points(Both *b, const Input &in, const std::vector<real> &points, size_t stride,
+    int outputs)
 {
     size_t const width = step_of(stride, 2), m = points.size() / width;
     Fields want = {unset(2 * m), unset(m)};
     Device<real> const d_points(points), d_acc(2 * m), d_potential(m);
-    CHECK_RESULT(nbody_fields_at(&b->serial, points.data(), stride, (int32_t)m, outputs == POTENTIALS ? nullptr : want.acc.data(),
-                                 outputs == ACCELERATIONS ? nullptr : want.potential.data(), nullptr), NBODY_OK);
-    CHECK_RESULT(nbody_cuda_fields_at(&b->gpu, d_points.p, stride, (int32_t)m, outputs == POTENTIALS ? nullptr : d_acc.p,
-                                      outputs == ACCELERATIONS ? nullptr : d_potential.p, stream), NBODY_OK);
+    CHECK_RESULT(nbody_fields_at(&b->serial, points.data(), stride, (int32_t)m,
+        outputs == POTENTIALS ? nullptr : want.acc.data(),
+                                 outputs == ACCELERATIONS ? nullptr : want.potential.data(),
+                                     nullptr), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_fields_at(&b->gpu, d_points.p, stride, (int32_t)m,
+        outputs == POTENTIALS ? nullptr : d_acc.p,
+                                      outputs == ACCELERATIONS ? nullptr : d_potential.p, stream),
+                                          NBODY_OK);
     Fields const got = {d_acc.get(), d_potential.get()};
     if (b->gpu.device.sim.desc.stage != NBODY_FAST) {
         CHECK(same_bits(want.acc, got.acc));
@@ -37,8 +42,11 @@ static void check_points(Both *b, const Input &in, const std::vector<real> &poin
     for (size_t i = 0; i < m; i++) {
         Term const size = all_terms(in, *b->serial.frame, &points[i * width]);
         for (size_t k = 0; k < 2; k++)
-            forces = forces && within((double)want.acc[2 * i + k], (double)got.acc[2 * i + k], fast_share * size.force);
-        potentials = potentials && within((double)want.potential[i], (double)got.potential[i], fast_share * size.potential);
+            forces = forces && within((double)want.acc[2 * i + k], (double)got.acc[2 * i + k],
+                fast_share * size.force);
+        potentials = potentials &&
+            within((double)want.potential[i], (double)got.potential[i],
+            fast_share * size.potential);
     }
     CHECK(forces && "accelerations at points within rounding");
     CHECK(potentials && "potentials at points within rounding");
@@ -63,12 +71,17 @@ static void test_fields_at()
             nbody_desc d = in.desc;
             d.stage = stage;
             context = name + ", " + stage_names[stage];
-            if (share > 1 && stage == NBODY_ONE_THREAD && d.order > 8) continue; /* 50 s on an H200 */
+            /* 50 s on an H200 */
+            if (share > 1 && stage == NBODY_ONE_THREAD && d.order > 8) continue;
             if ((k + stage) % 2) CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
-            else CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, in.stride, there.masses(in), in.n, stream), NBODY_OK);
-            std::vector<real> const points = points_for(in, *b.serial.frame, std::min(sizes[(k + stage) % 7], n_max), (int)k);
+            else
+                CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, in.stride, there.masses(in),
+                    in.n, stream), NBODY_OK);
+            std::vector<real> const points =
+                points_for(in, *b.serial.frame, std::min(sizes[(k + stage) % 7], n_max), (int)k);
             bool const wide = k % 3 == 1;
-            check_points(&b, in, wide ? with_gaps(points, 2, 1) : points, wide ? 3 * sizeof(real) : 0, c.outputs);
+            check_points(&b, in, wide ? with_gaps(points, 2, 1) : points,
+                wide ? 3 * sizeof(real) : 0, c.outputs);
             CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
         }
     }
@@ -114,7 +127,8 @@ static void test_walks()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (settings[c.setting].method < NBODY_VIRTUAL_PARTICLES || !thinned(k + 4, 2 * share, 60)) continue;
+        if (settings[c.setting].method < NBODY_VIRTUAL_PARTICLES || !thinned(k + 4, 2 * share, 60))
+            continue;
         Both b;
         Fields want;
         c.n = std::min(size_of(c.shape, k + 2), 300);
@@ -137,7 +151,8 @@ static void test_walks()
         CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
         CHECK_RESULT(nbody_count(&b.serial, &counts), NBODY_OK);
         CHECK_RESULT(nbody_count(&b.copy, &other), NBODY_OK);
-        CHECK(counts.cells == other.cells && counts.leaves == other.leaves && counts.levels == other.levels);
+        CHECK(counts.cells == other.cells && counts.leaves == other.leaves &&
+            counts.levels == other.levels);
         CHECK(counts.near_terms == other.near_terms && counts.far_terms == other.far_terms);
         CHECK(counts.table_terms == other.table_terms);
     }

@@ -19,8 +19,10 @@ enum { KIND_DIRECT, KIND_VP, KIND_VP_MOMENTS, KIND_FN8, KIND_FN4C, KIND_C4, KIND
 static nbody_desc desc_of(int kind)
 {
     nbody_desc d = empty_desc();
-    d.method = kind == KIND_DIRECT ? NBODY_DIRECT : kind <= KIND_VP_MOMENTS ? NBODY_VIRTUAL_PARTICLES : NBODY_FORCE_NODES;
-    d.order = kind == KIND_DIRECT ? 0 : kind == KIND_VP_MOMENTS ? 2 : kind == KIND_VP || kind == KIND_FN8 ? 1 : 4;
+    d.method = kind == KIND_DIRECT ? NBODY_DIRECT : kind <= KIND_VP_MOMENTS ?
+        NBODY_VIRTUAL_PARTICLES : NBODY_FORCE_NODES;
+    d.order = kind == KIND_DIRECT ? 0 : kind == KIND_VP_MOMENTS ? 2 :
+        kind == KIND_VP || kind == KIND_FN8 ? 1 : 4;
     d.sources = kind == KIND_FN4C ? NBODY_MASS_CENTRES : NBODY_SOURCES_AUTO;
     d.leaf = 2;
     return d;
@@ -36,7 +38,7 @@ static oracle_scene scene_of(int32_t n)
 
 /* ------------------------------------------------------------------------------------------------
    Refusals
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct refusal { nbody_result want; void (*spoil)(nbody_desc *); } refusal;
 
@@ -53,7 +55,8 @@ SPOIL(order_negative, d->order = -1)
 SPOIL(order_13, d->method = NBODY_FORCE_NODES; d->order = NBODY_MAX_ORDER + 1)
 SPOIL(order_of_vp, d->method = NBODY_VIRTUAL_PARTICLES; d->order = 3)
 SPOIL(points_of_vp, d->method = NBODY_VIRTUAL_PARTICLES; d->order = 1; d->sources = NBODY_CHEBYSHEV)
-SPOIL(points_of_even_nodes, d->method = NBODY_FORCE_NODES; d->order = 1; d->sources = NBODY_CHEBYSHEV)
+SPOIL(points_of_even_nodes, d->method = NBODY_FORCE_NODES; d->order = 1;
+    d->sources = NBODY_CHEBYSHEV)
 SPOIL(subcells_1, d->subcells = 1)
 SPOIL(subcells_3, d->subcells = 3)
 SPOIL(subcells_16, d->subcells = 16)
@@ -78,22 +81,35 @@ SPOIL(acc_stride_odd, d->acc_stride = 2 * sizeof(real) + 1)
 SPOIL(acc_stride_short, d->acc_stride = sizeof(real))
 SPOIL(alloc_alone, d->allocator.free = NULL; d->allocator.alloc = heap_alloc)
 SPOIL(free_alone, d->allocator.alloc = NULL; d->allocator.free = heap_free)
-SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc = (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
-SPOIL(cuda_free_alone, d->cuda_allocator.free = (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc =
+    (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(cuda_free_alone, d->cuda_allocator.free =
+    (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
 
 static const refusal refusals[] = {
-    {NBODY_BAD_OPTION, method_4}, {NBODY_BAD_OPTION, method_negative}, {NBODY_BAD_OPTION, law_2}, {NBODY_BAD_OPTION, law_negative},
-    {NBODY_BAD_OPTION, sources_3}, {NBODY_BAD_OPTION, sources_negative}, {NBODY_BAD_OPTION, stage_4},
-    {NBODY_BAD_OPTION, stage_negative}, {NBODY_BAD_OPTION, order_negative}, {NBODY_BAD_OPTION, order_13},
-    {NBODY_BAD_OPTION, order_of_vp}, {NBODY_BAD_OPTION, points_of_vp}, {NBODY_BAD_OPTION, points_of_even_nodes},
+    {NBODY_BAD_OPTION, method_4}, {NBODY_BAD_OPTION, method_negative}, {NBODY_BAD_OPTION, law_2},
+    {NBODY_BAD_OPTION, law_negative},
+    {NBODY_BAD_OPTION, sources_3}, {NBODY_BAD_OPTION, sources_negative},
+    {NBODY_BAD_OPTION, stage_4},
+    {NBODY_BAD_OPTION, stage_negative}, {NBODY_BAD_OPTION, order_negative},
+    {NBODY_BAD_OPTION, order_13},
+    {NBODY_BAD_OPTION, order_of_vp}, {NBODY_BAD_OPTION, points_of_vp},
+    {NBODY_BAD_OPTION, points_of_even_nodes},
     {NBODY_BAD_OPTION, subcells_1}, {NBODY_BAD_OPTION, subcells_3}, {NBODY_BAD_OPTION, subcells_16},
-    {NBODY_BAD_OPTION, subcells_negative}, {NBODY_BAD_LEVELS, levels_negative}, {NBODY_BAD_LEVELS, levels_18},
-    {NBODY_BAD_LEVELS, leaf_negative}, {NBODY_BAD_LEVELS, max_cells_negative}, {NBODY_BAD_NUMBER, gravity_nan},
-    {NBODY_BAD_NUMBER, gravity_infinite}, {NBODY_BAD_NUMBER, softening_negative}, {NBODY_BAD_NUMBER, softening_nan},
-    {NBODY_BAD_NUMBER, softening_infinite}, {NBODY_BAD_SQUARE, min_x_nan}, {NBODY_BAD_SQUARE, min_y_infinite},
-    {NBODY_BAD_SQUARE, size_negative}, {NBODY_BAD_SQUARE, size_nan}, {NBODY_BAD_SQUARE, size_infinite},
-    {NBODY_BAD_ARGUMENT, mass_stride_odd}, {NBODY_BAD_ARGUMENT, mass_stride_short}, {NBODY_BAD_ARGUMENT, acc_stride_odd},
-    {NBODY_BAD_ARGUMENT, acc_stride_short}, {NBODY_BAD_ALLOCATOR, alloc_alone}, {NBODY_BAD_ALLOCATOR, free_alone},
+    {NBODY_BAD_OPTION, subcells_negative}, {NBODY_BAD_LEVELS, levels_negative},
+    {NBODY_BAD_LEVELS, levels_18},
+    {NBODY_BAD_LEVELS, leaf_negative}, {NBODY_BAD_LEVELS, max_cells_negative},
+    {NBODY_BAD_NUMBER, gravity_nan},
+    {NBODY_BAD_NUMBER, gravity_infinite}, {NBODY_BAD_NUMBER, softening_negative},
+    {NBODY_BAD_NUMBER, softening_nan},
+    {NBODY_BAD_NUMBER, softening_infinite}, {NBODY_BAD_SQUARE, min_x_nan},
+    {NBODY_BAD_SQUARE, min_y_infinite},
+    {NBODY_BAD_SQUARE, size_negative}, {NBODY_BAD_SQUARE, size_nan},
+    {NBODY_BAD_SQUARE, size_infinite},
+    {NBODY_BAD_ARGUMENT, mass_stride_odd}, {NBODY_BAD_ARGUMENT, mass_stride_short},
+    {NBODY_BAD_ARGUMENT, acc_stride_odd},
+    {NBODY_BAD_ARGUMENT, acc_stride_short}, {NBODY_BAD_ALLOCATOR, alloc_alone},
+    {NBODY_BAD_ALLOCATOR, free_alone},
     {NBODY_BAD_ALLOCATOR, cuda_alloc_alone}, {NBODY_BAD_ALLOCATOR, cuda_free_alone},
 };
 
@@ -113,8 +129,10 @@ static void check_empty(nbody *sim, const nbody_desc *good, const real *acc, con
     nbody_counts counts;
     nbody_error error;
     real again[16];
-    CHECK(sim->n == 0 && sim->frame == NULL && sim->cell == NULL && sim->id == NULL && sim->x == NULL && sim->vm == NULL);
-    CHECK(sim->made == NULL && sim->fx == NULL && sim->fp == NULL && sim->table == NULL && sim->vxx == NULL);
+    CHECK(sim->n == 0 && sim->frame == NULL && sim->cell == NULL && sim->id == NULL &&
+        sim->x == NULL && sim->vm == NULL);
+    CHECK(sim->made == NULL && sim->fx == NULL && sim->fp == NULL && sim->table == NULL &&
+        sim->vxx == NULL);
     CHECK(same(acc, untouched, sizeof untouched) && same(potential, untouched, sizeof untouched));
     CHECK_RESULT(nbody_validate(sim), NBODY_NOT_BUILT);
     CHECK_RESULT(nbody_count(sim, &counts), NBODY_NOT_BUILT);
@@ -171,7 +189,8 @@ static void test_bad_bodies(void **state)
         nbody_desc const d = desc_of(kind);
         real pos[8], mass[4], acc[16], potential[16];
         int const fine = k == 3 && (what < 2 || kind == KIND_DIRECT || kind == KIND_C4);
-        nbody_result const want = fine ? NBODY_OK : k < 3 || i == 3 ? NBODY_NOT_FINITE : NBODY_BAD_MASS;
+        nbody_result const want = fine ? NBODY_OK : k < 3 || i == 3 ? NBODY_NOT_FINITE :
+            NBODY_BAD_MASS;
         memcpy(pos, four, sizeof pos);
         memcpy(mass, masses, sizeof mass);
         if (what < 2) pos[2 * i + what] = bad[k];
@@ -199,7 +218,8 @@ static void test_bad_calls(void **state)
         nbody_error error, error_was;
         nbody_counts counts;
         nbody_energies energies;
-        real acc[16], potential[16], pos[8], vel[8] = {0}, own[8] = {0}, nowhere[4] = {0, 0, REAL_NAN, 0};
+        real acc[16], potential[16], pos[8], vel[8] = {0}, own[8] = {0},
+            nowhere[4] = {0, 0, REAL_NAN, 0};
         nbody_bodies b = {pos, vel, own, NULL, 4, 0};
         int32_t bad = 5;
         (void)fill(acc);
@@ -224,10 +244,12 @@ static void test_bad_calls(void **state)
         REFUSED(nbody_accelerations(&sim, &d, four, 0, masses, -4, acc), NBODY_BAD_ARGUMENT);
         REFUSED(nbody_accelerations(&sim, &d, four, 1, masses, 4, acc), NBODY_BAD_ARGUMENT);
         REFUSED(nbody_accelerations(&sim, &d, four, 0, masses, too_many, acc), NBODY_TOO_MANY);
-        CHECK_RESULT(nbody_fields(NULL, &d, four, 0, masses, 4, acc, potential), NBODY_BAD_ARGUMENT);
+        CHECK_RESULT(nbody_fields(NULL, &d, four, 0, masses, 4, acc, potential),
+            NBODY_BAD_ARGUMENT);
         REFUSED(nbody_fields(&sim, &d, NULL, 0, masses, 4, acc, potential), NBODY_BAD_ARGUMENT);
         REFUSED(nbody_fields(&sim, &d, four, 3, masses, 4, acc, potential), NBODY_BAD_ARGUMENT);
-        REFUSED(nbody_fields(&sim, &d, four, 0, masses, INT32_MIN, acc, potential), NBODY_BAD_ARGUMENT);
+        REFUSED(nbody_fields(&sim, &d, four, 0, masses, INT32_MIN, acc, potential),
+            NBODY_BAD_ARGUMENT);
         REFUSED(nbody_fields(&sim, &d, four, 0, masses, INT32_MAX, acc, potential), NBODY_TOO_MANY);
         CHECK_RESULT(nbody_reserve(NULL, &d, 4), NBODY_BAD_ARGUMENT);
         REFUSED(nbody_reserve(&sim, &d, -1), NBODY_BAD_ARGUMENT);
@@ -240,7 +262,8 @@ static void test_bad_calls(void **state)
         CHECK_RESULT(nbody_fields_at(&sim, NULL, 0, 4, acc, potential, &bad), NBODY_BAD_ARGUMENT);
         CHECK_RESULT(nbody_fields_at(&sim, four, 0, -1, acc, potential, &bad), NBODY_BAD_ARGUMENT);
         CHECK_RESULT(nbody_fields_at(&sim, four, one, 4, acc, potential, &bad), NBODY_BAD_ARGUMENT);
-        CHECK_RESULT(nbody_fields_at(&sim, four, 0, too_many, acc, potential, &bad), NBODY_TOO_MANY);
+        CHECK_RESULT(nbody_fields_at(&sim, four, 0, too_many, acc, potential, &bad),
+            NBODY_TOO_MANY);
         CHECK_RESULT(nbody_fields_at(&sim, nowhere, 0, 2, acc, potential, &bad), NBODY_NOT_FINITE);
         CHECK(bad == 1);
         nowhere[1] = REAL_INFINITY;
@@ -308,7 +331,8 @@ static void test_too_large(void **state)
         pos[0] = -REAL_LARGEST;
         pos[2] = REAL_LARGEST;
         if (!IS_FLOAT) {
-            CHECK_RESULT(nbody_fields(&sim, &d, pos, 0, masses, 4, fill(acc), potential), NBODY_TOO_LARGE);
+            CHECK_RESULT(nbody_fields(&sim, &d, pos, 0, masses, 4, fill(acc), potential),
+                NBODY_TOO_LARGE);
             check_empty(&sim, &d, acc, potential);
         } else {
             CHECK_RESULT(nbody_fields(&sim, &d, pos, 0, masses, 4, acc, potential), NBODY_OK);
@@ -319,7 +343,8 @@ static void test_too_large(void **state)
     }
 }
 
-/* A step that fails: in the first forces nothing has moved; for the new positions, the bodies have drifted. */
+/* A step that fails: in the first forces nothing has moved; for the new positions, the bodies have
+   drifted. */
 static void test_failing_step(void **state)
 {
     real pos[4] = {0, 0, 1, 0}, vel[4] = {0, 0, 0, 0}, acc[4];
@@ -335,6 +360,7 @@ static void test_failing_step(void **state)
     pos[1] = 0;
     vel[3] = REAL_LARGEST;
     CHECK_RESULT(nbody_step(&sim, &d, &b, 4, NBODY_LEAPFROG), NBODY_NOT_FINITE);
-    CHECK(sim.bad_id == 1 && pos[3] - pos[3] != 0 && vel[0] == 2 && pos[0] == 8 && b.fresh == 0 && sim.n == 0);
+    CHECK(sim.bad_id == 1 && pos[3] - pos[3] != 0 && vel[0] == 2 && pos[0] == 8 && b.fresh == 0 &&
+        sim.n == 0);
     nbody_free(&sim);
 }

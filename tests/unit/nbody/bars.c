@@ -6,13 +6,18 @@
 typedef struct size_bars { int32_t n; int levels[2]; double limit[4][3]; } size_bars;
 
 static const size_bars bars[] = {
-    {1000, {4, 5}, {{1.5e-4, 1.3e-3, 5e-4}, {2.6e-3, 3e-2, 8e-3}, {1.3e-3, 1.1e-2, 3.2e-3}, {2.4e-6, 2.2e-5, 1.3e-5}}},
-    {10000, {5, 6}, {{3e-4, 2.5e-3, 2e-4}, {1.5e-3, 1.5e-2, 3e-3}, {7e-4, 6.5e-3, 1.1e-3}, {1.1e-6, 1.1e-5, 5e-6}}},
-    {100000, {6, 7}, {{4.2e-4, 3.2e-3, 2e-4}, {1.6e-3, 1.7e-2, 2.4e-3}, {5.5e-4, 4.5e-3, 6e-4}, {8e-7, 8e-6, 1.5e-6}}},
-    {1000000, {8, 9}, {{5.5e-4, 4e-3, 2e-4}, {1.9e-3, 1.8e-2, 2e-3}, {5.5e-4, 5.5e-3, 4.5e-4}, {3e-7, 3e-6, 3e-7}}},
+    {1000, {4, 5}, {{1.5e-4, 1.3e-3, 5e-4}, {2.6e-3, 3e-2, 8e-3}, {1.3e-3, 1.1e-2, 3.2e-3},
+    {2.4e-6, 2.2e-5, 1.3e-5}}},
+    {10000, {5, 6}, {{3e-4, 2.5e-3, 2e-4}, {1.5e-3, 1.5e-2, 3e-3}, {7e-4, 6.5e-3, 1.1e-3},
+    {1.1e-6, 1.1e-5, 5e-6}}},
+    {100000, {6, 7}, {{4.2e-4, 3.2e-3, 2e-4}, {1.6e-3, 1.7e-2, 2.4e-3}, {5.5e-4, 4.5e-3, 6e-4},
+    {8e-7, 8e-6, 1.5e-6}}},
+    {1000000, {8, 9}, {{5.5e-4, 4e-3, 2e-4}, {1.9e-3, 1.8e-2, 2e-3}, {5.5e-4, 5.5e-3, 4.5e-4},
+    {3e-7, 3e-6, 3e-7}}},
 };
 
-static void check_bar(const oracle_scene *s, const size_bars *b, int which, const oracle_field *truth, const int32_t *chosen,
+static void check_bar(const oracle_scene *s, const size_bars *b, int which,
+    const oracle_field *truth, const int32_t *chosen,
                       int32_t samples)
 {
     static const int setting[4] = {S_VP, S_FN8, S_FN4C, S_C8};
@@ -45,13 +50,15 @@ static void test_bars(void **state)
     (void)state;
     for (size = 0; size < sizes; size++) for (masses = 0; masses < (size == 3 ? 1 : 2); masses++) {
         oracle_law const law = oracle_law_of(0, 1, 0);
-        int32_t const samples = small_run() ? 60 : bars[size].n < 2000 ? bars[size].n : SANITIZED ? 300 : 1000;
+        int32_t const samples = small_run() ? 60 : bars[size].n < 2000 ? bars[size].n : SANITIZED ?
+            300 : 1000;
         oracle_scene s;
         int32_t *chosen;
         oracle_field *truth;
         oracle_make(&s, masses ? ORACLE_MASSES : ORACLE_UNIFORM, bars[size].n, 0, &dice);
         truth = oracle_truth(&s, &law, samples, &chosen);
-        for (which = 0; which < 4; which++) check_bar(&s, &bars[size], which, truth, chosen, samples);
+        for (which = 0; which < 4; which++)
+            check_bar(&s, &bars[size], which, truth, chosen, samples);
         free(truth);
         free(chosen);
         oracle_forget(&s);
@@ -61,9 +68,11 @@ static void test_bars(void **state)
 /* More is more exact: mean errors by order, and by number of sub-cells. */
 static void test_orders(void **state)
 {
-    static const double mean[13] = {0, 0, 3e-2, 8e-3, 1e-3, 2e-4, 2.5e-5, 6e-6, 1.2e-6, 3e-7, 6e-8, 1.5e-8, 4e-9};
+    static const double mean[13] = {0, 0, 3e-2, 8e-3, 1e-3, 2e-4, 2.5e-5, 6e-6, 1.2e-6, 3e-7, 6e-8,
+        1.5e-8, 4e-9};
     static const struct { int setting; double mean; } centres[] = {
-        {S_VP, 2e-4}, {S_VP_4, 1e-3}, {S_VP_2, 1e-2}, {S_MOMENTS, 1.5e-6}, {S_MOMENTS_4, 4e-5}, {S_MOMENTS_2, 4e-4}};
+        {S_VP, 2e-4}, {S_VP_4, 1e-3}, {S_VP_2, 1e-2}, {S_MOMENTS, 1.5e-6}, {S_MOMENTS_4, 4e-5},
+        {S_MOMENTS_2, 4e-4}};
     oracle_scene s;
     int k;
     (void)state;

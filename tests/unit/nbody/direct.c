@@ -13,7 +13,8 @@ static void test_two_by_hand(void **state)
     static const real pos[4] = {1, -2, 4, 2}, mass[2] = {2, 10};
     int law, method, k;
     (void)state;
-    for (law = 0; law < 2; law++) for (method = 0; method <= NBODY_FORCE_NODES; method++) for (k = 0; k < 3; k++) {
+    for (law = 0; law < 2; law++) for (method = 0; method <= NBODY_FORCE_NODES; method++)
+            for (k = 0; k < 3; k++) {
         double const soft2 = k == 1 ? 11 : 0, gravity = k == 2 ? -3 : 1;
         double const d2 = 25 + soft2, g = law ? gravity / d2 : gravity / (d2 * sqrt(d2));
         double const p = law ? gravity * log(d2) / 2 : -gravity / sqrt(d2);
@@ -38,7 +39,8 @@ static void test_two_by_hand(void **state)
     }
 }
 
-/* Three in a row: in the middle the outer two cancel, but their potentials do not. A body of no mass feels, and is not felt. */
+/* Three in a row: in the middle the outer two cancel, but their potentials do not. A body of no
+   mass feels, and is not felt. */
 static void test_three_by_hand(void **state)
 {
     static const real pos[8] = {-1, 0, 0, 0, 1, 0, 0, 1}, mass[4] = {3, 5, 3, 0};
@@ -64,18 +66,22 @@ static void test_three_by_hand(void **state)
 
 static void test_few_bodies(void **state)
 {
-    static const real places[6] = {(real)0.5, (real)0.25, (real)0.5, (real)0.25, (real)0.5, (real)0.25};
+    static const real places[6] = {(real)0.5, (real)0.25, (real)0.5, (real)0.25, (real)0.5,
+        (real)0.25};
     int k, method;
     int32_t n, i;
     (void)state;
-    for (k = 0; k < COUNT_OF(settings); k += small_run() ? 4 : 1) for (n = 0; n <= 3; n++) for (method = 0; method < 4; method++) {
+    for (k = 0; k < COUNT_OF(settings); k += small_run() ? 4 : 1) for (n = 0; n <= 3; n++)
+            for (method = 0; method < 4; method++) {
         nbody sim = {0};
         nbody_desc d = oracle_desc(&settings[k]);
         nbody_counts counts;
-        real acc[6] = {7, 7, 7, 7, 7, 7}, potential[3] = {7, 7, 7}, at[2] = {3, 3}, there[2] = {0, 0};
+        real acc[6] = {7, 7, 7, 7, 7, 7}, potential[3] = {7, 7, 7}, at[2] = {3, 3},
+            there[2] = {0, 0};
         d.levels = method == 0 ? 0 : method == 1 ? 1 : method == 2 ? 4 : NBODY_MAX_LEVELS;
         note(NULL, &d, settings[k].name);
-        CHECK_RESULT(nbody_fields(&sim, &d, n ? places : NULL, 0, NULL, n, n ? acc : NULL, n ? potential : NULL), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&sim, &d, n ? places : NULL, 0, NULL, n, n ? acc : NULL,
+            n ? potential : NULL), NBODY_OK);
         CHECK(sim.n == n);
         for (i = 0; i < n; i++) CHECK(acc[2 * i] == 0 && acc[2 * i + 1] == 0 && potential[i] == 0);
         for (; i < 3; i++) CHECK(acc[2 * i] == 7 && potential[i] == 7);
@@ -94,7 +100,8 @@ static void test_all_at_one_place(void **state)
     int k, softened, law;
     int32_t i, n = small_run() ? 20 : 100;
     (void)state;
-    for (k = 0; k < COUNT_OF(settings); k += small_run() ? 7 : 1) for (softened = 0; softened < 2; softened++)
+    for (k = 0; k < COUNT_OF(settings); k += small_run() ? 7 : 1)
+            for (softened = 0; softened < 2; softened++)
         for (law = 0; law < 2; law++) {
         oracle_scene s;
         outcome o;
@@ -107,7 +114,8 @@ static void test_all_at_one_place(void **state)
         evaluate(&o, &d, &s);
         for (i = 0; i < n; i++) {
             CHECK(o.acc[2 * i] == 0 && o.acc[2 * i + 1] == 0);
-            CHECK_BELOW(fabs((double)o.potential[i] - (softened ? p * (n - 1) : 0)), 8 * REAL_EPSILON * n);
+            CHECK_BELOW(fabs((double)o.potential[i] - (softened ? p * (n - 1) : 0)),
+                8 * REAL_EPSILON * n);
         }
         CHECK_RESULT(nbody_validate(&o.sim), NBODY_OK);
         CHECK_FINE(oracle_check_walks(&o.sim));
@@ -118,13 +126,14 @@ static void test_all_at_one_place(void **state)
 
 /* ------------------------------------------------------------------------------------------------
    The direct sum
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void test_direct(void **state)
 {
     int input, law, softened;
     (void)state;
-    for (input = 0; input < ORACLE_INPUTS; input++) for (law = 0; law < 2; law++) for (softened = 0; softened < 2; softened++) {
+    for (input = 0; input < ORACLE_INPUTS; input++) for (law = 0; law < 2; law++)
+            for (softened = 0; softened < 2; softened++) {
         oracle_scene s;
         oracle_law truth_law;
         oracle_field *truth;
@@ -155,7 +164,8 @@ static void test_direct(void **state)
     }
 }
 
-/* The length of a float's force does not go wrong as n grows: the direct sum at sampled bodies, in random and in raster order. */
+/* The length of a float's force does not go wrong as n grows: the direct sum at sampled bodies, in
+   random and in raster order. */
 static int in_raster_order(const void *a, const void *b)
 {
     const real *p = (const real *)a, *q = (const real *)b;
@@ -169,7 +179,8 @@ static void test_length_error(void **state)
     static const int32_t counts[] = {1000, 10000, 100000};
     int k, raster;
     (void)state;
-    for (k = 0; k < COUNT_OF(counts) - (small_run() || !IS_FLOAT); k++) for (raster = 0; raster < 2; raster++) {
+    for (k = 0; k < COUNT_OF(counts) - (small_run() || !IS_FLOAT); k++)
+            for (raster = 0; raster < 2; raster++) {
         int32_t const samples = small_run() ? 10 : SANITIZED ? 30 : 90;
         oracle_law const law = oracle_law_of(0, 1, 0);
         oracle_scene s;
@@ -189,7 +200,8 @@ static void test_length_error(void **state)
         }
         note(&s, &d, raster ? "raster order" : "random order");
         truth = oracle_truth(&s, &law, samples, &chosen);
-        for (i = 0; i < samples; i++) memcpy(points + 2 * i, s.pos + 2 * chosen[i], 2 * sizeof(real));
+        for (i = 0; i < samples; i++)
+            memcpy(points + 2 * i, s.pos + 2 * chosen[i], 2 * sizeof(real));
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, samples, acc, NULL, NULL), NBODY_OK);
         e = oracle_compare(acc, truth, NULL, samples);

@@ -2,7 +2,10 @@
    interactions.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-static int near_to(double value, double want, double share) { return fabs(value - want) <= share * fabs(want); }
+static int near_to(double value, double want, double share)
+{
+    return fabs(value - want) <= share * fabs(want);
+}
 
 /* Over all bodies: what a slow program finds. */
 static void test_estimate_of_all(void **state)
@@ -42,7 +45,8 @@ static void test_estimate_of_all(void **state)
     }
 }
 
-/* A sample: as many as asked for, no body twice, others for another seed, the same for the same, and from all over the square. */
+/* A sample: as many as asked for, no body twice, others for another seed, the same for the same,
+   and from all over the square. */
 static void test_estimate_sample(void **state)
 {
     enum { N = 128, SAMPLES = 16, SEEDS = 200 };
@@ -60,14 +64,18 @@ static void test_estimate_sample(void **state)
     evaluate(&o, &d, &s);
     for (seed = 0; seed < (small_run() ? 3 : SEEDS); seed++) {
         int found = 0, quarter[4] = {0, 0, 0, 0};
-        CHECK_RESULT(nbody_estimate(&o.sim, o.acc, SAMPLES, (uint32_t)seed * 77777777u, &clean), NBODY_OK);
-        CHECK_RESULT(nbody_estimate(&o.sim, o.acc, SAMPLES, (uint32_t)seed * 77777777u, &again), NBODY_OK);
+        CHECK_RESULT(nbody_estimate(&o.sim, o.acc, SAMPLES, (uint32_t)seed * 77777777u, &clean),
+            NBODY_OK);
+        CHECK_RESULT(nbody_estimate(&o.sim, o.acc, SAMPLES, (uint32_t)seed * 77777777u, &again),
+            NBODY_OK);
         CHECK(clean.samples == SAMPLES && again.samples == SAMPLES);
-        CHECK(same(&clean.mean, &again.mean, sizeof clean.mean) && same(&clean.share, &again.share, sizeof clean.share));
+        CHECK(same(&clean.mean, &again.mean, sizeof clean.mean) &&
+            same(&clean.share, &again.share, sizeof clean.share));
         for (i = 0; i < N; i++) { /* is body i in the sample? */
             real const was = o.acc[2 * i];
             o.acc[2 * i] += 1000000;
-            CHECK_RESULT(nbody_estimate(&o.sim, o.acc, SAMPLES, (uint32_t)seed * 77777777u, &e), NBODY_OK);
+            CHECK_RESULT(nbody_estimate(&o.sim, o.acc, SAMPLES, (uint32_t)seed * 77777777u, &e),
+                NBODY_OK);
             o.acc[2 * i] = was;
             if (!(e.mean > clean.mean)) continue;
             found++;
@@ -111,7 +119,8 @@ static void test_counts(void **state)
 {
     int k, levels, input;
     (void)state;
-    for (k = 0; k < COUNT_OF(settings); k += small_run() ? 5 : 1) for (levels = 1; levels <= (small_run() ? 4 : 5); levels++)
+    for (k = 0; k < COUNT_OF(settings); k += small_run() ? 5 : 1)
+            for (levels = 1; levels <= (small_run() ? 4 : 5); levels++)
         for (input = 0; input < 2; input++) {
         oracle_scene s;
         oracle_how how;
@@ -124,7 +133,8 @@ static void test_counts(void **state)
         int level, c;
         d.levels = levels;
         if (settings[k].order >= 7 && levels > 3) continue;
-        oracle_make(&s, input ? ORACLE_CLUMPS : ORACLE_UNIFORM, small_run() ? 30 : SANITIZED ? 60 : 150, 0, &dice);
+        oracle_make(&s, input ? ORACLE_CLUMPS : ORACLE_UNIFORM,
+            small_run() ? 30 : SANITIZED ? 60 : 150, 0, &dice);
         note(&s, &d, settings[k].name);
         evaluate(&o, &d, &s);
         how = oracle_how_of(&o.sim);
@@ -135,9 +145,11 @@ static void test_counts(void **state)
             if (level == levels - 1) occupied += p->inside[level][c] > 0;
         }
         CHECK_RESULT(nbody_count(&o.sim, &counts), NBODY_OK);
-        CHECK(counts.cells == cells && counts.cells == o.sim.frame->cells && counts.leaves == occupied && counts.levels == levels);
+        CHECK(counts.cells == cells && counts.cells == o.sim.frame->cells &&
+            counts.leaves == occupied && counts.levels == levels);
         CHECK(counts.near_terms == p->near_terms);
-        CHECK((d.sources == NBODY_CHEBYSHEV ? counts.table_terms : counts.far_terms) == p->far_terms);
+        CHECK((d.sources == NBODY_CHEBYSHEV ? counts.table_terms : counts.far_terms) ==
+            p->far_terms);
         CHECK((d.sources == NBODY_CHEBYSHEV ? counts.far_terms : counts.table_terms) == 0);
         oracle_drop_pyramid(p);
         drop(&o);
@@ -149,7 +161,8 @@ static void test_counts(void **state)
 static void test_counts_of_many(void **state)
 {
     static const struct { int setting, levels; int32_t n; double nearby, away; } known[] = {
-        {S_VP, 6, 10000, 85, 2519}, {S_FN8, 5, 10000, 323, 1890}, {S_FN4C, 5, 10000, 323, 472}, {S_VP, 7, 100000, 216, 4997},
+        {S_VP, 6, 10000, 85, 2519}, {S_FN8, 5, 10000, 323, 1890}, {S_FN4C, 5, 10000, 323, 472},
+        {S_VP, 7, 100000, 216, 4997},
         {S_FN8, 6, 100000, 843, 1845}, {S_FN4C, 7, 100000, 216, 683},
     };
     int k;

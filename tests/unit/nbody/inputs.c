@@ -9,15 +9,21 @@ static void check_division(const nbody *sim)
     int32_t c;
     for (c = 0; c < f->cells; c++) {
         const nbody_cell *cell = &sim->cell[c];
-        CHECK((cell->child >= 0) == (cell->count > sim->desc.leaf && cell->level + 1 < sim->desc.levels));
-        CHECK(cell->count > 0 && (cell->level == 0 || sim->cell[cell->parent].count > sim->desc.leaf));
+        CHECK((cell->child >= 0) ==
+            (cell->count > sim->desc.leaf && cell->level + 1 < sim->desc.levels));
+        CHECK(cell->count > 0 && (cell->level == 0 ||
+            sim->cell[cell->parent].count > sim->desc.leaf));
     }
 }
 
-static int takes(const oracle_setting *setting, int input) { return input != ORACLE_SIGNS || setting->sources == NBODY_CHEBYSHEV; }
+static int takes(const oracle_setting *setting, int input)
+{
+    return input != ORACLE_SIGNS || setting->sources == NBODY_CHEBYSHEV;
+}
 
 /* One setting and one tree of a scene whose forces are known. */
-static void check_any_input(const oracle_scene *s, const oracle_setting *setting, const oracle_law *law, int tree,
+static void check_any_input(const oracle_scene *s, const oracle_setting *setting,
+    const oracle_law *law, int tree,
                             const oracle_field *truth)
 {
     oracle_errors e;
@@ -31,7 +37,8 @@ static void check_any_input(const oracle_scene *s, const oracle_setting *setting
     evaluate(&o, &d, s);
     e = oracle_compare(o.acc, truth, NULL, s->n);
     CHECK_BELOW(e.share, setting->share + deep_share(&o.sim));
-    CHECK_BELOW(oracle_compare_potential(o.potential, truth, NULL, s->n), setting->share + deep_share(&o.sim));
+    CHECK_BELOW(oracle_compare_potential(o.potential, truth, NULL, s->n),
+        setting->share + deep_share(&o.sim));
     CHECK_RESULT(nbody_validate(&o.sim), NBODY_OK);
     CHECK_FINE(oracle_check_walks(&o.sim));
     check_division(&o.sim);
@@ -52,9 +59,13 @@ static void test_any_input(void **state)
         oracle_make(&s, input, small_run() ? 50 : 300, 0, &dice);
         truth = oracle_truth(&s, &truth_law, s.n, &chosen);
         for (k = 0; k < COUNT_OF(settings); k++) for (tree = 0; tree < 4; tree++) {
-            /* of orders that need a table for every level, because a potential is a logarithm, fewer */
-            if ((input * 7 + k * 3 + tree * 5 + law) % (law && settings[k].order >= 8 ? 4 * every : every)) continue;
-            if (takes(&settings[k], input)) check_any_input(&s, &settings[k], &truth_law, tree, truth);
+            /* of orders that need a table for every level, because a potential is a logarithm,
+               fewer */
+            if ((input * 7 + k * 3 + tree * 5 + law) % (law && settings[k].order >= 8 ? 4 * every :
+                every))
+                continue;
+            if (takes(&settings[k], input))
+                check_any_input(&s, &settings[k], &truth_law, tree, truth);
         }
         free(truth);
         free(chosen);
@@ -62,7 +73,8 @@ static void test_any_input(void **state)
     }
 }
 
-/* The walk of a point, anywhere: each body once, and by its cell's sources only where a whole cell of that level lies between. */
+/* The walk of a point, anywhere: each body once, and by its cell's sources only where a whole cell
+   of that level lies between. */
 static void check_near_point(const nbody *sim, double const at[2], uint8_t *met)
 {
     nbody_near walk = nbody_near_point(sim, (real)at[0], (real)at[1]);
@@ -73,7 +85,8 @@ static void check_near_point(const nbody *sim, double const at[2], uint8_t *met)
         int32_t const column[2] = {cell->x, cell->y};
         int a, beside = 1;
         for (a = 0; a < 2; a++) {
-            double const own = floor(((double)(real)at[a] - sim->frame->origin[a]) / sim->frame->edge * (double)(1 << cell->level));
+            double const own = floor(((double)(real)at[a] - sim->frame->origin[a]) /
+                sim->frame->edge * (double)(1 << cell->level));
             beside = beside && own - column[a] >= -1 && own - column[a] <= 1;
         }
         CHECK(walk.whole == (cell->level < 2 || beside));
@@ -85,7 +98,8 @@ static void check_near_point(const nbody *sim, double const at[2], uint8_t *met)
 
 static void test_near_points(void **state)
 {
-    static const double far[] = {-1e30, -1e9, -40, -2.2, -0.4, 0.3, 1.4, 2.1, 40, 1e9, 1e30}; /* in edges of the square */
+    /* in edges of the square */
+    static const double far[] = {-1e30, -1e9, -40, -2.2, -0.4, 0.3, 1.4, 2.1, 40, 1e9, 1e30};
     int const rounds = small_run() ? 20 : 300;
     int input, k, x, y;
     int32_t i;
@@ -97,8 +111,10 @@ static void test_near_points(void **state)
         double at[2];
         uint8_t *met;
         d.leaf = 3;
-        oracle_make(&s, input == 1 ? ORACLE_CLUMPS : ORACLE_UNIFORM, small_run() ? 80 : 300, 0, &dice);
-        for (i = 0; i < s.n && input == 2; i++) s.pos[2 * i + 1] -= 5; /* a square whose corner is not on the diagonal */
+        oracle_make(&s, input == 1 ? ORACLE_CLUMPS : ORACLE_UNIFORM, small_run() ? 80 : 300, 0,
+            &dice);
+        /* a square whose corner is not on the diagonal */
+        for (i = 0; i < s.n && input == 2; i++) s.pos[2 * i + 1] -= 5;
         note(&s, &d, "walks of points");
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
         CHECK(sim.frame->levels > 3);
@@ -119,7 +135,8 @@ static void test_near_points(void **state)
     }
 }
 
-/* Bodies that pile up in one cell of the last level, with others far away: pair by pair, and no number is lost. */
+/* Bodies that pile up in one cell of the last level, with others far away: pair by pair, and no
+   number is lost. */
 static void test_crowded_cell(void **state)
 {
     int k;
@@ -131,7 +148,9 @@ static void test_crowded_cell(void **state)
         nbody_desc d = oracle_desc(&settings[k]);
         int32_t i, n = small_run() ? 40 : 400;
         oracle_make(&s, ORACLE_ONE_PLACE, n, 0, &dice);
-        for (i = 0; i < n - 3; i++) s.pos[2 * i] += (real)(1e-6 * (i % 10)), s.pos[2 * i + 1] += (real)(1e-6 * (i / 10 % 10));
+        for (i = 0; i < n - 3; i++)
+            s.pos[2 * i] += (real)(1e-6 * (i % 10)),
+                s.pos[2 * i + 1] += (real)(1e-6 * (i / 10 % 10));
         s.pos[2 * n - 2] = 300;
         free(s.body);
         s.body = oracle_bodies(s.pos, s.mass, n);
@@ -139,14 +158,16 @@ static void test_crowded_cell(void **state)
         (void)check_against_direct(&d, &s, settings[k].share);
         evaluate(&o, &d, &s);
         CHECK_RESULT(nbody_count(&o.sim, &counts), NBODY_OK);
-        CHECK(small_run() || counts.levels == o.sim.desc.levels || counts.near_terms < (int64_t)n * n / 4);
+        CHECK(small_run() || counts.levels == o.sim.desc.levels ||
+            counts.near_terms < (int64_t)n * n / 4);
         CHECK_FINE(oracle_check_walks(&o.sim));
         drop(&o);
         oracle_forget(&s);
     }
 }
 
-/* A body that is outside the square, by one number: the fitted one is taken. On its borders is inside. */
+/* A body that is outside the square, by one number: the fitted one is taken. On its borders is
+   inside. */
 static void test_square(void **state)
 {
     static const real borders[] = {0, 1};
@@ -169,8 +190,11 @@ static void test_square(void **state)
         (void)check_against_direct(&d, &s, settings[k].share);
         evaluate(&o, &d, &s);
         CHECK(o.sim.frame->fitted == out);
-        if (!out) CHECK(o.sim.frame->min[0] == 0 && o.sim.frame->min[1] == 0 && o.sim.frame->size == 1);
-        else CHECK(o.sim.frame->min[axis] >= -1.1e-6 && o.sim.frame->size < 1.1 && o.sim.frame->size > 0.8);
+        if (!out)
+            CHECK(o.sim.frame->min[0] == 0 && o.sim.frame->min[1] == 0 && o.sim.frame->size == 1);
+        else
+            CHECK(o.sim.frame->min[axis] >= -1.1e-6 && o.sim.frame->size < 1.1 &&
+                o.sim.frame->size > 0.8);
         CHECK_RESULT(nbody_validate(&o.sim), NBODY_OK);
         CHECK_FINE(oracle_check_walks(&o.sim));
         drop(&o);
@@ -178,7 +202,8 @@ static void test_square(void **state)
     }
 }
 
-/* Units: lengths and masses times powers of two give the same bits, other powers of ten the same errors. */
+/* Units: lengths and masses times powers of two give the same bits, other powers of ten the same
+   errors. */
 static void test_units(void **state)
 {
     static const struct { int length, mass; } powers[] = {{40, 60}, {-40, -60}, {3, -5}, {-20, 0}};
@@ -203,7 +228,8 @@ static void test_units(void **state)
         evaluate(&o, &d, &s);
         for (p = 0; p < COUNT_OF(powers); p++) {
             double const length = ldexp(1, powers[p].length), mass = ldexp(1, powers[p].mass);
-            double const force = law ? mass / length : mass / length / length, shift = law ? log(length) * mass : 0;
+            double const force = law ? mass / length : mass / length / length,
+                shift = law ? log(length) * mass : 0;
             outcome scaled;
             double total = 0;
             int32_t i;
@@ -218,7 +244,8 @@ static void test_units(void **state)
             if (given) d.size = (real)length;
             evaluate(&scaled, &d, &t);
             for (i = 0; i < s.n; i++) {
-                double const want = (law ? mass : mass / length) * (double)o.potential[i] + shift * (total - (double)s.mass[i]);
+                double const want = (law ? mass : mass / length) * (double)o.potential[i] +
+                    shift * (total - (double)s.mass[i]);
                 CHECK((double)scaled.acc[2 * i] == force * (double)o.acc[2 * i]);
                 CHECK((double)scaled.acc[2 * i + 1] == force * (double)o.acc[2 * i + 1]);
                 if (!law) CHECK((double)scaled.potential[i] == want);
@@ -282,7 +309,8 @@ static void test_very_near(void **state)
     }
 }
 
-/* A clump far from the origin, and bodies on a line much narrower than its distance: deep trees, where powers of small distances grow. */
+/* A clump far from the origin, and bodies on a line much narrower than its distance: deep trees,
+   where powers of small distances grow. */
 static void test_far_from_the_origin(void **state)
 {
     enum { N = 600 };

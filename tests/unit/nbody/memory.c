@@ -2,7 +2,8 @@
    allocations that fail; growth by a factor; after a reserve nothing is allocated.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Forces are the same, whatever was in the memory before: other methods, other sizes, other laws. */
+/* Forces are the same, whatever was in the memory before: other methods, other sizes, other
+   laws. */
 static void test_reuse(void **state)
 {
     nbody sim = {0};
@@ -15,15 +16,18 @@ static void test_reuse(void **state)
         oracle_scene s = scene_of(n);
         nbody fresh = {0};
         nbody_desc d = desc_of(roll(KINDS));
-        real *acc = NEW(real, 2 * n), *again = NEW(real, 2 * n), *potential = NEW(real, n), *other = NEW(real, n);
+        real *acc = NEW(real, 2 * n), *again = NEW(real, 2 * n), *potential = NEW(real, n),
+            *other = NEW(real, n);
         int const potentials = roll(2);
         if (d.order == 4 && d.sources == NBODY_SOURCES_AUTO) d.order = 2 + roll(4);
         d.law = (nbody_law)roll(2);
         d.softening = roll(2) ? (real)0.01 : 0;
         d.levels = roll(2) ? 0 : 1 + roll(6);
-        CHECK_RESULT(nbody_fields(&fresh, &d, s.pos, 0, s.mass, n, acc, potentials ? potential : NULL), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&fresh, &d, s.pos, 0, s.mass, n, acc,
+            potentials ? potential : NULL), NBODY_OK);
         d.allocator = allocator_of(&h);
-        CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, n, again, potentials ? other : NULL), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, n, again, potentials ? other : NULL),
+            NBODY_OK);
         CHECK(same(acc, again, 2 * (size_t)n * sizeof(real)));
         if (potentials) CHECK(same(potential, other, (size_t)n * sizeof(real)));
         CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
@@ -43,7 +47,8 @@ static void test_reuse(void **state)
     CHECK(nbody_bytes(&sim) == 0 && nbody_bytes(NULL) == 0);
 }
 
-/* Tables that are kept belong to their law, order and softening: every change of these gives what a new nbody gives. */
+/* Tables that are kept belong to their law, order and softening: every change of these gives what a
+   new nbody gives. */
 static void test_kept_tables(void **state)
 {
     enum { N = 150, KINDS_OF_TABLES = 16 };
@@ -61,9 +66,11 @@ static void test_kept_tables(void **state)
             d.order = kind & 1 ? 3 : 2;
             d.law = (nbody_law)(kind >> 1 & 1);
             d.softening = kind & 4 ? (real)0.05 : 0;
-            CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, N, acc, potentials ? potential : NULL), NBODY_OK);
+            CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, N, acc,
+                potentials ? potential : NULL), NBODY_OK);
             if (!step) continue;
-            CHECK_RESULT(nbody_fields(&fresh, &d, s.pos, 0, s.mass, N, again, potentials ? potential : NULL), NBODY_OK);
+            CHECK_RESULT(nbody_fields(&fresh, &d, s.pos, 0, s.mass, N, again,
+                potentials ? potential : NULL), NBODY_OK);
             CHECK(same(acc, again, sizeof acc));
             nbody_free(&fresh);
         }
@@ -121,7 +128,8 @@ static void test_reserve(void **state)
 {
     int kind, levels, random, size;
     (void)state;
-    for (kind = 0; kind < KINDS; kind++) for (levels = 0; levels < 3; levels++) for (random = 0; random < 2; random++)
+    for (kind = 0; kind < KINDS; kind++) for (levels = 0; levels < 3; levels++)
+            for (random = 0; random < 2; random++)
         for (size = 0; size < 2; size++) {
         nbody sim = {0};
         heap h = {0, 0, 0, 0, 0, 0};
@@ -130,7 +138,8 @@ static void test_reserve(void **state)
         int64_t calls, bytes;
         real *acc, *potential;
         if ((SANITIZED || small_run()) && size && kind > KIND_VP_MOMENTS) continue;
-        oracle_make(&s, random ? ORACLE_UNIFORM : ORACLE_LATTICE, size ? SANITIZED || small_run() ? 400 : 1024 : 100, 0, &dice);
+        oracle_make(&s, random ? ORACLE_UNIFORM : ORACLE_LATTICE,
+            size ? SANITIZED || small_run() ? 400 : 1024 : 100, 0, &dice);
         acc = NEW(real, 2 * s.n);
         potential = NEW(real, s.n);
         d.allocator = allocator_of(&h);
@@ -153,10 +162,12 @@ static void test_reserve(void **state)
     }
 }
 
-/* n rises by one with every build: what is allocated follows its logarithm. A reserve takes what it needs. */
+/* n rises by one with every build: what is allocated follows its logarithm. A reserve takes what it
+   needs. */
 static void test_growth(void **state)
 {
-    enum { MOST = 600, GROWTHS = 18 }; /* the power of 3 / 2 that is above 600, and some for the first few bodies */
+    /* the power of 3 / 2 that is above 600, and some for the first few bodies */
+    enum { MOST = 600, GROWTHS = 18 };
     int kind;
     (void)state;
     for (kind = 0; kind < KINDS; kind++) {
@@ -197,13 +208,14 @@ static void test_growth(void **state)
     }
 }
 
-/* Everything that allocates, with the k-th allocation failing, and with `scarce` the next one, too. Returns the number of failures;
-   *calls: allocations until then. */
+/* Everything that allocates, with the k-th allocation failing, and with `scarce` the next one, too.
+   Returns the number of failures; *calls: allocations until then. */
 static int memory_scenario(heap *h, const oracle_scene *s, int kind, int scarce, int64_t *calls)
 {
     nbody sim = {0};
     nbody_desc d = desc_of(kind);
-    real *acc = NEW(real, 2 * s->n), *potential = NEW(real, s->n), *pos = NEW(real, 2 * s->n), *vel = NEW(real, 2 * s->n);
+    real *acc = NEW(real, 2 * s->n), *potential = NEW(real, s->n), *pos = NEW(real, 2 * s->n),
+        *vel = NEW(real, 2 * s->n);
     nbody_bodies b;
     int failures = 0, step;
     memset(&b, 0, sizeof b);
@@ -262,13 +274,17 @@ static void test_out_of_memory(void **state)
             int failures;
             memset(&h, 0, sizeof h);
             h.fail_at = k;
-            failures = memory_scenario(&h, &s, kind, 0, &calls); /* none where a smaller size did as well */
-            CHECK(failures <= 1 && calls >= k && h.live_bytes == 0 && h.live_blocks == 0 && !h.wrong);
+            /* none where a smaller size did as well */
+            failures = memory_scenario(&h, &s, kind, 0, &calls);
+            CHECK(failures <= 1 && calls >= k && h.live_bytes == 0 && h.live_blocks == 0 &&
+                !h.wrong);
             told += failures;
             memset(&h, 0, sizeof h);
             h.fail_at = k;
-            failures = memory_scenario(&h, &s, kind, 1, &calls); /* two where the next step needs memory as well */
-            CHECK((failures == 1 || failures == 2) && calls >= k && h.live_bytes == 0 && h.live_blocks == 0 && !h.wrong);
+            /* two where the next step needs memory as well */
+            failures = memory_scenario(&h, &s, kind, 1, &calls);
+            CHECK((failures == 1 || failures == 2) && calls >= k && h.live_bytes == 0 &&
+                h.live_blocks == 0 && !h.wrong);
         }
         CHECK(told >= 4);
         oracle_forget(&s);
@@ -287,7 +303,8 @@ static void test_change_of_allocator(void **state)
     second.allocator = allocator_of(&other);
     (void)fill(potential);
     CHECK_RESULT(nbody_accelerations(&sim, &d, four, 0, NULL, 4, acc), NBODY_OK);
-    CHECK_RESULT(nbody_fields(&sim, &none, four, 0, NULL, 4, fill(acc), potential), NBODY_BAD_ALLOCATOR);
+    CHECK_RESULT(nbody_fields(&sim, &none, four, 0, NULL, 4, fill(acc), potential),
+        NBODY_BAD_ALLOCATOR);
     check_empty(&sim, &d, acc, potential);
     CHECK_RESULT(nbody_build(&sim, &second, four, 0, NULL, 4), NBODY_BAD_ALLOCATOR);
     check_empty(&sim, &d, acc, potential);
@@ -314,8 +331,10 @@ static void test_crooked_memory(void **state)
     d.allocator.free = crooked_free;
     d.allocator.user = &h;
     for (round = 0; round < 20; round++) {
-        CHECK_RESULT(nbody_accelerations(&sim, &d, four, 0, NULL, 4, fill(acc)), NBODY_BAD_ALLOCATOR);
-        CHECK(sim.n == 0 && sim.frame == NULL && h.calls > round && !h.wrong && same(acc, untouched, sizeof acc));
+        CHECK_RESULT(nbody_accelerations(&sim, &d, four, 0, NULL, 4, fill(acc)),
+            NBODY_BAD_ALLOCATOR);
+        CHECK(sim.n == 0 && sim.frame == NULL && h.calls > round && !h.wrong &&
+            same(acc, untouched, sizeof acc));
     }
     CHECK(h.live_blocks == 0);
     nbody_free(&sim);

@@ -1,7 +1,8 @@
 /* motion.c - a part of test_nbody.c: momentum, steps of the leapfrog method, energy.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* What the bodies do to each other adds up to nothing, as far as the method keeps to it; with the same table both ways, exactly. */
+/* What the bodies do to each other adds up to nothing, as far as the method keeps to it; with the
+   same table both ways, exactly. */
 static void test_momentum(void **state)
 {
     static const struct { int setting; double bar; } limits[] = {
@@ -38,7 +39,8 @@ static void test_step_by_hand(void **state)
     int kind, step;
     (void)state;
     for (kind = 0; kind < 2; kind++) {
-        real pos[6] = {-1, 0, 1, 0, 0, 2}, vel[6] = {0, (real)-0.5, 0, (real)0.5, (real)0.1, 0}, acc[6];
+        real pos[6] = {-1, 0, 1, 0, 0, 2}, vel[6] = {0, (real)-0.5, 0, (real)0.5, (real)0.1, 0},
+            acc[6];
         static const real mass[3] = {1, 2, 3};
         double p[6], v[6], a[6];
         real const dt = (real)0.0625;
@@ -54,13 +56,15 @@ static void test_step_by_hand(void **state)
             oracle_body body[3];
             int i, kick;
             for (kick = 0; kick < 2; kick++) { /* EULER: one kick, then the drift */
-                for (i = 0; i < 3; i++) body[i].x = p[2 * i], body[i].y = p[2 * i + 1], body[i].m = (double)mass[i];
+                for (i = 0; i < 3; i++)
+                    body[i].x = p[2 * i], body[i].y = p[2 * i + 1], body[i].m = (double)mass[i];
                 for (i = 0; i < 3; i++) {
                     oracle_field const f = oracle_direct(&law, body, 3, p[2 * i], p[2 * i + 1], i);
                     a[2 * i] = f.x;
                     a[2 * i + 1] = f.y;
                 }
-                for (e = 0; e < 6; e++) v[e] += kind == NBODY_EULER ? a[e] * (double)dt : a[e] * (double)dt / 2;
+                for (e = 0; e < 6; e++)
+                    v[e] += kind == NBODY_EULER ? a[e] * (double)dt : a[e] * (double)dt / 2;
                 for (e = 0; e < 6 && kick == 0; e++) p[e] += v[e] * (double)dt;
                 if (kind == NBODY_EULER) break;
             }
@@ -84,8 +88,10 @@ static void test_step_fresh(void **state)
     nbody sim = {0};
     (void)state;
     acc[0] = acc[1] = acc[2] = acc[3] = 1000;
-    CHECK_RESULT(nbody_step(&sim, NULL, &b, 0, NBODY_LEAPFROG), NBODY_OK); /* no time passes, but forces are known then */
-    CHECK(b.fresh == 1 && acc[0] == (real)0.25 && acc[1] == 0 && acc[2] == (real)-0.25 && vel[0] == 0 && pos[0] == -1);
+    /* no time passes, but forces are known then */
+    CHECK_RESULT(nbody_step(&sim, NULL, &b, 0, NBODY_LEAPFROG), NBODY_OK);
+    CHECK(b.fresh == 1 && acc[0] == (real)0.25 && acc[1] == 0 && acc[2] == (real)-0.25 &&
+        vel[0] == 0 && pos[0] == -1);
     acc[1] = acc[3] = 8; /* whoever sets acc is believed */
     CHECK_RESULT(nbody_step(&sim, NULL, &b, (real)0.5, NBODY_LEAPFROG), NBODY_OK);
     CHECK(pos[1] == 1 && pos[3] == 1 && acc[1] == 0);
@@ -102,7 +108,8 @@ static void test_step_fresh(void **state)
 
 typedef struct orbit { double radius, phase, energy, angular, momentum; } orbit;
 
-/* Two bodies on a circle of radius 1, which each goes round in 4 pi; the largest errors over some periods. Phase: at the end. */
+/* Two bodies on a circle of radius 1, which each goes round in 4 pi; the largest errors over some
+   periods. Phase: at the end. */
 static orbit go_round(nbody_integrator kind, int periods, int steps_per_period)
 {
     real pos[4] = {-1, 0, 1, 0}, vel[4] = {0, (real)-0.5, 0, (real)0.5}, acc[4], potential[2];
@@ -120,7 +127,8 @@ static orbit go_round(nbody_integrator kind, int periods, int steps_per_period)
         if (step % 7) continue;
         CHECK_RESULT(nbody_fields(&other, NULL, pos, 0, NULL, 2, NULL, potential), NBODY_OK);
         CHECK_RESULT(nbody_energy(&b, potential, &energies), NBODY_OK);
-        worst.energy = fmax(worst.energy, fabs(energies.kinetic + energies.potential + 0.25) / 0.25);
+        worst.energy = fmax(worst.energy,
+            fabs(energies.kinetic + energies.potential + 0.25) / 0.25);
         worst.angular = fmax(worst.angular, fabs(energies.angular - first.angular));
         worst.momentum = fmax(worst.momentum, hypot(energies.momentum[0], energies.momentum[1]));
     }
@@ -130,11 +138,13 @@ static orbit go_round(nbody_integrator kind, int periods, int steps_per_period)
     return worst;
 }
 
-/* For 100 periods; half the step gives a quarter of the error with LEAPFROG, half of it with EULER. */
+/* For 100 periods; half the step gives a quarter of the error with LEAPFROG, half of it with
+   EULER. */
 static void test_step_round_a_circle(void **state)
 {
     int const periods = small_run() ? 1 : 100;
-    orbit const leap = go_round(NBODY_LEAPFROG, periods, 200), euler = go_round(NBODY_EULER, periods, 200);
+    orbit const leap = go_round(NBODY_LEAPFROG, periods, 200),
+        euler = go_round(NBODY_EULER, periods, 200);
     (void)state;
     CHECK_BELOW(leap.radius, 1e-3);
     CHECK_BELOW(leap.energy, 1e-3);
@@ -145,7 +155,8 @@ static void test_step_round_a_circle(void **state)
     CHECK_BELOW(euler.energy, 0.08);
     CHECK_BELOW(euler.angular, IS_FLOAT ? 1e-4 : 1e-11);
     {
-        orbit const coarse = go_round(NBODY_LEAPFROG, 2, 50), fine = go_round(NBODY_LEAPFROG, 2, 100);
+        orbit const coarse = go_round(NBODY_LEAPFROG, 2, 50),
+            fine = go_round(NBODY_LEAPFROG, 2, 100);
         orbit const rough = go_round(NBODY_EULER, 2, 50), smooth = go_round(NBODY_EULER, 2, 100);
         CHECK(coarse.radius / fine.radius > 3.6 && coarse.radius / fine.radius < 4.4);
         CHECK(coarse.phase / fine.phase > 3.6 && coarse.phase / fine.phase < 4.4);
@@ -154,8 +165,9 @@ static void test_step_round_a_circle(void **state)
     }
 }
 
-/* What some steps of many bodies that turn around the centre of the square change: energy, as a share of what there is of it,
-   momentum and angular momentum as a share of the sum of all |m v|. */
+/* What some steps of many bodies that turn around the centre of the square change: energy, as a
+   share of what there is of it, momentum and angular momentum as a share of the sum of all |m
+   v|. */
 typedef struct drift { double energy, momentum, angular; } drift;
 
 static drift drift_of(const nbody_desc *d, int32_t n, int steps)
@@ -163,7 +175,8 @@ static drift drift_of(const nbody_desc *d, int32_t n, int steps)
     oracle_scene s;
     nbody sim = {0};
     nbody_energies first, last;
-    real *vel = NEW(real, 2 * (size_t)n), *acc = NEW(real, 2 * (size_t)n), *potential = NEW(real, n);
+    real *vel = NEW(real, 2 * (size_t)n), *acc = NEW(real, 2 * (size_t)n),
+        *potential = NEW(real, n);
     nbody_bodies b;
     drift change;
     double size = 0;
@@ -181,12 +194,15 @@ static drift drift_of(const nbody_desc *d, int32_t n, int steps)
     b.n = n;
     CHECK_RESULT(nbody_fields(&sim, d, s.pos, 0, NULL, n, acc, potential), NBODY_OK);
     CHECK_RESULT(nbody_energy(&b, potential, &first), NBODY_OK);
-    while (steps-- > 0) CHECK_RESULT(nbody_step(&sim, d, &b, (real)(0.01 / sqrt(n)), NBODY_LEAPFROG), NBODY_OK);
+    while (steps-- > 0)
+        CHECK_RESULT(nbody_step(&sim, d, &b, (real)(0.01 / sqrt(n)), NBODY_LEAPFROG), NBODY_OK);
     CHECK_RESULT(nbody_fields(&sim, d, s.pos, 0, NULL, n, acc, potential), NBODY_OK);
     CHECK_RESULT(nbody_energy(&b, potential, &last), NBODY_OK);
     for (i = 0; i < 2 * n; i++) size += fabs((double)vel[i]);
-    change.energy = (last.kinetic + last.potential - first.kinetic - first.potential) / (first.kinetic - first.potential);
-    change.momentum = hypot(last.momentum[0] - first.momentum[0], last.momentum[1] - first.momentum[1]) / size;
+    change.energy = (last.kinetic + last.potential - first.kinetic - first.potential) /
+        (first.kinetic - first.potential);
+    change.momentum = hypot(last.momentum[0] - first.momentum[0],
+        last.momentum[1] - first.momentum[1]) / size;
     change.angular = fabs(last.angular - first.angular) / size;
     CHECK(first.mass == n && last.mass == n && first.potential < 0);
     nbody_free(&sim);
@@ -197,11 +213,13 @@ static drift drift_of(const nbody_desc *d, int32_t n, int steps)
     return change;
 }
 
-/* The energy that the integrator loses is the same with any method, up to the method's own error; momentum stays. */
+/* The energy that the integrator loses is the same with any method, up to the method's own error;
+   momentum stays. */
 static void test_step_drift(void **state)
 {
     static const struct { int setting; double energy, momentum; } limits[] = {
-        {S_VP, 3e-4, 1e-4}, {S_FN8, 1e-3, 1e-4}, {S_FN4C, 5e-4, 1e-4}, {S_C4, 5e-4, 1e-14}, {S_C8, 1e-6, 1e-14}};
+        {S_VP, 3e-4, 1e-4}, {S_FN8, 1e-3, 1e-4}, {S_FN4C, 5e-4, 1e-4}, {S_C4, 5e-4, 1e-14},
+        {S_C8, 1e-6, 1e-14}};
     int32_t const n = small_run() ? 60 : SANITIZED ? 100 : 300;
     int const steps = small_run() ? 5 : SANITIZED ? 15 : 50;
     double const more = IS_FLOAT ? 3e-6 : 0;

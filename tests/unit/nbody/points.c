@@ -21,13 +21,16 @@ static void choose_points(const oracle_scene *s, const nbody_frame *f, real *poi
 
 static void test_fields_at(void **state)
 {
-    static const int inputs[] = {ORACLE_UNIFORM, ORACLE_CLUMPS, ORACLE_SIGNS, ORACLE_WILD, ORACLE_BORDERS, ORACLE_TWO_FAR,
+    static const int inputs[] = {ORACLE_UNIFORM, ORACLE_CLUMPS, ORACLE_SIGNS, ORACLE_WILD,
+        ORACLE_BORDERS, ORACLE_TWO_FAR,
                                  ORACLE_ONE_PLACE};
     int k, counter;
     (void)state;
-    for (k = 0; k < COUNT_OF(settings) + 1; k++) for (counter = 0; counter < (small_run() || SANITIZED ? 1 : 4); counter++) {
+    for (k = 0; k < COUNT_OF(settings) + 1; k++)
+            for (counter = 0; counter < (small_run() || SANITIZED ? 1 : 4); counter++) {
         int const input = inputs[(counter + k) % COUNT_OF(inputs)], tree = k < COUNT_OF(settings);
-        real points[2 * POINTS_AT_ONCE], acc[2 * POINTS_AT_ONCE], potential[POINTS_AT_ONCE], alone[2 * POINTS_AT_ONCE];
+        real points[2 * POINTS_AT_ONCE], acc[2 * POINTS_AT_ONCE], potential[POINTS_AT_ONCE],
+            alone[2 * POINTS_AT_ONCE];
         oracle_field truth[POINTS_AT_ONCE];
         oracle_law law;
         oracle_scene s;
@@ -49,8 +52,10 @@ static void test_fields_at(void **state)
         choose_points(&s, sim.frame, points);
         law = law_of(&d);
         for (i = 0; i < POINTS_AT_ONCE; i++)
-            truth[i] = oracle_direct(&law, s.body, s.n, (double)points[2 * i], (double)points[2 * i + 1], -1);
-        CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, acc, potential, &bad), NBODY_OK);
+            truth[i] = oracle_direct(&law, s.body, s.n, (double)points[2 * i],
+                (double)points[2 * i + 1], -1);
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, acc, potential, &bad),
+            NBODY_OK);
         CHECK_BELOW(oracle_compare(acc, truth, NULL, POINTS_AT_ONCE).share, bar);
         CHECK_BELOW(oracle_compare_potential(potential, truth, NULL, POINTS_AT_ONCE), bar);
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, alone, NULL, NULL), NBODY_OK);

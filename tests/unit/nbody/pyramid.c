@@ -6,7 +6,8 @@
 static int32_t affordable(const oracle_how *how, int32_t n)
 {
     int const sources = how->subcells ? how->subcells * how->subcells : how->side * how->side;
-    int const targets = how->side ? how->side * how->side : 1, budget = small_run() ? 100000 : SANITIZED ? 100000 : 400000;
+    int const targets = how->side ? how->side * how->side : 1,
+        budget = small_run() ? 100000 : SANITIZED ? 100000 : 400000;
     int32_t const bodies = (int32_t)(budget / (27 * sources * targets));
     return bodies < 3 ? 3 : bodies < n ? bodies : n;
 }
@@ -42,19 +43,23 @@ static void check_pyramid(const oracle_scene *s, const nbody_desc *d, double bar
     drop(&o);
 }
 
-/* Inputs whose places nobody rounds to the other side of a border, and that have no mass of 0 total in a sub-cell by chance. */
+/* Inputs whose places nobody rounds to the other side of a border, and that have no mass of 0 total
+   in a sub-cell by chance. */
 static void test_pyramid(void **state)
 {
-    static const int inputs[] = {ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_CLUMPS, ORACLE_SIGNS, ORACLE_WILD};
+    static const int inputs[] = {ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_CLUMPS, ORACLE_SIGNS,
+        ORACLE_WILD};
     int counter, k;
     (void)state;
-    for (k = 0; k < COUNT_OF(settings); k++) for (counter = 0; counter < (small_run() ? 1 : SANITIZED ? 3 : 10); counter++) {
+    for (k = 0; k < COUNT_OF(settings); k++)
+            for (counter = 0; counter < (small_run() ? 1 : SANITIZED ? 3 : 10); counter++) {
         oracle_scene s;
         nbody_desc d = oracle_desc(&settings[k]);
         int const input = inputs[(counter + k) % COUNT_OF(inputs)];
         if (input == ORACLE_SIGNS && d.sources == NBODY_MASS_CENTRES) continue;
         d.levels = 1 + (counter + 2) % 6;
-        if (settings[k].order >= 8 && d.levels > 4) continue; /* slow, and 4 levels have all there is */
+        /* slow, and 4 levels have all there is */
+        if (settings[k].order >= 8 && d.levels > 4) continue;
         d.law = counter % 3 == 1 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE;
         d.softening = counter % 4 >= 2 ? (real)0.02 : 0;
         d.gravity = counter % 5 == 4 ? -3 : 0;
@@ -71,14 +76,18 @@ static void test_pyramid(void **state)
     }
 }
 
-/* The pyramid itself: the values that were computed elsewhere (first body of each case, 5 levels). Then the header. */
+/* The pyramid itself: the values that were computed elsewhere (first body of each case, 5 levels).
+   Then the header. */
 static void test_known_values(void **state)
 {
     static const int known_setting[3] = {S_VP, S_FN8, S_FN4C};
     static const double known[3][3][2] = {
-        {{-305335.651619781, -1311779.32279430}, {-305334.069830837, -1311780.35059517}, {-305335.204486741, -1311779.72033848}},
-        {{133191.413619327, -28963.7564146973}, {133043.440703694, -29033.0807764770}, {133171.378094880, -28982.1702237773}},
-        {{-650.477033668079, 5088.10471858657}, {-659.986780865987, 5079.87231307294}, {-648.503712362524, 5087.87140305887}}};
+        {{-305335.651619781, -1311779.32279430}, {-305334.069830837, -1311780.35059517},
+        {-305335.204486741, -1311779.72033848}},
+        {{133191.413619327, -28963.7564146973}, {133043.440703694, -29033.0807764770},
+        {133171.378094880, -28982.1702237773}},
+        {{-650.477033668079, 5088.10471858657}, {-659.986780865987, 5079.87231307294},
+        {-648.503712362524, 5087.87140305887}}};
     int c, k;
     (void)state;
     for (c = 0; c < 3; c++) for (k = 0; k < 3; k++) {
@@ -109,7 +118,8 @@ static void test_known_values(void **state)
         p = oracle_pyramid_of(&how, s.body, n);
         f = oracle_pyramid_at(p, 0);
         CHECK_BELOW(hypot(mass * f.x - known[c][k][0], mass * f.y - known[c][k][1]), 1e-12 * all);
-        CHECK_BELOW(hypot(mass * (double)o.acc[0] - known[c][k][0], mass * (double)o.acc[1] - known[c][k][1]),
+        CHECK_BELOW(hypot(mass * (double)o.acc[0] - known[c][k][0],
+            mass * (double)o.acc[1] - known[c][k][1]),
                     (IS_FLOAT ? 2e-5 : 1e-11) * all); /* in floats the places are others */
         oracle_drop_pyramid(p);
         drop(&o);
@@ -122,12 +132,14 @@ static void test_cases(void **state)
 {
     /* Largest |dF| / S of a correct program, times 1.2: case 05, 06, 10. */
     static const struct { int setting; double bar[3]; } limits[] = {
-        {S_VP, {3.5e-4, 1.3e-4, 1.3e-4}}, {S_FN8, {6.4e-3, 8.4e-3, 4.4e-3}}, {S_FN4C, {3.7e-3, 3.7e-3, 3.7e-3}},
+        {S_VP, {3.5e-4, 1.3e-4, 1.3e-4}}, {S_FN8, {6.4e-3, 8.4e-3, 4.4e-3}},
+        {S_FN4C, {3.7e-3, 3.7e-3, 3.7e-3}},
         {S_C8, {2e-5, 2e-5, 2e-5}}};
     int const most = small_run() ? 4 : SANITIZED ? 5 : 6;
     int c, k, levels;
     (void)state;
-    for (c = 0; c < 3; c++) for (k = 0; k < COUNT_OF(limits); k++) for (levels = 4; levels <= most; levels++) {
+    for (c = 0; c < 3; c++) for (k = 0; k < COUNT_OF(limits); k++)
+            for (levels = 4; levels <= most; levels++) {
         const oracle_case_row *row;
         oracle_scene s;
         outcome o;
@@ -140,9 +152,11 @@ static void test_cases(void **state)
         note(&s, &d, settings[limits[k].setting].name);
         evaluate(&o, &d, &s);
         for (i = 0; i < n; i++) {
-            double const m = row[i][2], x = m * (double)o.acc[2 * i], y = m * (double)o.acc[2 * i + 1];
+            double const m = row[i][2], x = m * (double)o.acc[2 * i],
+                y = m * (double)o.acc[2 * i + 1];
             double const wrong = hypot(x - row[i][3], y - row[i][4]);
-            if (row[i][5] > 0) CHECK_BELOW(wrong, (1.2 * limits[k].bar[c] + (IS_FLOAT ? 1e-4 : 0)) * row[i][5]);
+            if (row[i][5] > 0)
+                CHECK_BELOW(wrong, (1.2 * limits[k].bar[c] + (IS_FLOAT ? 1e-4 : 0)) * row[i][5]);
             else CHECK(wrong == 0);
         }
         drop(&o);

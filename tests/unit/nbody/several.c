@@ -18,9 +18,11 @@ static void test_several_in_turn(void **state)
         nbody_desc d = desc_of(KIND_VP + k);
         d.law = (nbody_law)(k % 2);
         scenes[k] = scene_of(N);
-        CHECK_RESULT(nbody_accelerations(&sims[k], &d, scenes[k].pos, 0, scenes[k].mass, N, acc[k]), NBODY_OK);
+        CHECK_RESULT(nbody_accelerations(&sims[k], &d, scenes[k].pos, 0, scenes[k].mass, N, acc[k]),
+            NBODY_OK);
         CHECK_RESULT(nbody_fields_at(&sims[k], four, 0, 1, again[k], NULL, NULL), NBODY_OK);
-        corner[k] = sims[k].frame->level_first[2]; /* the lower left cell of level 2: 12 are far from it */
+        /* the lower left cell of level 2: 12 are far from it */
+        corner[k] = sims[k].frame->level_first[2];
         met[k] = alone[k] = 0;
         walk[k] = nbody_far_of(&sims[k], corner[k]);
         while (nbody_next_far(&walk[k])) alone[k] += walk[k].cell;
@@ -56,7 +58,8 @@ static void check_stages(const oracle_scene *s, nbody_desc d, real *acc, real *p
         real *again = calloc(3 * (size_t)s->n, sizeof *again);
         d.stage = (nbody_stage)stage;
         d.max_cells = stage;                    /* the GPU's, and nothing to the serial code */
-        CHECK_RESULT(nbody_fields(&sim, &d, s->pos, 0, s->mass, s->n, again, potential ? again + 2 * s->n : NULL), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&sim, &d, s->pos, 0, s->mass, s->n, again,
+            potential ? again + 2 * s->n : NULL), NBODY_OK);
         CHECK(same(acc, again, 2 * bytes));
         if (potential) CHECK(same(potential, again + 2 * s->n, bytes));
         free(again);
@@ -68,7 +71,8 @@ static void test_stages(void **state)
 {
     int kind, law, softened, with_potential;
     (void)state;
-    for (kind = 0; kind < KINDS; kind++) for (law = 0; law < 2; law++) for (softened = 0; softened < 2; softened++)
+    for (kind = 0; kind < KINDS; kind++) for (law = 0; law < 2; law++)
+            for (softened = 0; softened < 2; softened++)
         for (with_potential = 0; with_potential < 2; with_potential++) {
             oracle_scene s = scene_of(150);
             real acc[300], potential[150];
@@ -86,7 +90,8 @@ static void test_same_bits(void **state)
 {
     int kind, law, softened;
     (void)state;
-    for (kind = 0; kind < KINDS; kind++) for (law = 0; law < 2; law++) for (softened = 0; softened < 2; softened++) {
+    for (kind = 0; kind < KINDS; kind++) for (law = 0; law < 2; law++)
+            for (softened = 0; softened < 2; softened++) {
         oracle_scene s = scene_of(150);
         real acc[300], again[300], potential[150], alone[150];
         nbody sim = {0};
@@ -95,7 +100,8 @@ static void test_same_bits(void **state)
         d.softening = softened ? (real)0.02 : 0;
         CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, acc), NBODY_OK);
         CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, s.n, again, potential), NBODY_OK);
-        CHECK(kind == KIND_C4 || same(acc, again, sizeof acc)); /* C4: tables of one level and of all round differently */
+        /* C4: tables of one level and of all round differently */
+        CHECK(kind == KIND_C4 || same(acc, again, sizeof acc));
         CHECK_BELOW(fabs((double)(acc[0] - again[0])), 1e-5 * fabs((double)acc[0]));
         CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, s.n, NULL, alone), NBODY_OK);
         CHECK(same(potential, alone, sizeof potential));

@@ -9,7 +9,8 @@ static void test_strides(void **state)
     (void)state;
     for (kind = 0; kind < KINDS; kind++) {
         enum { N = 100 };
-        struct record { real before, pos[2], between, mass, acc[2], after; } *records = NEW(struct record, N);
+        struct record { real before, pos[2], between, mass, acc[2], after; } *records =
+            NEW(struct record, N);
         oracle_scene s = scene_of(N);
         nbody sim = {0}, other = {0};
         nbody_desc d = desc_of(kind);
@@ -27,7 +28,8 @@ static void test_strides(void **state)
             points[3 * i + 2] = REAL_NAN;
         }
         d.mass_stride = d.acc_stride = sizeof *records;
-        CHECK_RESULT(nbody_fields(&other, &d, records->pos, sizeof *records, &records->mass, N, records->acc, second), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&other, &d, records->pos, sizeof *records, &records->mass, N,
+            records->acc, second), NBODY_OK);
         CHECK(same(potential, second, sizeof potential));
         for (i = 0; i < N; i++) {
             const struct record *r = &records[i];
@@ -37,14 +39,17 @@ static void test_strides(void **state)
         }
         CHECK_RESULT(nbody_estimate(&sim, acc, N, 1, &e), NBODY_OK);
         CHECK_RESULT(nbody_estimate(&other, records[0].acc, N, 1, &f), NBODY_OK);
-        CHECK(e.samples == f.samples && same(&e.mean, &f.mean, sizeof e.mean) && same(&e.worst, &f.worst, sizeof e.worst));
+        CHECK(e.samples == f.samples && same(&e.mean, &f.mean, sizeof e.mean) &&
+            same(&e.worst, &f.worst, sizeof e.worst));
         CHECK_RESULT(nbody_fields_at(&sim, s.pos, 0, N, at, NULL, NULL), NBODY_OK);
-        CHECK_RESULT(nbody_fields_at(&sim, points, 3 * sizeof(real), N, again, NULL, NULL), NBODY_OK);
+        CHECK_RESULT(nbody_fields_at(&sim, points, 3 * sizeof(real), N, again, NULL, NULL),
+            NBODY_OK);
         CHECK(same(at, again, sizeof at));
         d.mass_stride = sizeof *records;
         for (i = 0; i < N; i++) s.mass[i] = 1;
         d.acc_stride = 0;
-        CHECK_RESULT(nbody_fields(&other, &d, s.pos, 0, NULL, N, again, NULL), NBODY_OK); /* no mass: 1 each */
+        /* no mass: 1 each */
+        CHECK_RESULT(nbody_fields(&other, &d, s.pos, 0, NULL, N, again, NULL), NBODY_OK);
         d.mass_stride = 0;
         CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, N, acc, NULL), NBODY_OK);
         CHECK(same(again, acc, sizeof acc));
@@ -59,7 +64,8 @@ static void test_strides(void **state)
 static void test_step_ignores_strides(void **state)
 {
     real pos[8], vel[8] = {0}, acc[8], other_pos[8], other_vel[8] = {0}, other_acc[8];
-    nbody_bodies a = {pos, vel, acc, masses, 4, 0}, b = {other_pos, other_vel, other_acc, masses, 4, 0};
+    nbody_bodies a = {pos, vel, acc, masses, 4, 0},
+        b = {other_pos, other_vel, other_acc, masses, 4, 0};
     nbody sim = {0};
     nbody_desc d = empty_desc();
     (void)state;
@@ -68,7 +74,8 @@ static void test_step_ignores_strides(void **state)
     CHECK_RESULT(nbody_step(&sim, &d, &a, (real)0.125, NBODY_LEAPFROG), NBODY_OK);
     d.mass_stride = d.acc_stride = 800 * sizeof(real);
     CHECK_RESULT(nbody_step(&sim, &d, &b, (real)0.125, NBODY_LEAPFROG), NBODY_OK);
-    CHECK(same(pos, other_pos, sizeof pos) && same(vel, other_vel, sizeof vel) && same(acc, other_acc, sizeof acc));
+    CHECK(same(pos, other_pos, sizeof pos) && same(vel, other_vel, sizeof vel) &&
+        same(acc, other_acc, sizeof acc));
     nbody_free(&sim);
 }
 
@@ -99,7 +106,8 @@ static void test_no_bodies(void **state)
         CHECK_RESULT(nbody_step(&sim, &d, &b, 1, NBODY_EULER), NBODY_OK);
         CHECK_RESULT(nbody_energy(&b, NULL, &energies), NBODY_OK);
         CHECK_RESULT(nbody_reserve(&sim, &d, 0), NBODY_OK);
-        CHECK_RESULT(nbody_fields(&sim, &d, four, 0, NULL, 4, NULL, NULL), NBODY_OK); /* nobody wants anything: the tree is built */
+        /* nobody wants anything: the tree is built */
+        CHECK_RESULT(nbody_fields(&sim, &d, four, 0, NULL, 4, NULL, NULL), NBODY_OK);
         CHECK(sim.n == 4);
         CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
         nbody_free(&sim);

@@ -1,5 +1,5 @@
-/* test_nbody.c - tests of the serial part of nbody.h: numbers, trees and walks, against the direct sum
-   and a dense pyramid; refusals, defaults, memory, strides. nbody_oracle.h has the oracles.
+/* test_nbody.c - tests of the serial part of nbody.h: numbers, trees and walks, against the direct
+   sum and a dense pyramid; refusals, defaults, memory, strides. nbody_oracle.h has the oracles.
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/nbody/test_nbody.c -o test_nbody -lcmocka -lm && ./test_nbody

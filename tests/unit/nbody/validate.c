@@ -9,7 +9,8 @@ static int words_of(nbody *sim, word *words)
 {
     nbody_frame *f = sim->frame;
     word const all[] = {
-        {sim->id, 4, sim->n}, {sim->cell, sizeof(nbody_cell), sim->cell ? f->cells : 0}, {&f->levels, 4, sim->cell != NULL},
+        {sim->id, 4, sim->n}, {sim->cell, sizeof(nbody_cell), sim->cell ? f->cells : 0},
+        {&f->levels, 4, sim->cell != NULL},
         {f->level_first, 4, sim->cell ? f->levels + 1 : 0}, {&f->cells, 4, sim->cell != NULL},
     };
     int k, used = 0;
@@ -19,7 +20,8 @@ static int words_of(nbody *sim, word *words)
 
 static int32_t odd_number(int32_t was, int32_t n)
 {
-    int32_t const odd[] = {was ^ 1, was ^ 0x10000, -1, 0, n - 1, n, n + 1, INT32_MAX, INT32_MIN, roll(n)};
+    int32_t const odd[] = {was ^ 1, was ^ 0x10000, -1, 0, n - 1, n, n + 1, INT32_MAX, INT32_MIN,
+        roll(n)};
     return odd[roll(COUNT_OF(odd))];
 }
 
@@ -27,7 +29,8 @@ static int32_t odd_number(int32_t was, int32_t n)
 static int damage_cell(nbody_cell *cell, int which, int32_t n)
 {
     nbody_cell const was = *cell;
-    int32_t *const number[] = {&cell->x, &cell->y, &cell->first, &cell->count, &cell->parent, &cell->child};
+    int32_t *const number[] = {&cell->x, &cell->y, &cell->first, &cell->count, &cell->parent,
+        &cell->child};
     if (which < 6) *number[which] = odd_number(*number[which], n);
     else if (which == 6) cell->level = (uint8_t)(roll(2) ? cell->level + 1 : roll(256));
     else if (which == 7) cell->children = (uint8_t)roll(6);
@@ -112,7 +115,8 @@ static void test_validate_tiny_masses(void **state)
     }
 }
 
-/* Bodies that moved to another cell or are no numbers, sources of another mass, ids that changed places (which is none). */
+/* Bodies that moved to another cell or are no numbers, sources of another mass, ids that changed
+   places (which is none). */
 static void test_validate_reads_numbers(void **state)
 {
     int k;
@@ -133,11 +137,13 @@ static void test_validate_reads_numbers(void **state)
             (number) = was_; \
         } while (0)
         SPOILED(sim.x[5], sim.x[5] < (real)0.5 ? sim.x[5] + (real)0.5 : sim.x[5] - (real)0.5);
-        SPOILED(sim.y[150], sim.y[150] < (real)0.5 ? sim.y[150] + (real)0.5 : sim.y[150] - (real)0.5);
+        SPOILED(sim.y[150], sim.y[150] < (real)0.5 ? sim.y[150] + (real)0.5 :
+            sim.y[150] - (real)0.5);
         SPOILED(sim.x[199], REAL_NAN);
         SPOILED(sim.y[0], REAL_INFINITY);
         SPOILED(sim.m[77], REAL_NAN);
-        for (c = 1; c < sim.frame->cells; c += 7) { /* parents before the first cell, at the cell itself and behind it */
+        /* parents before the first cell, at the cell itself and behind it */
+        for (c = 1; c < sim.frame->cells; c += 7) {
             int32_t const parent = sim.cell[c].parent;
             for (swap = -2; swap < 2; swap++) {
                 sim.cell[c].parent = swap < 0 ? swap : c + swap;
@@ -146,7 +152,8 @@ static void test_validate_reads_numbers(void **state)
             sim.cell[c].parent = parent;
         }
         for (c = sim.frame->level_first[2]; c < sim.frame->cells; c++) if (sim.cell[c].child >= 0) {
-            SPOILED(sim.vm[(size_t)c * (size_t)sim.per_cell], sim.vm[(size_t)c * (size_t)sim.per_cell] + (real)0.5);
+            SPOILED(sim.vm[(size_t)c * (size_t)sim.per_cell],
+                sim.vm[(size_t)c * (size_t)sim.per_cell] + (real)0.5);
             SPOILED(sim.m[sim.cell[c].first], (real)1e6);
             if (!sim.made) continue;
             spoil_made(&sim, c, -1);
