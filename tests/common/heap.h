@@ -1,6 +1,6 @@
 /* heap.h - memory for tests: of exactly the size asked for, and an allocator that counts, checks
-   and fails on demand. Everything is static. C99 and C++17. SPDX-License-Identifier: MIT OR
-   Unlicense
+   and fails on demand. Everything is static. C99 and C++17.
+   SPDX-License-Identifier: MIT OR Unlicense
 
        real *pos = NEW(real, 3 * n);
        heap h = {0, 0, 0, 0, 0, 0};

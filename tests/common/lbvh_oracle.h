@@ -65,8 +65,8 @@ WL_FN void describe_scene(void)
     const scene *s = current_scene;
     if (!s) return;
     print_error("  input %s, n %d, dim %d, bits %d, %s%s, radius %g, stride %d\n", s->input,
-        (int)s->n, s->dim, s->bits,
-                s->indexed ? "indexed " : "", kinds[s->kind], (double)s->radius, (int)s->stride);
+        (int)s->n, s->dim, s->bits, s->indexed ? "indexed " : "", kinds[s->kind], (double)s->radius,
+        (int)s->stride);
     print_error("  builder %d, masks %d, codes %d, bounds %d\n", (int)s->builder, s->masked,
         s->keep, s->bounded);
 }

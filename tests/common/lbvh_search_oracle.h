@@ -1,6 +1,7 @@
 /* lbvh_search_oracle.h - the second half of lbvh_oracle.h, which includes it: every search of
    lbvh.h (overlaps, distances, nearest elements, rays, pairs, lists) against brute force over the
-   elements. SPDX-License-Identifier: MIT OR Unlicense */
+   elements.
+   SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef LBVH_SEARCH_ORACLE_H
 #define LBVH_SEARCH_ORACLE_H

@@ -1,6 +1,7 @@
 /* nbody_oracle.h - what the tests of nbody.h share: inputs, and the truth about them, from two slow
    programs that share no code with nbody.h. Everything is static, prefix oracle_. C99 and C++17.
-   Include nbody.h first. SPDX-License-Identifier: MIT OR Unlicense
+   Include nbody.h first.
+   SPDX-License-Identifier: MIT OR Unlicense
 
        direct     all pairs, in long double.
        pyramid    the algorithms of Kalms sections 5.5 and 5.6 on a dense pyramid of cells, in
@@ -177,8 +178,7 @@ WL_FN double oracle_bell(wl_random *dice)
 WL_FN void oracle_put(int input, int32_t i, int32_t n, wl_random *dice, nbody_real *p)
 {
     static const double clump[5][3] = {{0.2, 0.3, 0.05}, {0.7, 0.8, 0.01}, {0.75, 0.2, 0.002},
-        {0.3, 0.85, 0.03},
-                                       {0.31, 0.8, 0.0005}};
+        {0.3, 0.85, 0.03}, {0.31, 0.8, 0.0005}};
     int32_t side = 1;
     double angle;
     int a;
@@ -350,8 +350,7 @@ WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *tr
 
 /* Largest error of potentials, as a share of the sum of |terms|. */
 WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_field *truth,
-    const int32_t *chosen,
-                                      int32_t samples)
+    const int32_t *chosen, int32_t samples)
 {
     double worst = 0;
     int32_t k;

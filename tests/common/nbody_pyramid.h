@@ -292,8 +292,7 @@ WL_FN void oracle_add_source(oracle_field *f, const oracle_law *law, const oracl
 /* f += what the cell (column, row) of a level does at (x, y), through its virtual particles or,
    where it has none, its bodies, but not body `self`. Returns the number of terms. */
 WL_FN int64_t oracle_add_cell(const oracle_pyramid *p, oracle_field *f, int level, int column,
-    int row, double x, double y,
-                              int32_t self)
+    int row, double x, double y, int32_t self)
 {
     int64_t terms = 0;
     int i, j;

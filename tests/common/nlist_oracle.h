@@ -1,7 +1,7 @@
 /* nlist_oracle.h - what the tests of nlist.h share, serial and CUDA: inputs, the truth about them,
    and a memory of contacts. Everything is static, prefix oracle_. C99 and C++17. Include nlist.h
-   first, and ugrid.h, lbvh.h before it where they are used. SPDX-License-Identifier: MIT OR
-   Unlicense
+   first, and ugrid.h, lbvh.h before it where they are used.
+   SPDX-License-Identifier: MIT OR Unlicense
 
    Nothing here prints or ends the program: a check returns NULL, or a text that says what is wrong.
 
@@ -114,8 +114,7 @@ typedef struct oracle_scene {
 WL_FN const char *oracle_input_name(int input)
 {
     static const char *const names[ORACLE_INPUTS] = {"uniform", "clustered", "lattice", "all equal",
-        "cell borders", "two sizes",
-                                                     "outside the box", "empty", "single"};
+        "cell borders", "two sizes", "outside the box", "empty", "single"};
     return names[input];
 }
 
@@ -147,8 +146,7 @@ WL_FN nlist_real oracle_place(const oracle_scene *s, int32_t i, int a, wl_random
     case ORACLE_BORDER: /* where cells end, and one number to each side */
         k = oracle_roll(dice, s->cells[a] + 1);
         return oracle_beside(k == s->cells[a] ? s->max[a] :
-            s->min[a] + length * (nlist_real)k / (nlist_real)s->cells[a],
-                             oracle_roll(dice, 3) - 1);
+            s->min[a] + length * (nlist_real)k / (nlist_real)s->cells[a], oracle_roll(dice, 3) - 1);
     case ORACLE_AWAY: /* up to two and a half boxes away, two of three inside */
         far = oracle_roll(dice, 3) ? 0 : length * (nlist_real)2.5;
         return oracle_between(dice, s->min[a] - far, s->max[a] + far);
@@ -494,8 +492,7 @@ WL_FN const char *oracle_meet(const nlist *list, uint8_t *met)
 /* The two places that a pair i < j has in a matrix of who met whom. `name` decides in whose row it
    is in a half list. */
 WL_FN const char *oracle_check_pair(const nlist *list, const uint8_t *met, const uint8_t *truth,
-    const int32_t *name, int32_t i,
-                                    int32_t j)
+    const int32_t *name, int32_t i, int32_t j)
 {
     size_t const n = (size_t)list->n, ij = (size_t)i * n + (size_t)j,
         ji = (size_t)j * n + (size_t)i;

@@ -1,5 +1,6 @@
 /* testing.h - what the serial tests share: cmocka, checks that say what was being tested, dice,
-   memory (heap.h). Everything is static. SPDX-License-Identifier: MIT OR Unlicense
+   memory (heap.h). Everything is static.
+   SPDX-License-Identifier: MIT OR Unlicense
 
        #include "ugrid.h"          first what is tested,
        #define TESTED ugrid        and its prefix: its numbers are `real`, CHECK_RESULT compares its

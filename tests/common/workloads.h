@@ -1,5 +1,6 @@
 /* workloads.h - the inputs that tests and benchmarks share. Single header, everything static,
-   prefix wl_. SPDX-License-Identifier: MIT OR Unlicense
+   prefix wl_.
+   SPDX-License-Identifier: MIT OR Unlicense
 
    The random numbers are a fixed recipe, so that the totals in the tests can be compared with those
    of other programs: xorshift64*, seeded with 0x9E3779B97F4A7C15 * (seed + 1), the first 16 numbers

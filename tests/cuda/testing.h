@@ -1,5 +1,6 @@
 /* testing.h - what the tests of this folder share: checks, device memory, launches, a heap that
-   counts, main. One file each includes it. SPDX-License-Identifier: MIT OR Unlicense
+   counts, main. One file each includes it.
+   SPDX-License-Identifier: MIT OR Unlicense
 
        #include "ugrid.h"                      first what is tested, with UGRID_CUDA,
        #define TESTED ugrid                    and its prefix: its numbers are `real`,

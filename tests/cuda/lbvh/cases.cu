@@ -42,9 +42,8 @@ static std::string name_of(const Case &c)
     static const char *const forms[] = {"boxes", "points", "points with a radius", "spheres",
         "triangles", "indexed triangles"};
     static const char *const shapes[] = {"uniform", "clustered", "lattice", "all equal",
-        "on a line", "two far clumps",
-                                         "sizes 1:1000", "deep", "zeros of both signs",
-                                             "huge numbers"};
+        "on a line", "two far clumps", "sizes 1:1000", "deep", "zeros of both signs",
+        "huge numbers"};
     char text[250];
     snprintf(text, sizeof text,
         "n %d, dim %d, %s, %s, %d bits, %s, masks %d, keep_codes %d, padded %d, bounds %d", c.n,

@@ -18,8 +18,7 @@ struct Frame {
 /* Everything that a program might do in a time step: build, count, refit to other elements, and all
    searches. */
 static void enqueue_frame(lbvh_cuda *gpu, const lbvh_desc &d, const Device<real> &first,
-    const Device<real> &second, size_t stride,
-                          int32_t n, const lbvh_queries &queries, Frame *f)
+    const Device<real> &second, size_t stride, int32_t n, const lbvh_queries &queries, Frame *f)
 {
     lbvh_queries own = {};
     int32_t const m = queries.n;
@@ -33,8 +32,7 @@ static void enqueue_frame(lbvh_cuda *gpu, const lbvh_desc &d, const Device<real>
     CHECK_RESULT(lbvh_cuda_overlaps(gpu, &own, f->own_offsets.p, f->own_ids.p,
         (int64_t)f->own_ids.count, stream), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_nearest(gpu, queries.data, 0, m, 8, infinity, 0, f->near_ids.p,
-        f->distances2.p, f->found.p, stream),
-                 LBVH_OK);
+        f->distances2.p, f->found.p, stream), LBVH_OK);
 }
 
 template <class T> static bool begins_with(const std::vector<T> &got, const std::vector<T> &want)
@@ -44,8 +42,7 @@ template <class T> static bool begins_with(const std::vector<T> &got, const std:
 }
 
 static void check_frame(Trees &g, const Input &first, const Input &second, const Search &queries,
-    const Input &points,
-                        const Frame &f)
+    const Input &points, const Frame &f)
 {
     Search own = {};
     int64_t pairs = -1;

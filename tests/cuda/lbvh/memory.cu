@@ -204,8 +204,7 @@ static void check_holds_nothing(lbvh_cuda *gpu, lbvh_result want)
     }
     for (int32_t m : {2, 0})
         CHECK_RESULT(lbvh_cuda_nearest(gpu, d_real.p, 0, m, 2, 1, 0, d_int.p, d_real.p + 32,
-            d_int.p + 32,
-                                       stream), want);
+            d_int.p + 32, stream), want);
     MUST(cudaStreamSynchronize(stream));
     lbvh_free(&copy);
 }

@@ -362,7 +362,7 @@ static Nearest serial_nearest(const lbvh &tree, const Input &points, int32_t m, 
 {
     Nearest near = {std::vector<int32_t>((size_t)m * (size_t)k + 1, -1),
         std::vector<int32_t>((size_t)m + 1),
-                    std::vector<real>((size_t)m * (size_t)k + 1, infinity)};
+        std::vector<real>((size_t)m * (size_t)k + 1, infinity)};
     for (int32_t q = 0; q < m; q++) {
         size_t const row = (size_t)q * (size_t)k;
         const real *p = lbvh_i_at(points.data.data(),
@@ -392,8 +392,7 @@ static void check_nearest(Trees &g, int32_t m, int32_t k, real reach, int flags,
     Device<real> d_points(in.data), d_distances2(want.distances2.size());
     Device<int32_t> d_ids(want.ids.size()), d_found(want.found.size());
     CHECK_RESULT(lbvh_cuda_nearest(&g.gpu, d_points.p, in.stride, m, k, reach, flags, d_ids.p,
-        d_distances2.p, d_found.p, stream),
-                 LBVH_OK);
+        d_distances2.p, d_found.p, stream), LBVH_OK);
     CHECK(d_found.get() == want.found);
     CHECK(d_ids.get() == want.ids);
     CHECK(same_bits(d_distances2.get(), want.distances2));

@@ -208,8 +208,7 @@ static void check_walks(Trees &g, const Input &in, const OnDevice &on_device)
 {
     int const dim = in.desc.dim, m = 70;
     std::vector<real> const boxes = queries_of(g.serial, LBVH_BOXES, m, 5),
-        spheres = queries_of(g.serial, LBVH_SPHERES, m, 6),
-                            directions = directions_of(dim, m);
+        spheres = queries_of(g.serial, LBVH_SPHERES, m, 6), directions = directions_of(dim, m);
     Device<real> d_boxes(boxes), d_spheres(spheres), d_directions(directions);
     size_t const stride = in.stride ? in.stride : in.width * sizeof(real);
     Probes host = {host_desc(in), boxes.data(), spheres.data(), directions.data(), in.data.data(),

@@ -26,12 +26,10 @@ static void check_points(Both *b, const Input &in, const std::vector<real> &poin
     Device<real> const d_points(points), d_acc(2 * m), d_potential(m);
     CHECK_RESULT(nbody_fields_at(&b->serial, points.data(), stride, (int32_t)m,
         outputs == POTENTIALS ? nullptr : want.acc.data(),
-                                 outputs == ACCELERATIONS ? nullptr : want.potential.data(),
-                                     nullptr), NBODY_OK);
+        outputs == ACCELERATIONS ? nullptr : want.potential.data(), nullptr), NBODY_OK);
     CHECK_RESULT(nbody_cuda_fields_at(&b->gpu, d_points.p, stride, (int32_t)m,
         outputs == POTENTIALS ? nullptr : d_acc.p,
-                                      outputs == ACCELERATIONS ? nullptr : d_potential.p, stream),
-                                          NBODY_OK);
+        outputs == ACCELERATIONS ? nullptr : d_potential.p, stream), NBODY_OK);
     Fields const got = {d_acc.get(), d_potential.get()};
     if (b->gpu.device.sim.desc.stage != NBODY_FAST) {
         CHECK(same_bits(want.acc, got.acc));

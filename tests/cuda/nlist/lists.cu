@@ -75,8 +75,7 @@ static void test_truth()
         oracle_scene scene;
         int const dim = 2 + step % 2, source = step / 2 % 3;
         oracle_make(&scene, step % ORACLE_INPUTS, dim, oracle_roll(&dice, 1 << dim),
-            20 + oracle_roll(&dice, 100),
-                    oracle_roll(&dice, ORACLE_ALL + 1), &dice);
+            20 + oracle_roll(&dice, 100), oracle_roll(&dice, ORACLE_ALL + 1), &dice);
         nlist_desc d = oracle_desc(&scene);
         Input in = {};
         in.n = scene.n;

@@ -6,8 +6,7 @@
 
 /* Everything that a step may do with a list; the first result that is not NLIST_OK. */
 static nlist_result use_all(nlist_cuda *gpu, const Input &in, const OnDevice &there,
-    const Device<real> &d_sums,
-                            const uint32_t *d_step)
+    const Device<real> &d_sums, const uint32_t *d_step)
 {
     Law<3> const law = {5, 0, gpu->device.list.keys, (real)0.1 / 65536};
     Stamp const stamp = {d_step, in.desc.history};

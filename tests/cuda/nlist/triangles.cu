@@ -90,8 +90,7 @@ static nlist_result mesh_serial(Both *b, const nlist_desc &d, const Mesh &mesh, 
 }
 
 static nlist_result mesh_gpu(Both *b, const nlist_desc &d, const Mesh &mesh,
-    const MeshOnDevice &mesh_there, const Input &in,
-                             const OnDevice &there)
+    const MeshOnDevice &mesh_there, const Input &in, const OnDevice &there)
 {
     nlist_mesh const m = mesh_desc(mesh, mesh_there.vertices.p, mesh_there.indices.p);
     return nlist_cuda_build_mesh(&b->gpu, &d, &b->tree_gpu, &m, there.pos.p, in.stride, in.n,

@@ -187,8 +187,7 @@ static void test_unfit_first()
 /* A list of triangles, renamed, and one of fewer triangles and more particles that does not fit: of
    the one before, what the new mesh has is met, and it is there as it was after a check. */
 static void run_unfit_mesh(Both *b, const Input &in, const OnDevice &there, const Input &many,
-    const OnDevice &many_there,
-                           const nlist_desc &desc)
+    const OnDevice &many_there, const nlist_desc &desc)
 {
     Mesh const large = mesh_of(6, false, false), small = mesh_of(1, false, false);
     MeshOnDevice const large_there(large), small_there(small);

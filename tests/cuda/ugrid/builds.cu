@@ -57,7 +57,7 @@ static void test_sparse()
 {
     std::vector<std::vector<int32_t>> const scenes = {{0}, {4095}, {4096}, {8191, 8192}, {63999},
         {0, 63999}, {12287, 12288, 40960}, {20000, 20001, 20001},
-                                                      {5000, 36864, 36863, 61439, 61440}};
+        {5000, 36864, 36863, 61439, 61440}};
     for (size_t k = 0; k < scenes.size(); k++) {
         Case const c = {3, 0, UGRID_SORT, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
         ugrid_desc d = desc_of(c);

@@ -42,8 +42,7 @@ static std::vector<Case> all_cases()
                             for (int rest = 0; rest < 8; rest++) {
                                 Case const c = {dim, bounds, (ugrid_method)method,
                                     (ugrid_slot_layout)layout, size, (ugrid_walk)walk,
-                                                (ugrid_cell_order)(rest & 1), rest >> 1 & 1,
-                                                    rest >> 2};
+                                    (ugrid_cell_order)(rest & 1), rest >> 1 & 1, rest >> 2};
                                 if (sensible(c)) cases.push_back(c);
                             }
     return cases;

@@ -92,8 +92,7 @@ namespace {
 
 /* What the iterators of one row meet: up to `room` names, and how many there were. */
 __global__ void walk_kernel(const ugrid_device device, int kind, const real *points, int dim,
-    int32_t rows, real radius, int32_t room,
-                            int32_t *counts, int32_t *names)
+    int32_t rows, real radius, int32_t room, int32_t *counts, int32_t *names)
 {
     int32_t const row = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (row >= rows) return;

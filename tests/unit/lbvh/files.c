@@ -279,8 +279,7 @@ static void test_counts_in_files(void **state)
 static void test_forged_files(void **state)
 {
     static const int32_t odd[] = {-1, 0, 1, 2, 7, 8, 9, 14, 15, 16, 94, 255, 1 << 30, INT32_MAX,
-        INT32_MIN, 0x7F800000,
-                                  -0x00800000};
+        INT32_MIN, 0x7F800000, -0x00800000};
     lbvh tree = {0}, loaded = {0};
     scene s;
     file f;

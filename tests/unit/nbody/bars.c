@@ -17,8 +17,7 @@ static const size_bars bars[] = {
 };
 
 static void check_bar(const oracle_scene *s, const size_bars *b, int which,
-    const oracle_field *truth, const int32_t *chosen,
-                      int32_t samples)
+    const oracle_field *truth, const int32_t *chosen, int32_t samples)
 {
     static const int setting[4] = {S_VP, S_FN8, S_FN4C, S_C8};
     int k;

@@ -23,8 +23,7 @@ static int takes(const oracle_setting *setting, int input)
 
 /* One setting and one tree of a scene whose forces are known. */
 static void check_any_input(const oracle_scene *s, const oracle_setting *setting,
-    const oracle_law *law, int tree,
-                            const oracle_field *truth)
+    const oracle_law *law, int tree, const oracle_field *truth)
 {
     oracle_errors e;
     outcome o;

@@ -22,8 +22,7 @@ static void choose_points(const oracle_scene *s, const nbody_frame *f, real *poi
 static void test_fields_at(void **state)
 {
     static const int inputs[] = {ORACLE_UNIFORM, ORACLE_CLUMPS, ORACLE_SIGNS, ORACLE_WILD,
-        ORACLE_BORDERS, ORACLE_TWO_FAR,
-                                 ORACLE_ONE_PLACE};
+        ORACLE_BORDERS, ORACLE_TWO_FAR, ORACLE_ONE_PLACE};
     int k, counter;
     (void)state;
     for (k = 0; k < COUNT_OF(settings) + 1; k++)

@@ -342,9 +342,7 @@ static void random_step(world *w)
 {
     static const uint8_t chance[STEPS] = {58, 5, 5, 8, 4, 3, 5, 5, 5, 2};
     static void (*const steps[STEPS])(world *) = {step_move, step_rename, step_sort, step_exchange,
-        step_grow, step_shrink,
-                                                  step_file, step_refused, step_no_memory,
-                                                      step_again};
+        step_grow, step_shrink, step_file, step_refused, step_no_memory, step_again};
     int kind = 0, left = roll(100);
     while (left >= chance[kind]) left -= chance[kind++];
     steps[kind](w);

@@ -38,8 +38,7 @@ static int64_t bytes_of_arrays(const nlist *list)
 /* After a reserve, builds up to its sizes take no memory, from whatever source (pairs: once, to
    sort them); and the arrays are as large as the manual says. */
 static void check_reserve(const oracle_scene *s, const nlist_desc *given, const ugrid *grid,
-    const lbvh *tree, const int32_t *pairs,
-                          int64_t m)
+    const lbvh *tree, const int32_t *pairs, int64_t m)
 {
     heap h = {0, 0, 0, 0, 0, 0};
     nlist list = {0};

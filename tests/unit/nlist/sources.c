@@ -45,8 +45,7 @@ static int possible(const oracle_scene *s, int source)
 static void make_grid(feeder *f, const oracle_scene *s)
 {
     static const ugrid_method methods[] = {UGRID_SORT, UGRID_SORT, UGRID_COUNT, UGRID_COUNT,
-        UGRID_FIXED, UGRID_LIST,
-                                           UGRID_LIST_PACKED, UGRID_COUNT, UGRID_SORT, UGRID_LIST};
+        UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED, UGRID_COUNT, UGRID_SORT, UGRID_LIST};
     ugrid_desc d = oracle_ugrid_desc(s);
     int a;
     d.method = methods[f->source - GRID_SORT];
@@ -159,17 +158,14 @@ static void describe_case(void)
     const nlist_desc *d = now.desc;
     if (s)
         print_error("  %s, n %d, dim %d, periodic %d %d %d, options %d, cells %d %d %d\n",
-            oracle_input_name(s->input),
-                       (int)s->n, s->dim, s->periodic[0], s->periodic[1], s->periodic[2],
-                           s->options, s->cells[0], s->cells[1],
-                       s->cells[2]);
+            oracle_input_name(s->input), (int)s->n, s->dim, s->periodic[0], s->periodic[1],
+            s->periodic[2], s->options, s->cells[0], s->cells[1], s->cells[2]);
     if (s)
         print_error("  radius %.9g, skin %.9g, radii up to %.9g\n", (double)s->radius,
             (double)s->skin, (double)s->radii_max);
     if (d)
         print_error("  %s, layout %s, width %d, half %d, history %d\n", source_names[now.source],
-            layout_names[d->layout],
-                       (int)d->width, (int)d->half, (int)d->history);
+            layout_names[d->layout], (int)d->width, (int)d->half, (int)d->history);
 }
 
 /* The desc's layout, for which the fullest row must be known. A width of 0 says default to the

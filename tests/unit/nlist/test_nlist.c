@@ -1,6 +1,7 @@
 /* test_nlist.c - tests of the serial part of nlist.h: rows, sums, history and events against brute
    force and a map; refusals, memory, files; contacts with triangles. nlist_oracle.h has the
-   oracles, surfaces.c the one of triangles. SPDX-License-Identifier: MIT OR Unlicense
+   oracles, surfaces.c the one of triangles.
+   SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/nlist/test_nlist.c -o test_nlist -lcmocka -lm && ./test_nlist
        (add -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double for the double build;

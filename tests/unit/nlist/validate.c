@@ -30,8 +30,7 @@ static int64_t odd_number(int64_t was, int64_t n)
 {
     uint64_t const w = (uint64_t)was; /* wraps around where it must */
     int64_t const odd[] = {(int64_t)(w + 1), (int64_t)(w - 1), (int64_t)(0 - w), was ^ 0x10000, -1,
-        0, n - 1, n, n + 1, INT32_MAX,
-                           INT32_MIN, INT64_MAX, INT64_MIN, roll((int)n)};
+        0, n - 1, n, n + 1, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, roll((int)n)};
     return odd[roll(COUNT_OF(odd))];
 }
 
