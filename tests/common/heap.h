@@ -32,7 +32,7 @@ WL_FN void *zeros(size_t bytes) { return memset(exactly(bytes), 0, bytes); }
 #define ZEROS(type, count) ((type *)zeros((size_t)(count) * sizeof(type)))
 
 /* An allocator that counts, checks the sizes given back, and fails at call number fail_at. Every
-   block carries its size in front, and behind it bytes that nobody may touch. */
+   block carries its size in front, and behind it bytes that must not change. */
 typedef struct heap { int64_t calls, frees, live_bytes, live_blocks, fail_at; int wrong; } heap;
 
 enum { HEAP_FRONT = 64, HEAP_GUARD = 4096 };

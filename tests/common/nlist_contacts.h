@@ -173,8 +173,8 @@ WL_FN void oracle_stamp(oracle_memory *m, nlist *list, int every, wl_random *dic
     }
 }
 
-/* Particle i is now new_id[i] (-1: gone); ids that nobody got are new particles, named in ascending
-   order. */
+/* Particle i is now new_id[i] (-1: gone); ids that no particle got are new particles, named in
+   ascending order. */
 WL_FN void oracle_rename(oracle_memory *m, const int32_t *new_id, int32_t n, int keys)
 {
     int32_t const old = (int32_t)arrlen(m->name);

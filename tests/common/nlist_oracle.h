@@ -78,7 +78,7 @@ WL_FN const char *oracle_fault(const char *what, int64_t i, int64_t j)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   Scenes: particles, and the truth about who is near whom
+   Scenes: particles, and which pairs of them are within reach
    ---------------------------------------------------------------------------------------------- */
 
 enum { ORACLE_OUTSIDE, ORACLE_RIM, ORACLE_WITHIN }; /* RIM: rounding decides */
@@ -206,7 +206,7 @@ WL_FN void oracle_set_masks(oracle_scene *s, wl_random *dice)
     int32_t i;
     if (!(s->options & ORACLE_MASKS)) return;
     s->masks = NEW(uint32_t, s->n);
-    for (i = 0; i < s->n; i++) /* 0: near nobody */
+    for (i = 0; i < s->n; i++) /* 0: no neighbours */
         s->masks[i] = oracle_roll(dice, 9) ? 1u << oracle_roll(dice, 3) |
             (oracle_roll(dice, 2) ? 0x80000000u : 0) : 0;
 }
@@ -489,7 +489,7 @@ WL_FN const char *oracle_meet(const nlist *list, uint8_t *met)
     return wrong;
 }
 
-/* The two places that a pair i < j has in a matrix of who met whom. `name` decides in whose row it
+/* The two places that a pair i < j has in a matrix of the pairs met. `name` decides in whose row it
    is in a half list. */
 WL_FN const char *oracle_check_pair(const nlist *list, const uint8_t *met, const uint8_t *truth,
     const int32_t *name, int32_t i, int32_t j)

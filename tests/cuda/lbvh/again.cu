@@ -2,8 +2,8 @@
    the device and back.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* One object, rebuilt with more, fewer, and other kinds of elements: nothing of the last build
-   shines through. */
+/* One object, rebuilt with more, fewer, and other kinds of elements: no data of the last build is
+   left. */
 static void test_rebuild()
 {
     Trees g;

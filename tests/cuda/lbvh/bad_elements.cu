@@ -1,5 +1,5 @@
-/* bad_elements.cu - a part of test_lbvh.cu: elements that are not finite or inverted: left out,
-   and the first is told, as by the serial build.
+/* bad_elements.cu - a part of test_lbvh.cu: elements that are not finite or inverted: left out, and
+   the first is reported, as by the serial build.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 enum { BAD_NAN, BAD_INFINITY, BAD_OVERFLOW, BAD_ORDER, BAD_INDEX_LOW, BAD_INDEX_HIGH, BADS };

@@ -148,7 +148,7 @@ static void put_element(const Case &c, const Element &e, std::vector<real> *out)
     if (c.form == SPHERES) out->push_back(e.h);
 }
 
-/* Rows of `width` numbers, three more numbers after each, which nobody may read. */
+/* Rows of `width` numbers, three more numbers after each, which must not be read. */
 static void pad(Input *in)
 {
     std::vector<real> wide;

@@ -81,7 +81,7 @@ static void test_reserve()
     }
 }
 
-/* Work that the stream is busy with for a while; in the emulator, until somebody waits for it. */
+/* Work that keeps the stream busy for a while; in the emulator, until a call waits for it. */
 static void keep_busy(const Device<char> &room)
 {
 #ifdef CUDA_EMU

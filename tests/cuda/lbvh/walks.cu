@@ -156,7 +156,7 @@ __global__ void walk_kernel(__grid_constant__ const lbvh_device device, int kind
 
 } /* namespace */
 
-/* The kernel's text once more: the walks of a lbvh_device exist on the device only. */
+/* The same as the kernel, on the CPU: the walks of a lbvh_device exist on the device only. */
 static void walk(const lbvh *tree, int kind, const Probes &probes, int32_t k, Row *row)
 {
     Start const s = start_of(probes, kind, k);

@@ -190,7 +190,7 @@ struct Input {
     nbody_desc desc;
 };
 
-/* `gap` more numbers after every `width`, which nobody may read. */
+/* `gap` more numbers after every `width`, which must not be read. */
 static std::vector<real> with_gaps(const std::vector<real> &tight, size_t width, size_t gap)
 {
     std::vector<real> wide;

@@ -26,8 +26,8 @@ static void check_told(Both *b, const Input &in, nbody_stage stage, nbody_result
     CHECK_RESULT(nbody_cuda_check(&b->gpu, nullptr, stream), expected);
 }
 
-/* Not finite: in x, in y, in a mass; of several the first. No force is finite then, so that nobody
-   takes one for a force. */
+/* Not finite: in x, in y, in a mass; of several the first is reported. No force is finite then, so
+   that none can be taken for a result. */
 static void test_not_finite()
 {
     static const int wheres[] = {0, 1, 63, 64, 129};
@@ -83,7 +83,7 @@ static void test_bad_mass()
         }
         check_told(&b, in, stage, NBODY_BAD_MASS);
         CHECK(b.gpu.device.sim.bad_id == 80);
-        in.pos[200] = not_a_number; /* of body 100: the first of the bad ones is told */
+        in.pos[200] = not_a_number; /* of body 100: the first of the bad ones is reported */
         check_told(&b, in, stage, NBODY_BAD_MASS);
         in.pos[81] = not_a_number;
         check_told(&b, in, stage, NBODY_NOT_FINITE);

@@ -164,8 +164,8 @@ static void test_outputs()
     }
 }
 
-/* One object, used again with more or fewer bodies, by other methods, in other stages: nothing of
-   the last time shines through. */
+/* One object, used again with more or fewer bodies, by other methods, in other stages: no data of
+   the last evaluation is left. */
 static void test_rebuild()
 {
     Both b;

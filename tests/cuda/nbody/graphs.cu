@@ -59,7 +59,7 @@ static void replay(Both *b, Recorded *r, nbody_stage stage, cudaGraphExec_t exec
 }
 
 /* An evaluation, captured once and replayed with bodies that lie altogether differently: the tree
-   is another one each time. One of the replays meets a NaN, which the next one has forgotten. */
+   is another one each time. One of the replays meets a NaN, which does not affect the next one. */
 static void test_graph()
 {
     static const Shape shapes[] = {UNIFORM, CLUMPS, LINE, UNIFORM, TWO_SCALES, LATTICE};

@@ -2,7 +2,7 @@
    result code, and the next call works; after a reserve nothing is allocated.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Device memory with a count, a failure on request, and rubbish in it. */
+/* Device memory that is counted, fails on demand, and is filled with other bytes at first. */
 
 /* Everything that a program may do in a time step; the first result that is not NBODY_OK. */
 struct Everything {

@@ -1,9 +1,9 @@
 /* bad_input.cu - a part of test_nlist.cu: particles that are not finite, pairs and names out of
-   range, radii too large for the box: left out, and the first is told.
+   range, radii too large for the box: left out, and the first is reported.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Particles with NaN are in no row, and the first of them is told; the others are as if it were not
-   there. */
+/* Particles with NaN are in no row, and the first of them is reported; the others are as if it were
+   not there. */
 static void test_not_finite()
 {
     for (size_t k = 0; k < case_count; k++) {
@@ -23,7 +23,7 @@ static void test_not_finite()
             size_t const a = (size_t)(i % c.dim);
             real const x = i % 3 == 0 ? infinity : i % 3 == 1 ? -infinity : not_a_number;
             bool const radius = c.radii && i % 5 == 2;
-            in.masks[(size_t)i] = 0; /* in the serial list it is there, and near nobody */
+            in.masks[(size_t)i] = 0; /* in the serial list it is there, without neighbours */
             if (radius) bad.radii[(size_t)i] = not_a_number;
             else bad.pos[(size_t)i * step + a] = x;
             if (!radius && c.source == TREE) bad.elements[(size_t)i * row + a] = x;
@@ -44,7 +44,7 @@ static void test_not_finite()
     }
 }
 
-/* Pairs with ids out of range are left out, and the first is told. */
+/* Pairs with ids out of range are left out, and the first is reported. */
 static void test_bad_pairs()
 {
     for (int k = 0; k < 16; k++) {
@@ -79,7 +79,7 @@ static void test_bad_pairs()
     }
 }
 
-/* Names out of range or given twice: those particles are gone, and the first is told. */
+/* Names out of range or given twice: those particles are removed, and the first is reported. */
 static void test_bad_names()
 {
     for (int k = 0; k < 8; k++) {
@@ -123,7 +123,7 @@ static void test_bad_names()
     }
 }
 
-/* Radii that only the device knows, too large for the box: told by the check. */
+/* Radii in device memory, too large for the box: reported by nlist_cuda_check. */
 static void test_bad_period()
 {
     for (int source = BRUTE; source <= TREE; source++) {

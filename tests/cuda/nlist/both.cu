@@ -156,7 +156,7 @@ static std::vector<nlist_event> events_of(const nlist &list, int kind)
 
 static bool layouts_change = false; /* from build to build */
 
-/* Events: in order and with their entries, or only who with whom. */
+/* Events: in order and with their entries, or only their pairs. */
 static void check_events(const nlist &serial, const nlist &copy, bool exact)
 {
     for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++) {

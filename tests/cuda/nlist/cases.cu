@@ -119,7 +119,7 @@ struct Input {
     bool ordered;               /* the source has an order on the device */
 };
 
-/* Three more numbers after each point, which nobody may read. */
+/* Three more numbers after each point, which must not be read. */
 static std::vector<real> padded(const std::vector<real> &points, int dim)
 {
     std::vector<real> wide;

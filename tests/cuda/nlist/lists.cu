@@ -43,8 +43,8 @@ static void test_few()
         }
 }
 
-/* One object, built again with more or fewer particles, in other layouts, from other sources:
-   nothing of the last build shines through. (With history that is test_history.) */
+/* One object, built again with more or fewer particles, in other layouts, from other sources: no
+   data of the last build is left. (test_history does this with history.) */
 static void test_rebuild()
 {
     Both b;

@@ -40,7 +40,7 @@ static void check_moved(Both *b, const Input &in, const OnDevice &there, int wan
     CHECK(facts_of(b->gpu).moved == want);
 }
 
-/* Particles that a remap has brought in come from nowhere: they have moved. */
+/* Particles that a remap has added have no old position: they count as moved. */
 static void check_newcomers(Both *b, const Input &in)
 {
     Device<real> d_pos(in.pos);
@@ -55,7 +55,7 @@ static void check_newcomers(Both *b, const Input &in)
     CHECK(moved == 1 && facts_of(b->gpu).moved == 3);
 }
 
-/* Nobody moved far enough: the build leaves everything as it is. Somebody did: it builds. The
+/* If no particle has moved far enough, the build leaves everything as it is; else it builds. The
    device decides. */
 static void run_moved(const Case &c, int seed)
 {

@@ -269,7 +269,7 @@ static std::vector<double> sums_that_fit(const nlist &list, const Law<3> &law, d
     return sums;
 }
 
-/* What does not fit into fixed point is told, and is not added. */
+/* A value that does not fit into fixed point is reported, and not added. */
 static void test_sum_overflow()
 {
     for (int k = 0; k < 16; k++) {
@@ -311,7 +311,7 @@ static void test_sum_overflow()
 
 namespace {
 
-/* Counts the calls for every entry, and adds up who was named. */
+/* Counts the calls for every entry, and adds up the ids it was given. */
 struct Count {
     int32_t *calls;
     unsigned long long *names;

@@ -1,5 +1,5 @@
-/* too_small.cu - a part of test_nlist.cu: builds that do not fit: the size that was missing is
-   told, and the next build goes on from the list before; desc.grow.
+/* too_small.cu - a part of test_nlist.cu: builds that do not fit: the size needed is reported, and
+   the next build takes over the list before; desc.grow.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /* What a list of these rows takes. */
@@ -120,7 +120,7 @@ static void check_full(Both *b, const Growth &g, const OnDevice &there, const nl
         check_cut(b, grown.serial, layout, tight.width, tight.capacity);
 }
 
-/* The next build, with the same desc or with the room asked for, goes on from there. */
+/* The next build, with the same desc or with the size asked for, takes over this list. */
 static void run_overflow(const Case &c, bool given, int seed)
 {
     Both b;

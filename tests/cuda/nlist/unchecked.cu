@@ -75,7 +75,7 @@ static nlist_desc unfit_desc(int k)
     return d;
 }
 
-/* Everybody's name: the last first; those from `kept` on are gone. */
+/* New names in reverse order; particles from `kept` on are removed. */
 static std::vector<int32_t> turned(int n, int kept)
 {
     std::vector<int32_t> names;
@@ -155,7 +155,7 @@ static void test_unfit_layouts()
     }
 }
 
-/* The first list does not fit, and memory of another one lies in its place: there is none. */
+/* The first list does not fit, and its memory has held another list before: there is no list. */
 static void test_unfit_first()
 {
     for (int k = 0; k < 32; k++) {
@@ -315,7 +315,8 @@ static void test_domain_empties()
     }
 }
 
-/* Never built: who needs a list says so; a check waits all the same. */
+/* Never built: calls that need a list return NLIST_NOT_BUILT; nlist_cuda_check waits all the
+   same. */
 static void test_not_built()
 {
     nlist_desc d = {};
@@ -336,7 +337,7 @@ static void test_not_built()
         CHECK_RESULT(nlist_cuda_download(&b.copy, &b.gpu, stream), NLIST_NOT_BUILT);
         CHECK_RESULT(nlist_cuda_upload(&b.gpu, &b.copy, stream), NLIST_NOT_BUILT);
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
-        /* in which nobody may wait */
+        /* waiting is not allowed during a capture */
         MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
         CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_CUDA_ERROR);
         (void)cudaStreamEndCapture(stream, &graph);

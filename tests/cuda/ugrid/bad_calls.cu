@@ -216,8 +216,8 @@ static void test_launch_errors()
     CHECK(g.gpu.device.grid.cuda_error == 0);
 }
 
-/* The same of copies, and of memory to be cleared:
-   told by the call that has met it, and by no other. */
+/* Errors of copies and of clearing memory: returned by the call in which they happen, and by no
+   other. */
 static void test_failing_calls()
 {
     for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++) {

@@ -121,8 +121,8 @@ static void test_few()
     ugrid_cuda_free(nullptr);
 }
 
-/* One grid object, rebuilt with more, fewer, and other kinds of particles: nothing of the last
-   build shines through. */
+/* One grid object, rebuilt with more, fewer, and other kinds of particles: no data of the last
+   build is left. */
 static void test_rebuild()
 {
     std::vector<Case> const cases = all_cases();
@@ -220,8 +220,8 @@ static void test_fit()
     CHECK_RESULT(ugrid_cuda_fit(&d, d_wide.p, 0, 2, stream), UGRID_BOX_TOO_WIDE);
 }
 
-/* NaN and Inf: the first one is told, all others can be searched as if these were not there, and
-   nothing reads out of bounds. */
+/* NaN and Inf: the first one is reported, all other particles can be searched as if these were not
+   there, and nothing reads out of bounds. */
 static void test_not_finite()
 {
     std::vector<Case> const cases = all_cases();
@@ -273,15 +273,15 @@ static void test_not_finite()
             for (int a = 0; a < dim; a++)
                 if (!(pos[(size_t)(i * dim + a)] - pos[(size_t)(i * dim + a)] == 0))
                     pos[(size_t)(i * dim + a)] = 0;
-        d_pos.set(pos); /* the next build of the same object has forgotten them */
+        d_pos.set(pos); /* the next build of the same object is not affected */
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
         ugrid_result const again = ugrid_cuda_check(&g.gpu, stream);
         CHECK((again == UGRID_OK || again == UGRID_CELL_FULL) && g.gpu.device.grid.bad_id == -1);
     }
 }
 
-/* FIXED with too few slots: what fits is kept, the slots needed are told exactly, and with them the
-   build is whole. */
+/* FIXED with too few slots: what fits is kept, the exact number of slots needed is reported, and
+   with these the build is complete. */
 static void test_cell_full()
 {
     std::vector<Case> const cases = all_cases();

@@ -13,7 +13,7 @@ struct Grids {
     }
 };
 
-/* Records field by field: in a double build they end in 4 bytes that belong to nobody. */
+/* Records field by field: in a double build they end in 4 bytes of padding. */
 static bool same_records(const ugrid_record *a, const ugrid_record *b, int32_t n)
 {
     if (!a || !b) return !a && !b;

@@ -132,8 +132,7 @@ static void test_defaults(void **state)
     CHECK_RESULT(lbvh_defaults(NULL, &d), LBVH_BAD_ARGUMENT);
 }
 
-/* Indices that are refused do not depend on the order of reading: a triangle that has none is told
-   before a vertex is looked at. */
+/* An index out of range is refused before any vertex is read: here there are no vertices. */
 static void test_no_vertices(void **state)
 {
     static const int32_t indices[3] = {0, 0, 0};
@@ -260,7 +259,7 @@ static void test_not_built(void **state)
     CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, 2), LBVH_OK);
     CHECK_RESULT(lbvh_build(&tree, NULL, bad, 0, 1), LBVH_NOT_FINITE);
     check_holds_nothing(&tree, LBVH_NOT_BUILT);
-    /* the tree's own desc is one as good as any */
+    /* the tree's own desc is allowed */
     CHECK_RESULT(lbvh_build(&tree, &tree.desc, two_boxes, 0, 2), LBVH_OK);
     CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
     lbvh_free(&tree);

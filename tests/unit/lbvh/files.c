@@ -92,8 +92,8 @@ static void test_largest_numbers(void **state)
     }
 }
 
-/* A corner that is nowhere: along its axis the box is, too, at both ends; along the others it is as
-   ever. */
+/* A corner with a coordinate that is not finite: along this axis both ends of the box are
+   +infinity; along the others the box is as usual. */
 static void test_box_of_a_bad_triangle(void **state)
 {
     real const bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
@@ -109,8 +109,8 @@ static void test_box_of_a_bad_triangle(void **state)
     }
 }
 
-/* A sphere of a negative radius that reaches beyond the largest number is told alike on every
-   axis. */
+/* A sphere of a negative radius that reaches beyond the largest number is refused with the same
+   result on every axis. */
 static void test_negative_radius_at_the_end(void **state)
 {
     int dim, axis;
@@ -212,8 +212,7 @@ static void test_damaged_files(void **state)
     lbvh_free(&loaded);
 }
 
-/* A file of fewer bytes than a header has, at the end of what may be read at all: not one byte
-   behind it is looked at. */
+/* A file shorter than a header, at the end of readable memory: no byte behind it is read. */
 static void test_short_files(void **state)
 {
     (void)state;

@@ -105,8 +105,8 @@ static void test_growth(void **state)
     forget(&s);
 }
 
-/* Where there is no memory to grow ahead, the exact size is asked for; only where that is not to be
-   had either, it is told. */
+/* Where there is no memory to grow ahead, the exact size is allocated; only if that fails, too, the
+   build does. */
 static void test_growth_without_memory(void **state)
 {
     heap h = {0, 0, 0, 0, 0, 0};
@@ -191,7 +191,7 @@ static void test_verify_memory(void **state)
     lbvh_free(&tree);
 }
 
-/* An element without a mask bit is found by no search, and its tree is none the worse for it. */
+/* An element whose mask is 0 is found by no search, and lbvh_verify accepts its tree. */
 static void test_verify_with_masks(void **state)
 {
     static const uint32_t masks[2] = {0, 5};

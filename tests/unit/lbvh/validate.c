@@ -90,7 +90,7 @@ static void test_validate_finds_combs(void **state)
     int kind;
     (void)state;
     dice = wl_seed(28);
-    for (kind = 0; kind < 2; kind++) { /* all alike; and 3 4 3 4 .., where no two neighbours are */
+    for (kind = 0; kind < 2; kind++) { /* all equal; and 3 4 3 4 .., no two neighbours equal */
         small_tree(&tree, &s, 800);
         for (k = 1; k < 800; k++) tree.prefix[k] = (uint8_t)(kind == 0 ? 1 : 4 - k % 2);
         CHECK_RESULT(lbvh_refit(&tree, s.data, 0), LBVH_OK);
@@ -122,8 +122,8 @@ static void test_ray_triangle_lengths(void **state)
     }
 }
 
-/* A negative radius is refused however far out the sphere lies; and memory that is not aligned,
-   whoever gives it. */
+/* A negative radius is refused however far out the sphere lies; and so is memory that is not
+   aligned, from any allocator. */
 static void test_far_spheres_and_crooked_memory(void **state)
 {
     lbvh_real const sphere[4] = {(lbvh_real)1e10, (lbvh_real)1e10, (lbvh_real)1e10, -1};

@@ -31,7 +31,7 @@ static void test_not_built(void **state)
     CHECK_RESULT(nbody_build(&sim, NULL, four, 0, NULL, 4), NBODY_OK);
     CHECK_RESULT(nbody_build(&sim, NULL, bad, 0, NULL, 1), NBODY_NOT_FINITE);
     check_holds_nothing(&sim, NBODY_NOT_BUILT);
-    /* its own desc is one as good as any */
+    /* its own desc is allowed */
     CHECK_RESULT(nbody_build(&sim, &sim.desc, four, 0, NULL, 4), NBODY_OK);
     CHECK_RESULT(nbody_validate(&sim), NBODY_OK);
     nbody_free(&sim);

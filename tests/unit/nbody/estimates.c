@@ -93,7 +93,7 @@ static void test_estimate_sample(void **state)
     oracle_forget(&s);
 }
 
-/* NaN in what is judged shows. */
+/* With NaN in the accelerations no error that is estimated is below 1. */
 static void test_estimate_of_nonsense(void **state)
 {
     oracle_scene s;

@@ -134,8 +134,8 @@ static void test_near_points(void **state)
     }
 }
 
-/* Bodies that pile up in one cell of the last level, with others far away: pair by pair, and no
-   number is lost. */
+/* Many bodies in one cell of the last level, with others far away: computed pair by pair, and no
+   term is lost. */
 static void test_crowded_cell(void **state)
 {
     int k;

@@ -92,7 +92,7 @@ static void test_step_fresh(void **state)
     CHECK_RESULT(nbody_step(&sim, NULL, &b, 0, NBODY_LEAPFROG), NBODY_OK);
     CHECK(b.fresh == 1 && acc[0] == (real)0.25 && acc[1] == 0 && acc[2] == (real)-0.25 &&
         vel[0] == 0 && pos[0] == -1);
-    acc[1] = acc[3] = 8; /* whoever sets acc is believed */
+    acc[1] = acc[3] = 8; /* acc as the caller has set it is used */
     CHECK_RESULT(nbody_step(&sim, NULL, &b, (real)0.5, NBODY_LEAPFROG), NBODY_OK);
     CHECK(pos[1] == 1 && pos[3] == 1 && acc[1] == 0);
     acc[1] = acc[3] = 8;

@@ -43,8 +43,8 @@ static void check_pyramid(const oracle_scene *s, const nbody_desc *d, double bar
     drop(&o);
 }
 
-/* Inputs whose places nobody rounds to the other side of a border, and that have no mass of 0 total
-   in a sub-cell by chance. */
+/* Inputs without bodies so near a border that rounding decides their cell, and without sub-cells of
+   total mass 0. */
 static void test_pyramid(void **state)
 {
     static const int inputs[] = {ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_CLUMPS, ORACLE_SIGNS,

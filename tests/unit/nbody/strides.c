@@ -106,7 +106,7 @@ static void test_no_bodies(void **state)
         CHECK_RESULT(nbody_step(&sim, &d, &b, 1, NBODY_EULER), NBODY_OK);
         CHECK_RESULT(nbody_energy(&b, NULL, &energies), NBODY_OK);
         CHECK_RESULT(nbody_reserve(&sim, &d, 0), NBODY_OK);
-        /* nobody wants anything: the tree is built */
+        /* no output is asked for: the tree is built */
         CHECK_RESULT(nbody_fields(&sim, &d, four, 0, NULL, 4, NULL, NULL), NBODY_OK);
         CHECK(sim.n == 4);
         CHECK_RESULT(nbody_validate(&sim), NBODY_OK);

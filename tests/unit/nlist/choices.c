@@ -139,8 +139,8 @@ static void test_deterministic_sums(void **state)
     }
 }
 
-/* Nothing in it: never built, or built from nobody. Every call has an answer, and calls that need a
-   list tell the two apart. */
+/* A list that was never built, and one built from no particles. Every call has a defined result,
+   and calls that need a list refuse only the first. */
 static void check_nothing(nlist *list, int built)
 {
     static const int32_t no_names[1] = {0};

@@ -2,7 +2,7 @@
    renumbered, filled again, summed; and nlist_verify.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* A list of nobody is saved and comes back, and goes on from there. */
+/* A list of no particles is saved and loaded, and the next build takes it over. */
 static void test_file_of_nobody(void **state)
 {
     int options;
@@ -30,8 +30,8 @@ static void test_file_of_nobody(void **state)
     }
 }
 
-/* A domain that empties and fills again, by names and by builds, in a loop: as a list that is built
-   of those who are there. */
+/* A domain that empties and fills again, by nlist_remap and by builds, in a loop: the same as a
+   list that is built from the particles that are there. */
 static void test_domain_empties(void **state)
 {
     static const int32_t all_gone[4] = {-1, -1, -1, -1};
@@ -49,7 +49,7 @@ static void test_domain_empties(void **state)
         CHECK_RESULT(nlist_build_brute(&list, &d, NULL, 0, 0), NLIST_OK);
         for (step = 0; step < 6; step++) {
             int32_t moved = -1;
-            /* four come (names of nobody: any) */
+            /* four new particles (of no particles any names will do) */
             CHECK_RESULT(nlist_remap(&list, step % 2 ? all_gone : NULL, 4), NLIST_OK);
             CHECK(list.n == 4 && list.total == 0);
             CHECK_RESULT(nlist_validate(&list), NLIST_OK);
@@ -70,7 +70,7 @@ static void test_domain_empties(void **state)
     }
 }
 
-/* Of a list of nobody nothing can be lost: it stays one when a build runs out of memory. */
+/* A list of no particles stays one when a build runs out of memory. */
 static void test_nobody_out_of_memory(void **state)
 {
     int layout, k;
@@ -137,7 +137,7 @@ static void test_sums_of_little(void **state)
     memset(&how, 0, sizeof how);
     how.values = 1;
     d.layout = NLIST_STATIC;
-    d.width = 3; /* not one that NLIST_REDUCE knows */
+    d.width = 3; /* a width that NLIST_REDUCE does not support */
     d.half = d.deterministic = 1; /* which needs a unit */
     for (k = 0; k < 8; k++) {
         how.mode = modes[k % 4];

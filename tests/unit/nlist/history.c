@@ -61,7 +61,7 @@ static nlist_desc world_desc(const world *w)
     return d;
 }
 
-/* Mostly a box full of contacts; now and then next to nobody. */
+/* Mostly a box full of contacts; now and then hardly any particles. */
 static int32_t some_particles(void) { return roll(8) ? 15 + roll(50) : 1 + roll(6); }
 
 static void start_world(world *w)

@@ -169,8 +169,8 @@ static void test_another_wall(void **state)
     drop_surface(&s);
 }
 
-/* A mesh that has lost triangles since the last build: a key of one that is gone wanders nowhere,
-   although its corners lie in memory still, behind those of the mesh. */
+/* A mesh with fewer triangles than at the last build: the key of a removed triangle is passed on to
+   no other one, although its corners are still in memory, behind those of the mesh. */
 static void test_fewer_triangles(void **state)
 {
     real corners[18] = {9, 0, 0, 12, 0, 0, 9, 3, 0, /* and, under the particle: */ 0, 0, 0, 3, 0, 0,
@@ -208,9 +208,9 @@ static void test_fewer_triangles(void **state)
     lbvh_free(&tree);
 }
 
-/* A sphere that touches all six walls of a cube, each of many triangles, and moves: now this
-   contact goes on to another triangle, now that, wherever it is in the row, and each takes along
-   what it got at the beginning. */
+/* A sphere that touches all six walls of a cube, each of many triangles, and moves. Each contact
+   passes to other triangles, at any place in the row, and keeps the bytes that it got at the
+   beginning. */
 static void test_six_walls(void **state)
 {
     enum { SQUARES = 8, OF_WALL = 2 * SQUARES * SQUARES };
@@ -258,8 +258,7 @@ static void test_six_walls(void **state)
 }
 
 /* Many spheres that move at random over hills. A key that was there keeps its bytes; a new one has
-   zeros, or the bytes of an old contact of the same particle that is gone, and nobody else has
-   those. */
+   zeros, or the bytes of an ended contact of the same particle, which no other contact has. */
 static void check_wandering(const nlist *list, const oracle_snapshot *was)
 {
     int32_t i;

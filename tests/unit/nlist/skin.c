@@ -127,8 +127,8 @@ static void test_skin_follows_names(void **state)
     }
 }
 
-/* The promise of the skin: as long as nobody has moved, all who are within the radius are in the
-   list. */
+/* The promise of the skin: as long as nlist_moved reports no movement, all pairs within the radius
+   are in the list. */
 static void test_skin_keeps_its_promise(void **state)
 {
     int counter, kept = 0, broken = 0;

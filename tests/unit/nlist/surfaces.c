@@ -196,8 +196,7 @@ typedef struct spot { double q[3], d; int feature, listed; } spot;
 
 enum { NO, YES, UNCLEAR };
 
-/* Is the nearest point of t a contact? Points that are almost one, but not quite, are nobody's
-   business. */
+/* Is the nearest point of t a contact? Where rounding could decide, both answers are allowed. */
 static int is_contact(const surface *s, const spot *spots, int32_t t, double reach)
 {
     double const one = 3e-5 * reach, two = 4e-3 * reach;

@@ -2,7 +2,7 @@
    permutations, optional arrays, sums over cells, strides, extreme positions.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* The cell of a point well inside its cell, by the book. */
+/* The number of a point's cell, by its definition; the point is well inside its cell. */
 static int32_t cell_by_the_book(const scene *s, const ugrid_desc *d, const real *p)
 {
     int32_t cell[3] = {0, 0, 0}, number = 0;
@@ -130,7 +130,7 @@ static void check_same_bits(const ugrid *a, const ugrid *b)
     CHECK(memcmp(a->order, b->order, sizeof *a->order * m) == 0);
     CHECK((a->record == NULL) == (b->record == NULL) &&
         (a->inverse == NULL) == (b->inverse == NULL));
-    /* by field: in a double build a record ends in 4 bytes that belong to nobody */
+    /* by field: in a double build a record ends in 4 bytes of padding */
     for (k = 0; a->record && k < n; k++)
         CHECK(memcmp(a->record[k].x, b->record[k].x, sizeof a->record[k].x) == 0 &&
             a->record[k].link == b->record[k].link);

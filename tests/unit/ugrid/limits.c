@@ -3,7 +3,7 @@
    overflows.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* A point that is not finite is near nothing, and told so by an empty grid, too. */
+/* A point that is not finite has no neighbours. Every search refuses it, also in an empty grid. */
 static void test_point_not_finite(void **state)
 {
     static const real bad[] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
@@ -58,7 +58,7 @@ static void test_distance_overflows(void **state)
     }
 }
 
-/* Points that span more than the largest number are told so, with a box of their own and with one
+/* Points that span more than the largest number are refused, with a box fitted to them and with one
    that is given. */
 static void test_box_too_wide(void **state)
 {
@@ -169,7 +169,8 @@ static void test_not_finite(void **state)
     describe = NULL;
 }
 
-/* A full cell: how many slots it takes is told, exactly, and with them the build works. */
+/* A full cell: the result is the exact number of slots that are needed, and with these the build
+   works. */
 static void test_cell_full(void **state)
 {
     config *configs = all_configs();
@@ -219,8 +220,8 @@ static void test_cell_full(void **state)
     describe = NULL;
 }
 
-/* Cells beyond what was allowed: how many it would take is told; nothing overflows, however far one
-   point is. */
+/* More cells than desc.max_cells: the number needed is reported, and nothing overflows, however far
+   away a point is. */
 static void test_too_many_cells(void **state)
 {
     ugrid g = {0};

@@ -41,7 +41,7 @@ static void product(int dim)
 static void test_product_2d(void **state) { (void)state; product(2); }
 static void test_product_3d(void **state) { (void)state; product(3); }
 
-/* Cells cut along x: everything that the product checks, once more in 2D. */
+/* Cells split along x: all checks of the product, in 2D. */
 static void test_product_split(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void test_crowds(void **state)
     describe = NULL;
 }
 
-/* Spheres of two sizes, 1:10. Whoever touches is met once by a half walk whose radius is the
+/* Spheres of two sizes, 1:10. Each touching pair is met once by a half walk whose radius is the
    largest diameter; a TIGHT grid is built for boxes of that size. */
 static void test_two_sizes(void **state)
 {
