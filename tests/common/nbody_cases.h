@@ -1,4 +1,5 @@
-/* nbody_cases.h - bodies and the forces on them, summed with 113 bits: data for the tests of nbody.h. G = 1, no softening.
+/* nbody_cases.h - bodies and the forces on them, summed with 113 bits: data for the tests of
+   nbody.h. G = 1, no softening. nbody_cases_uniform.h has more.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef NBODY_CASES_H

@@ -54,8 +54,8 @@ static void check_workload(const real *pos, int32_t n, real radius, ugrid_method
     ugrid_free(&g);
 }
 
-/* The first was counted by comparing all 5 * 10^9 pairs in a program of its own; the others come
-   from shared/targets.md. */
+/* The first was counted by comparing all 5 * 10^9 pairs in a program of its own; the others by
+   other programs. */
 #define TOTAL_UNIFORM_100K 2866956
 #define TOTAL_UNIFORM_1M   29352150
 /* 29997354 counts d < r; three pairs lie exactly at r, and d <= r counts here. */
