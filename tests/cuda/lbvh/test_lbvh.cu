@@ -37,19 +37,29 @@ static int size_max;            /* most elements of a build */
 #include "large.cu"
 
 static const Test tests[] = {
-    {"few", test_few},           {"build", test_build},       {"deep", test_deep},
+    {"few", test_few},
+    {"build", test_build},
+    {"deep", test_deep},
     {"searches", test_searches},
-    {"nearest", test_nearest},   {"invalid", test_invalid},   {"rebuild", test_rebuild},
+    {"nearest", test_nearest},
+    {"invalid", test_invalid},
+    {"rebuild", test_rebuild},
     {"refit", test_refit},
-    {"upload", test_upload},     {"download", test_download}, {"reserve", test_reserve},
+    {"upload", test_upload},
+    {"download", test_download},
+    {"reserve", test_reserve},
     {"out of memory", test_out_of_memory},
-    {"waits", test_waits},       {"growth", test_growth},     {"exact", test_exact},
+    {"waits", test_waits},
+    {"growth", test_growth},
+    {"exact", test_exact},
     {"not built", test_not_built},
     {"refused builds", test_refused_builds},
     {"refused searches", test_refused_searches},
-    {"launch errors", test_launch_errors},                    {"graph", test_graph},
+    {"launch errors", test_launch_errors},
+    {"graph", test_graph},
     {"two streams", test_two_streams},
-    {"many blocks", test_many_blocks}, {"large", test_large},
+    {"many blocks", test_many_blocks},
+    {"large", test_large},
 };
 
 int main(int argc, char **argv)

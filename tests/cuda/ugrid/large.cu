@@ -6,8 +6,8 @@
 static void test_totals()
 {
 #ifndef CUDA_EMU
-    static const struct { int32_t n; int seed; int64_t total;
-        } workloads[] = {{100000, 7, 2866956}, {1000000, 1, 29352150}};
+    static const struct { int32_t n; int seed; int64_t total; } workloads[] = {
+        {100000, 7, 2866956}, {1000000, 1, 29352150}};
     for (auto w : workloads) {
         std::vector<float> uniform(3 * (size_t)w.n);
         wl_uniform(w.n, (uint64_t)w.seed, uniform.data());

@@ -36,15 +36,13 @@ SPOIL(bounds_from_infinity, d->min[1] = -REAL_INFINITY)
 static const refusal refusals[] = {
     {LBVH_BAD_DIM, dim_1}, {LBVH_BAD_DIM, dim_4}, {LBVH_BAD_DIM, dim_negative},
     {LBVH_BAD_OPTION, kind_4}, {LBVH_BAD_OPTION, kind_negative}, {LBVH_BAD_OPTION, builder_2},
-    {LBVH_BAD_OPTION, builder_negative},
-    {LBVH_BAD_OPTION, bits_31}, {LBVH_BAD_OPTION, bits_64}, {LBVH_BAD_OPTION, bits_negative},
-    {LBVH_BAD_RADIUS, radius_negative}, {LBVH_BAD_RADIUS, radius_nan},
-    {LBVH_BAD_RADIUS, radius_infinite},
+    {LBVH_BAD_OPTION, builder_negative}, {LBVH_BAD_OPTION, bits_31}, {LBVH_BAD_OPTION, bits_64},
+    {LBVH_BAD_OPTION, bits_negative}, {LBVH_BAD_RADIUS, radius_negative},
+    {LBVH_BAD_RADIUS, radius_nan}, {LBVH_BAD_RADIUS, radius_infinite},
     {LBVH_BAD_ALLOCATOR, alloc_alone}, {LBVH_BAD_ALLOCATOR, free_alone},
     {LBVH_BAD_ALLOCATOR, cuda_alloc_alone}, {LBVH_BAD_ALLOCATOR, cuda_free_alone},
-    {LBVH_BAD_ARGUMENT, vertices_negative},
-    {LBVH_BAD_BOUNDS, bounds_inverted}, {LBVH_BAD_BOUNDS, bounds_nan},
-    {LBVH_BAD_BOUNDS, bounds_max_nan},
+    {LBVH_BAD_ARGUMENT, vertices_negative}, {LBVH_BAD_BOUNDS, bounds_inverted},
+    {LBVH_BAD_BOUNDS, bounds_nan}, {LBVH_BAD_BOUNDS, bounds_max_nan},
     {LBVH_BAD_BOUNDS, bounds_infinite}, {LBVH_BAD_BOUNDS, bounds_from_infinity},
 };
 
@@ -361,15 +359,12 @@ static void test_texts(void **state)
 {
     static const struct { lbvh_result r; const char *word; } texts[] = {
         {LBVH_OK, "well"}, {LBVH_STOPPED, "callback"}, {LBVH_BAD_ARGUMENT, "stride"},
-        {LBVH_BAD_DIM, "desc.dim"},
-        {LBVH_BAD_OPTION, "desc.bits"},
-        {LBVH_BAD_BOUNDS, "desc.min"}, {LBVH_BAD_RADIUS, "desc.radius"},
-        {LBVH_BAD_ALLOCATOR, "desc.allocator"},
-        {LBVH_BAD_INDEX, "desc.vertices"},
-        {LBVH_NOT_FINITE, "largest"}, {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
-        {LBVH_BUFFER_TOO_SMALL, "size"},
-        {LBVH_OUT_OF_MEMORY, "desc.allocator"}, {LBVH_NOT_BUILT, "lbvh_build"},
-        {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
+        {LBVH_BAD_DIM, "desc.dim"}, {LBVH_BAD_OPTION, "desc.bits"}, {LBVH_BAD_BOUNDS, "desc.min"},
+        {LBVH_BAD_RADIUS, "desc.radius"}, {LBVH_BAD_ALLOCATOR, "desc.allocator"},
+        {LBVH_BAD_INDEX, "desc.vertices"}, {LBVH_NOT_FINITE, "largest"},
+        {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
+        {LBVH_BUFFER_TOO_SMALL, "size"}, {LBVH_OUT_OF_MEMORY, "desc.allocator"},
+        {LBVH_NOT_BUILT, "lbvh_build"}, {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
         {LBVH_CUDA_ERROR, "cuda_error"},
     };
 #define NAME_OF(code, text) #code ": ",

@@ -63,14 +63,13 @@ static void test_texts(void **state)
 {
     static const struct { nbody_result r; const char *word; } texts[] = {
         {NBODY_OK, "well"}, {NBODY_BAD_ARGUMENT, "stride"}, {NBODY_BAD_OPTION, "desc.order"},
-        {NBODY_BAD_LEVELS, "desc.levels"},
-        {NBODY_BAD_NUMBER, "desc.softening"}, {NBODY_BAD_SQUARE, "desc.size"},
-        {NBODY_BAD_ALLOCATOR, "desc.allocator"},
+        {NBODY_BAD_LEVELS, "desc.levels"}, {NBODY_BAD_NUMBER, "desc.softening"},
+        {NBODY_BAD_SQUARE, "desc.size"}, {NBODY_BAD_ALLOCATOR, "desc.allocator"},
         {NBODY_NOT_FINITE, "sim.bad_id"}, {NBODY_BAD_MASS, "sim.bad_id"},
         {NBODY_TOO_LARGE, "scale"}, {NBODY_TOO_MANY, "2^30"},
         {NBODY_OUT_OF_MEMORY, "desc.allocator"}, {NBODY_NOT_BUILT, "nbody_build"},
-        {NBODY_CELLS_FULL, "desc.max_cells"},
-        {NBODY_INVALID, "damaged"}, {NBODY_CUDA_ERROR, "cuda_error"},
+        {NBODY_CELLS_FULL, "desc.max_cells"}, {NBODY_INVALID, "damaged"},
+        {NBODY_CUDA_ERROR, "cuda_error"},
     };
 #define NAME_OF(code, text) #code ": ",
     static const char *const names[] = {NBODY_RESULTS(NAME_OF)};
@@ -170,10 +169,8 @@ static void test_levels_for(void **state)
 {
     static const struct { int kind, order; int32_t n; int levels; } best[] = {
         {KIND_VP, 1, 10000, 6}, {KIND_VP, 1, 100000, 7}, {KIND_VP, 1, 1000000, 9},
-        {KIND_FN8, 1, 10000, 5},
-        {KIND_FN8, 1, 100000, 6}, {KIND_FN8, 1, 1000000, 8}, {KIND_FN4C, 4, 10000, 5},
-        {KIND_FN4C, 4, 100000, 7},
-        {KIND_FN4C, 4, 1000000, 8},
+        {KIND_FN8, 1, 10000, 5}, {KIND_FN8, 1, 100000, 6}, {KIND_FN8, 1, 1000000, 8},
+        {KIND_FN4C, 4, 10000, 5}, {KIND_FN4C, 4, 100000, 7}, {KIND_FN4C, 4, 1000000, 8},
         {KIND_C4, 4, 100000, 7}, {KIND_C4, 8, 10000, 4}, {KIND_C4, 8, 100000, 6},
         {KIND_C4, 8, 1000000, 7},
     };

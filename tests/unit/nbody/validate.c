@@ -10,8 +10,8 @@ static int words_of(nbody *sim, word *words)
     nbody_frame *f = sim->frame;
     word const all[] = {
         {sim->id, 4, sim->n}, {sim->cell, sizeof(nbody_cell), sim->cell ? f->cells : 0},
-        {&f->levels, 4, sim->cell != NULL},
-        {f->level_first, 4, sim->cell ? f->levels + 1 : 0}, {&f->cells, 4, sim->cell != NULL},
+        {&f->levels, 4, sim->cell != NULL}, {f->level_first, 4, sim->cell ? f->levels + 1 : 0},
+        {&f->cells, 4, sim->cell != NULL},
     };
     int k, used = 0;
     for (k = 0; k < COUNT_OF(all); k++) if (all[k].at && all[k].count) words[used++] = all[k];

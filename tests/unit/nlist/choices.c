@@ -28,22 +28,18 @@ static void test_texts(void **state)
 {
     static const struct { nlist_result r; const char *word; } texts[] = {
         {NLIST_OK, "well"}, {NLIST_BAD_ARGUMENT, "counts bytes"}, {NLIST_BAD_DIM, "desc.dim"},
-        {NLIST_BAD_RADIUS, "desc.radius"},
-        {NLIST_BAD_SKIN, "desc.skin"}, {NLIST_BAD_OPTION, "desc.layout"},
-        {NLIST_BAD_WIDTH, "desc.width"},
+        {NLIST_BAD_RADIUS, "desc.radius"}, {NLIST_BAD_SKIN, "desc.skin"},
+        {NLIST_BAD_OPTION, "desc.layout"}, {NLIST_BAD_WIDTH, "desc.width"},
         {NLIST_BAD_HISTORY, "desc.history"}, {NLIST_BAD_CAPACITY, "desc.capacity"},
-        {NLIST_BAD_BOX, "desc.min"},
-        {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_SOURCE, "grid"},
-        {NLIST_BAD_EXCLUSIONS, "desc.exclude"},
-        {NLIST_BAD_ALLOCATOR, "desc.allocator"}, {NLIST_BAD_INDEX, "list.bad_id"},
-        {NLIST_BAD_UNIT, "how.unit"},
+        {NLIST_BAD_BOX, "desc.min"}, {NLIST_BAD_PERIOD, "period"}, {NLIST_BAD_SOURCE, "grid"},
+        {NLIST_BAD_EXCLUSIONS, "desc.exclude"}, {NLIST_BAD_ALLOCATOR, "desc.allocator"},
+        {NLIST_BAD_INDEX, "list.bad_id"}, {NLIST_BAD_UNIT, "how.unit"},
         {NLIST_BAD_VALUES, "how.values"}, {NLIST_SUM_OVERFLOW, "how.unit"},
-        {NLIST_NOT_FINITE, "list.bad_id"},
-        {NLIST_TOO_MANY, "2^31"}, {NLIST_ROW_FULL, "list.needed_width"},
-        {NLIST_LIST_FULL, "list.needed_entries"},
+        {NLIST_NOT_FINITE, "list.bad_id"}, {NLIST_TOO_MANY, "2^31"},
+        {NLIST_ROW_FULL, "list.needed_width"}, {NLIST_LIST_FULL, "list.needed_entries"},
         {NLIST_BUFFER_TOO_SMALL, "size"}, {NLIST_OUT_OF_MEMORY, "desc.allocator"},
-        {NLIST_NOT_BUILT, "build"},
-        {NLIST_BAD_FILE, "format"}, {NLIST_INVALID, "damaged"}, {NLIST_CUDA_ERROR, "cuda_error"},
+        {NLIST_NOT_BUILT, "build"}, {NLIST_BAD_FILE, "format"}, {NLIST_INVALID, "damaged"},
+        {NLIST_CUDA_ERROR, "cuda_error"},
     };
     int k, other;
     (void)state;
@@ -77,8 +73,8 @@ static void test_bad_sums(void **state)
 {
     static const struct { int32_t values; int mode; double unit; nlist_result want; } bad[] = {
         {0, 0, 0, NLIST_BAD_VALUES}, {17, 0, 0, NLIST_BAD_VALUES}, {-1, 0, 0, NLIST_BAD_VALUES},
-        {1, -1, 0, NLIST_BAD_OPTION}, {1, 4, 0, NLIST_BAD_OPTION},
-        {1, 0, -1, NLIST_BAD_UNIT}, {1, 0, NAN, NLIST_BAD_UNIT}, {1, 0, INFINITY, NLIST_BAD_UNIT},
+        {1, -1, 0, NLIST_BAD_OPTION}, {1, 4, 0, NLIST_BAD_OPTION}, {1, 0, -1, NLIST_BAD_UNIT},
+        {1, 0, NAN, NLIST_BAD_UNIT}, {1, 0, INFINITY, NLIST_BAD_UNIT},
         {1, NLIST_REDUCE, 0, NLIST_BAD_WIDTH},
     };
     nlist list = {0};

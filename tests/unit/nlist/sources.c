@@ -144,8 +144,8 @@ enum { AS_WIDE_AS_NEEDED = -1, POWER_OF_TWO = -2 /* and at least that wide */ };
 
 static const variant variants[] = {
     {NLIST_COMPACT, 0}, {NLIST_STATIC, AS_WIDE_AS_NEEDED}, {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0},
-    {NLIST_HYBRID, 1},
-    {NLIST_HYBRID, 2}, {NLIST_HYBRID, 5}, {NLIST_HYBRID, 200}, {NLIST_STATIC, 300},
+    {NLIST_HYBRID, 1}, {NLIST_HYBRID, 2}, {NLIST_HYBRID, 5}, {NLIST_HYBRID, 200},
+    {NLIST_STATIC, 300},
 };
 
 static const char *const layout_names[] = {"COMPACT", "STATIC", "DYNAMIC", "HYBRID"};

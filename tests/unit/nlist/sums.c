@@ -119,10 +119,9 @@ static void check_sum(nlist *list, law *l, const nlist_sums *how, plain_sums *wa
 /* Layouts for sums: all widths that NLIST_REDUCE takes are among them. */
 static const variant summed[] = {
     {NLIST_COMPACT, 0}, {NLIST_STATIC, AS_WIDE_AS_NEEDED}, {NLIST_STATIC, POWER_OF_TWO},
-    {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0},
-    {NLIST_HYBRID, 1}, {NLIST_HYBRID, 2}, {NLIST_HYBRID, 4}, {NLIST_HYBRID, 5}, {NLIST_HYBRID, 8},
-    {NLIST_HYBRID, 16},
-    {NLIST_HYBRID, 32}, {NLIST_HYBRID, 64},
+    {NLIST_DYNAMIC, 0}, {NLIST_HYBRID, 0}, {NLIST_HYBRID, 1}, {NLIST_HYBRID, 2}, {NLIST_HYBRID, 4},
+    {NLIST_HYBRID, 5}, {NLIST_HYBRID, 8}, {NLIST_HYBRID, 16}, {NLIST_HYBRID, 32},
+    {NLIST_HYBRID, 64},
 };
 
 /* Every layout, half and full, every mode, with a unit and without, from any source: the plain

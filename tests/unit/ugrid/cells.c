@@ -49,8 +49,8 @@ static void test_cells_of_borders(void **state)
 {
     static const struct { real x; int32_t clamped, periodic; } points[] = {
         {0, 0, 0}, {(real)0.25, 1, 1}, {(real)0.5, 2, 2}, {(real)0.75, 3, 3}, {1, 3, 0},
-        {(real)1.25, 3, 1}, {(real)-0.25, 0, 3},
-        {-7, 0, 0}, {(real)-7.5, 0, 2}, {5, 3, 0}, {(real)1e30, 3, 0}, {(real)-1e30, 0, 0},
+        {(real)1.25, 3, 1}, {(real)-0.25, 0, 3}, {-7, 0, 0}, {(real)-7.5, 0, 2}, {5, 3, 0},
+        {(real)1e30, 3, 0}, {(real)-1e30, 0, 0},
     };
     ugrid g = {0};
     ugrid_desc d = {0};

@@ -262,11 +262,10 @@ static void fill_faces(scene *s, int32_t n)
 typedef struct input { const char *name; void (*fill)(scene *, int32_t); } input;
 
 static const input inputs[] = {
-    {"uniform", fill_uniform},     {"clustered", fill_clustered}, {"lattice", fill_lattice},
-    {"all equal", fill_equal},
-    {"cell borders", fill_borders}, {"two sizes", fill_two_sizes}, {"empty", fill_empty},
-    {"single", fill_single},
-    {"outside", fill_outside},     {"faces of the box", fill_faces},
+    {"uniform", fill_uniform}, {"clustered", fill_clustered}, {"lattice", fill_lattice},
+    {"all equal", fill_equal}, {"cell borders", fill_borders}, {"two sizes", fill_two_sizes},
+    {"empty", fill_empty}, {"single", fill_single}, {"outside", fill_outside},
+    {"faces of the box", fill_faces},
 };
 
 /* Cells per axis. `plain`: all numbers are short binary fractions; else the cell does not divide
