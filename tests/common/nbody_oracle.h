@@ -1,12 +1,15 @@
-/* nbody_oracle.h - what the tests of nbody.h share: inputs, and the truth about them, from two slow programs that share no code
-   with nbody.h. Everything is static, prefix oracle_. C99 and C++17. Include nbody.h first.
+/* nbody_oracle.h - what the tests of nbody.h share: inputs, and the truth about them, from two slow
+   programs that share no code with nbody.h. Everything is static, prefix oracle_. C99 and C++17.
+   Include nbody.h first.
    SPDX-License-Identifier: MIT OR Unlicense
 
        direct     all pairs, in long double.
-       pyramid    the algorithms of Kalms sections 5.5 and 5.6 on a dense pyramid of cells, in double: every cell of every level has
-                  its array entries, empty or not, and rows of cells are rows in memory. Virtual particles with and without second
-                  moments, force nodes with even and with Chebyshev nodes, Chebyshev points as sources. It differs from nbody.h by
-                  rounding only, so that a tree of the same levels must agree to 1e-11 of the sum of all |terms|.
+       pyramid    the algorithms of Kalms sections 5.5 and 5.6 on a dense pyramid of cells, in
+                  double (nbody_pyramid.h): every cell of every level has its array entries, empty
+                  or not, and rows of cells are rows in memory. Virtual particles with and without
+                  second moments, force nodes with even and with Chebyshev nodes, Chebyshev points
+                  as sources. It differs from nbody.h by rounding only, so that a tree of the same
+                  levels must agree to 1e-11 of the sum of all |terms|.
 
        oracle_body *bodies = oracle_bodies(pos, mass, n);
        oracle_field f = oracle_direct(&law, bodies, n, bodies[i].x, bodies[i].y, i);
@@ -14,8 +17,8 @@
        oracle_field g = oracle_pyramid_at(p, i);
        oracle_drop_pyramid(p);
 
-   With S, the sum of |terms| (share): |a - a_ref| / S is what an error is measured by, since |a_ref| itself can be anything where
-   forces cancel. */
+   With S, the sum of |terms| (share): |a - a_ref| / S is what an error is measured by, since
+   |a_ref| itself can be anything where forces cancel. */
 
 #ifndef NBODY_ORACLE_H
 #define NBODY_ORACLE_H
@@ -29,6 +32,7 @@
 #include "heap.h"
 #include "workloads.h"
 #include "nbody_cases.h"
+#include "nbody_cases_uniform.h"
 
 /* The tests include testing.h after this. */
 #define TESTED nbody
@@ -38,7 +42,7 @@
 
 /* ------------------------------------------------------------------------------------------------
    Helpers
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 WL_FN int oracle_roll(wl_random *dice, int sides) { return (int)wl_below(dice, (uint32_t)sides); }
 
@@ -47,18 +51,21 @@ WL_FN nbody_real oracle_between(wl_random *dice, double from, double to)
     return (nbody_real)(from + (to - from) * (double)wl_u(dice));
 }
 
-WL_FN nbody_real oracle_beside(nbody_real x, int steps) { return (nbody_real)wl_beside((double)x, steps, sizeof x); }
+WL_FN nbody_real oracle_beside(nbody_real x, int steps)
+{
+    return (nbody_real)wl_beside((double)x, steps, sizeof x);
+}
 
 /* ------------------------------------------------------------------------------------------------
    Laws and the direct sum
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct oracle_body { double x, y, m; } oracle_body;
 
 typedef struct oracle_law { int inverse; double gravity, softening; } oracle_law;
 
-/* Acceleration and potential, and the sums of the magnitudes of their terms. p_share counts 1 more per unit mass, since a logarithm
-   can be a small difference of large ones. */
+/* Acceleration and potential, and the sums of the magnitudes of their terms. p_share counts 1 more
+   per unit mass, since a logarithm can be a small difference of large ones. */
 typedef struct oracle_field { double x, y, p, share, p_share; } oracle_field;
 
 WL_FN oracle_law oracle_law_of(int inverse, double gravity, double softening)
@@ -83,19 +90,25 @@ WL_FN oracle_body *oracle_bodies(const nbody_real *pos, const nbody_real *mass, 
     return b;
 }
 
-/* Does a source count, `bare` = distance^2 away? One at the very place only where softening keeps it finite, and none in its own
-   field. */
-WL_FN int oracle_counts(const oracle_law *law, double bare, int is_self) { return !is_self && (bare > 0 || law->softening > 0); }
+/* Does a source count, `bare` = distance^2 away? One at the very place only where softening keeps
+   it finite, and none in its own field. */
+WL_FN int oracle_counts(const oracle_law *law, double bare, int is_self)
+{
+    return !is_self && (bare > 0 || law->softening > 0);
+}
 
 /* What n bodies do at (x, y); self: which of them is meant to be there, -1: none. */
-WL_FN oracle_field oracle_direct(const oracle_law *law, const oracle_body *b, int32_t n, double x, double y, int32_t self)
+WL_FN oracle_field oracle_direct(const oracle_law *law, const oracle_body *b, int32_t n, double x,
+    double y, int32_t self)
 {
-    long double const eps2 = (long double)law->softening * (long double)law->softening, g = (long double)law->gravity;
+    long double const eps2 = (long double)law->softening * (long double)law->softening,
+        g = (long double)law->gravity;
     long double ax = 0, ay = 0, p = 0, share = 0, p_share = 0;
     oracle_field f;
     int32_t j;
     for (j = 0; j < n; j++) {
-        long double const dx = (long double)b[j].x - (long double)x, dy = (long double)b[j].y - (long double)y;
+        long double const dx = (long double)b[j].x - (long double)x,
+            dy = (long double)b[j].y - (long double)y;
         long double const bare = dx * dx + dy * dy, r2 = bare + eps2, m = (long double)b[j].m;
         long double const r = sqrtl(r2), weight = law->inverse ? m / r2 : m / (r2 * r);
         if (!oracle_counts(law, (double)bare, j == self)) continue;
@@ -119,405 +132,17 @@ WL_FN oracle_field oracle_direct(const oracle_law *law, const oracle_body *b, in
     return f;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   Pyramid: the source's algorithms, the plainest way
-   ------------------------------------------------------------------------------------------------ */
-
-typedef struct oracle_how {
-    oracle_law law;
-    int levels;
-    double x0, y0, size;    /* the square */
-    int subcells;           /* masses at their centres, of so many squares per side of a cell; 0: masses at Chebyshev points */
-    int moments;            /* 1: with their second moments (virtual particles acting on bodies) */
-    int side;               /* nodes per side; 0: no force nodes */
-    int linear;             /* 1: even nodes, linear; 0: Chebyshev nodes */
-} oracle_how;
-
-enum { ORACLE_MAX_SIDE = 12, ORACLE_MAX_LEVELS = 10 };
-
-/* m at (x, y), and the second moments of that mass around it. */
-typedef struct oracle_source { double m, x, y, xx, xy, yy; } oracle_source;
-
-typedef struct oracle_pyramid {
-    oracle_how how;
-    const oracle_body *body;
-    int32_t n;
-    int per;                                    /* sources per side of a cell: subcells, or side */
-    double t[ORACLE_MAX_SIDE];                  /* the nodes on 0 .. 1 */
-    int32_t *column, *row;                      /* of each body, at the finest level */
-    int32_t *start, *member;                    /* bodies of the finest cell k: member[start[k]] .. member[start[k + 1]] - 1 */
-    int32_t *inside[ORACLE_MAX_LEVELS];         /* bodies in each cell */
-    oracle_source *source[ORACLE_MAX_LEVELS];   /* rows of per * 2^level; NULL: the bodies themselves act */
-    double *node[ORACLE_MAX_LEVELS];            /* 3 numbers per node: force x, force y, potential */
-    uint8_t *known[ORACLE_MAX_LEVELS];          /* per cell: its nodes were computed */
-    int64_t near_terms, far_terms;
-} oracle_pyramid;
-
-WL_FN void oracle_set_nodes(oracle_pyramid *p)
-{
-    int const k = p->how.side;
-    int i;
-    for (i = 0; i < k; i++) p->t[i] = p->how.linear ? (i + 0.5) / k : (1 - cos(ORACLE_PI * (i + 0.5) / k)) / 2;
-}
-
-/* The weight of each node for a point at u of the cell's side. */
-WL_FN void oracle_weights(const oracle_pyramid *p, double u, double *w)
-{
-    int const k = p->how.side;
-    int i, j;
-    if (p->how.linear) {
-        double const s = u * k - 0.5;
-        int at = (int)floor(s);
-        if (at < 0) at = 0;
-        if (at > k - 2) at = k - 2;
-        for (i = 0; i < k; i++) w[i] = i == at ? 1 - (s - at) : i == at + 1 ? s - at : 0;
-        return;
-    }
-    for (i = 0; i < k; i++) {
-        w[i] = 1;
-        for (j = 0; j < k; j++) if (j != i) w[i] *= (u - p->t[j]) / (p->t[i] - p->t[j]);
-    }
-}
-
-WL_FN double oracle_cell_size(const oracle_pyramid *p, int level) { return ldexp(p->how.size, -level); }
-
-WL_FN int oracle_clamp(int i, int count) { return i < 0 ? 0 : i >= count ? count - 1 : i; }
-
-/* Column (or row) of x among `count` over the side of the square. */
-WL_FN int oracle_place(double x, double from, double size, int count)
-{
-    double const at = floor((x - from) / size * count);
-    return at < 0 ? 0 : at >= count ? count - 1 : (int)at;
-}
-
-WL_FN void oracle_sort_bodies(oracle_pyramid *p)
-{
-    int const finest = p->how.levels - 1, side = 1 << finest;
-    int32_t *fill = ZEROS(int32_t, side * side), i;
-    int level, k;
-    p->column = NEW(int32_t, p->n);
-    p->row = NEW(int32_t, p->n);
-    for (level = 0; level <= finest; level++) p->inside[level] = ZEROS(int32_t, (size_t)1 << 2 * level);
-    for (i = 0; i < p->n; i++) {
-        p->column[i] = oracle_place(p->body[i].x, p->how.x0, p->how.size, side);
-        p->row[i] = oracle_place(p->body[i].y, p->how.y0, p->how.size, side);
-        for (level = 0; level <= finest; level++) {
-            int32_t const x = p->column[i] >> (finest - level), y = p->row[i] >> (finest - level);
-            p->inside[level][(y << level) + x]++;
-        }
-    }
-    p->start = ZEROS(int32_t, side * side + 1);
-    p->member = NEW(int32_t, p->n);
-    for (k = 0; k < side * side; k++) p->start[k + 1] = p->start[k] + p->inside[finest][k];
-    for (i = 0; i < p->n; i++) {
-        k = p->row[i] * side + p->column[i];
-        p->member[p->start[k] + fill[k]++] = i;
-    }
-    free(fill);
-}
-
-WL_FN oracle_source *oracle_source_at(const oracle_pyramid *p, int level, int column, int row)
-{
-    return p->source[level] + (size_t)row * ((size_t)p->per << level) + (size_t)column;
-}
-
-/* Adds one mass, with what second moments it brings, to a sum that knows its centre already. */
-WL_FN void oracle_add_moments(oracle_source *to, const oracle_source *s)
-{
-    double const dx = s->x - to->x, dy = s->y - to->y;
-    to->xx += s->xx + s->m * dx * dx;
-    to->xy += s->xy + s->m * dx * dy;
-    to->yy += s->yy + s->m * dy * dy;
-}
-
-/* `count` masses become one at their centre; with moments or without. */
-WL_FN oracle_source oracle_merged(const oracle_source *s, int count, int moments)
-{
-    oracle_source sum;
-    int k;
-    memset(&sum, 0, sizeof sum);
-    for (k = 0; k < count; k++) {
-        sum.m += s[k].m;
-        sum.x += s[k].m * s[k].x;
-        sum.y += s[k].m * s[k].y;
-    }
-    if (sum.m == 0) { memset(&sum, 0, sizeof sum); return sum; }
-    sum.x /= sum.m;
-    sum.y /= sum.m;
-    for (k = 0; k < count && moments; k++) oracle_add_moments(&sum, &s[k]);
-    return sum;
-}
-
-/* The coarsest virtual particles that are made of bodies: those of the cells over the finest ones. */
-WL_FN void oracle_masses_of_bodies(oracle_pyramid *p, int level)
-{
-    int const side = p->per << level;
-    oracle_source **list = ZEROS(oracle_source *, (size_t)side * (size_t)side);
-    int32_t *count = ZEROS(int32_t, (size_t)side * (size_t)side), *at = NEW(int32_t, p->n), i;
-    int k;
-    for (i = 0; i < p->n; i++) {
-        at[i] = oracle_place(p->body[i].y, p->how.y0, p->how.size, side) * side
-                + oracle_place(p->body[i].x, p->how.x0, p->how.size, side);
-        count[at[i]]++;
-    }
-    for (k = 0; k < side * side; k++) {
-        if (count[k]) list[k] = ZEROS(oracle_source, count[k]);
-        count[k] = 0;
-    }
-    for (i = 0; i < p->n; i++) {
-        oracle_source *s = &list[at[i]][count[at[i]]++];
-        s->m = p->body[i].m;
-        s->x = p->body[i].x;
-        s->y = p->body[i].y;
-    }
-    for (k = 0; k < side * side; k++) {
-        p->source[level][k] = oracle_merged(list[k], count[k], p->how.moments);
-        free(list[k]);
-    }
-    free(list);
-    free(count);
-    free(at);
-}
-
-/* 2 x 2 of them become one of the level above. */
-WL_FN void oracle_masses_of_children(oracle_pyramid *p, int level)
-{
-    int const side = p->per << level;
-    int x, y, k;
-    for (y = 0; y < side; y++) for (x = 0; x < side; x++) {
-        oracle_source four[4];
-        for (k = 0; k < 4; k++) four[k] = *oracle_source_at(p, level + 1, 2 * x + k % 2, 2 * y + k / 2);
-        *oracle_source_at(p, level, x, y) = oracle_merged(four, 4, p->how.moments);
-    }
-}
-
-/* A mass is shared out to the points of a cell as a polynomial would weigh them. */
-WL_FN void oracle_share_out(oracle_pyramid *p, int level, int column, int row, double x, double y, double m)
-{
-    double const h = oracle_cell_size(p, level);
-    double wx[ORACLE_MAX_SIDE], wy[ORACLE_MAX_SIDE];
-    int i, j;
-    oracle_weights(p, (x - (p->how.x0 + h * column)) / h, wx);
-    oracle_weights(p, (y - (p->how.y0 + h * row)) / h, wy);
-    for (j = 0; j < p->per; j++) for (i = 0; i < p->per; i++)
-        oracle_source_at(p, level, column * p->per + i, row * p->per + j)->m += m * wx[i] * wy[j];
-}
-
-/* Points of a level, and their masses: from the bodies, or from the points of the level below. */
-WL_FN void oracle_chebyshev_masses(oracle_pyramid *p, int level)
-{
-    int const side = p->per << level, finest = p->how.levels - 1;
-    double const h = oracle_cell_size(p, level);
-    int32_t i;
-    int x, y;
-    for (y = 0; y < side; y++) for (x = 0; x < side; x++) {
-        oracle_source *s = oracle_source_at(p, level, x, y);
-        s->x = p->how.x0 + h * (x / p->per + p->t[x % p->per]);
-        s->y = p->how.y0 + h * (y / p->per + p->t[y % p->per]);
-    }
-    if (level == finest) {
-        for (i = 0; i < p->n; i++) oracle_share_out(p, level, p->column[i], p->row[i], p->body[i].x, p->body[i].y, p->body[i].m);
-        return;
-    }
-    for (y = 0; y < 2 * side; y++) for (x = 0; x < 2 * side; x++) {
-        const oracle_source *s = oracle_source_at(p, level + 1, x, y);
-        if (s->m != 0) oracle_share_out(p, level, x / p->per / 2, y / p->per / 2, s->x, s->y, s->m);
-    }
-}
-
-WL_FN void oracle_make_sources(oracle_pyramid *p)
-{
-    int const finest = p->how.levels - 1;
-    int level;
-    p->per = p->how.subcells ? p->how.subcells : p->how.side;
-    for (level = p->how.subcells ? finest - 1 : finest; level >= 2; level--) {
-        p->source[level] = ZEROS(oracle_source, (size_t)(p->per << level) * (size_t)(p->per << level));
-        if (!p->how.subcells) oracle_chebyshev_masses(p, level);
-        else if (level == finest - 1) oracle_masses_of_bodies(p, level);
-        else oracle_masses_of_children(p, level);
-    }
-}
-
-WL_FN oracle_pyramid *oracle_pyramid_of(const oracle_how *how, const oracle_body *body, int32_t n)
-{
-    oracle_pyramid *p = ZEROS(oracle_pyramid, 1);
-    int level;
-    p->how = *how;
-    p->body = body;
-    p->n = n;
-    oracle_set_nodes(p);
-    oracle_sort_bodies(p);
-    oracle_make_sources(p);
-    for (level = 2; level < how->levels && how->side; level++) {
-        p->node[level] = ZEROS(double, ((size_t)3 << 2 * level) * (size_t)(how->side * how->side));
-        p->known[level] = ZEROS(uint8_t, (size_t)1 << 2 * level);
-    }
-    return p;
-}
-
-WL_FN void oracle_drop_pyramid(oracle_pyramid *p)
-{
-    int level;
-    if (!p) return;
-    for (level = 0; level < ORACLE_MAX_LEVELS; level++) {
-        free(p->inside[level]);
-        free(p->source[level]);
-        free(p->node[level]);
-        free(p->known[level]);
-    }
-    free(p->column);
-    free(p->row);
-    free(p->start);
-    free(p->member);
-    free(p);
-}
-
-/* f += what a mass does at (x, y); the second moments by the second derivatives of the law. With D = source - (x, y) and
-   q = D^2 + eps^2: acceleration m D g(q), potential m p(q), and p' = g / 2. */
-WL_FN void oracle_add_source(oracle_field *f, const oracle_law *law, const oracle_source *s, double x, double y, int is_self)
-{
-    double const dx = s->x - x, dy = s->y - y, bare = dx * dx + dy * dy, q = bare + law->softening * law->softening, r = sqrt(q);
-    double const g = law->inverse ? 1 / q : 1 / (q * r);
-    double const g1 = law->inverse ? -1 / (q * q) : -1.5 / (q * q * r);
-    double const g2 = law->inverse ? 2 / (q * q * q) : 3.75 / (q * q * q * r);
-    double const mx = s->xx * dx + s->xy * dy, my = s->xy * dx + s->yy * dy, trace = s->xx + s->yy, twice = dx * mx + dy * my;
-    if (!oracle_counts(law, bare, is_self)) return;
-    f->x += s->m * dx * g + 2 * mx * g1 + dx * trace * g1 + 2 * dx * twice * g2;
-    f->y += s->m * dy * g + 2 * my * g1 + dy * trace * g1 + 2 * dy * twice * g2;
-    f->p += s->m * (law->inverse ? log(r) : -1 / r) + trace * g / 2 + twice * g1;
-}
-
-/* f += what the cell (column, row) of a level does at (x, y), through its virtual particles or, where it has none, its bodies, but
-   not body `self`. Returns the number of terms. */
-WL_FN int64_t oracle_add_cell(const oracle_pyramid *p, oracle_field *f, int level, int column, int row, double x, double y,
-                              int32_t self)
-{
-    int64_t terms = 0;
-    int i, j;
-    if (!p->inside[level][(row << level) + column]) return 0;
-    if (p->source[level]) {
-        for (j = 0; j < p->per; j++) for (i = 0; i < p->per; i++) {
-            const oracle_source *s = oracle_source_at(p, level, column * p->per + i, row * p->per + j);
-            if (s->m == 0) continue;
-            oracle_add_source(f, &p->how.law, s, x, y, 0);
-            terms++;
-        }
-    } else {
-        int32_t const cell = (row << level) + column;
-        int32_t k;
-        for (k = p->start[cell]; k < p->start[cell + 1]; k++) {
-            const oracle_body *b = &p->body[p->member[k]];
-            oracle_source s;
-            memset(&s, 0, sizeof s);
-            s.m = b->m;
-            s.x = b->x;
-            s.y = b->y;
-            oracle_add_source(f, &p->how.law, &s, x, y, p->member[k] == self);
-            terms++;
-        }
-    }
-    return terms;
-}
-
-WL_FN int oracle_touch(int column, int row, int other_column, int other_row)
-{
-    return abs(column - other_column) <= 1 && abs(row - other_row) <= 1;
-}
-
-/* f += what the cells far from (column, row) do, whose parents touch its parent. Returns the number of terms. */
-WL_FN int64_t oracle_add_far(const oracle_pyramid *p, oracle_field *f, int level, int column, int row, double x, double y)
-{
-    int64_t terms = 0;
-    int c, r;
-    for (r = 0; r < 1 << level; r++) {
-        if (abs(r / 2 - row / 2) > 1) continue;
-        for (c = 0; c < 1 << level; c++) {
-            if (!oracle_touch(c / 2, r / 2, column / 2, row / 2) || oracle_touch(c, r, column, row)) continue;
-            terms += oracle_add_cell(p, f, level, c, r, x, y, -1);
-        }
-    }
-    return terms;
-}
-
-WL_FN double *oracle_node(const oracle_pyramid *p, int level, int column, int row, int i, int j)
-{
-    size_t const k = (size_t)p->how.side, cell = ((size_t)row << level) + (size_t)column;
-    return p->node[level] + 3 * (cell * k * k + (size_t)j * k + (size_t)i);
-}
-
-/* f += the nodes of a cell, weighed for (x, y). */
-WL_FN void oracle_add_nodes(const oracle_pyramid *p, oracle_field *f, int level, int column, int row, double x, double y)
-{
-    double const h = oracle_cell_size(p, level);
-    double wx[ORACLE_MAX_SIDE], wy[ORACLE_MAX_SIDE];
-    int i, j;
-    oracle_weights(p, (x - (p->how.x0 + h * column)) / h, wx);
-    oracle_weights(p, (y - (p->how.y0 + h * row)) / h, wy);
-    for (j = 0; j < p->how.side; j++) for (i = 0; i < p->how.side; i++) {
-        const double *node = oracle_node(p, level, column, row, i, j);
-        f->x += wx[i] * wy[j] * node[0];
-        f->y += wx[i] * wy[j] * node[1];
-        f->p += wx[i] * wy[j] * node[2];
-    }
-}
-
-/* The nodes of a cell: what its parent's nodes say, and what is far from it. Computed when first asked for. */
-WL_FN void oracle_know_nodes(oracle_pyramid *p, int level, int column, int row)
-{
-    uint8_t *known = &p->known[level][(row << level) + column];
-    double const h = oracle_cell_size(p, level);
-    int i, j;
-    if (*known) return;
-    *known = 1;
-    if (level > 2) oracle_know_nodes(p, level - 1, column / 2, row / 2);
-    for (j = 0; j < p->how.side; j++) for (i = 0; i < p->how.side; i++) {
-        double const x = p->how.x0 + h * (column + p->t[i]), y = p->how.y0 + h * (row + p->t[j]);
-        double *node = oracle_node(p, level, column, row, i, j);
-        oracle_field f;
-        memset(&f, 0, sizeof f);
-        if (level > 2) oracle_add_nodes(p, &f, level - 1, column / 2, row / 2, x, y);
-        p->far_terms += oracle_add_far(p, &f, level, column, row, x, y);
-        node[0] = f.x;
-        node[1] = f.y;
-        node[2] = f.p;
-    }
-}
-
-/* What the method says about body i; share and p_share are 0. Counts its terms into near_terms and far_terms. */
-WL_FN oracle_field oracle_pyramid_at(oracle_pyramid *p, int32_t i)
-{
-    int const finest = p->how.levels - 1;
-    double const x = p->body[i].x, y = p->body[i].y;
-    oracle_field f;
-    int level, dx, dy;
-    memset(&f, 0, sizeof f);
-    if (p->how.side && finest >= 2) {
-        oracle_know_nodes(p, finest, p->column[i], p->row[i]);
-        oracle_add_nodes(p, &f, finest, p->column[i], p->row[i], x, y);
-    }
-    for (level = 2; level <= finest && !p->how.side; level++)
-        p->far_terms += oracle_add_far(p, &f, level, p->column[i] >> (finest - level), p->row[i] >> (finest - level), x, y);
-    for (dy = -1; dy <= 1; dy++) for (dx = -1; dx <= 1; dx++) {
-        int const c = p->column[i] + dx, r = p->row[i] + dy;
-        oracle_source *const virtual_ones = p->source[finest];
-        if (c < 0 || r < 0 || c >= 1 << finest || r >= 1 << finest) continue;
-        p->source[finest] = NULL; /* what is near acts body by body */
-        p->near_terms += oracle_add_cell(p, &f, finest, c, r, x, y, i);
-        p->source[finest] = virtual_ones;
-    }
-    f.x *= p->how.law.gravity;
-    f.y *= p->how.law.gravity;
-    f.p *= p->how.law.gravity;
-    return f;
-}
+#include "nbody_pyramid.h"
 
 /* ------------------------------------------------------------------------------------------------
    Scenes: bodies of every kind
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum oracle_input {
-    ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_WILD, ORACLE_SIGNS, ORACLE_CLUMPS, ORACLE_LATTICE, ORACLE_RING, ORACLE_LINE,
-    ORACLE_DIAGONAL, ORACLE_TWO_FAR, ORACLE_BORDERS, ORACLE_PILES, ORACLE_AWAY, ORACLE_ONE_PLACE, ORACLE_CASE_CLUSTERED,
+    ORACLE_UNIFORM, ORACLE_MASSES, ORACLE_WILD, ORACLE_SIGNS, ORACLE_CLUMPS, ORACLE_LATTICE,
+        ORACLE_RING, ORACLE_LINE,
+    ORACLE_DIAGONAL, ORACLE_TWO_FAR, ORACLE_BORDERS, ORACLE_PILES, ORACLE_AWAY, ORACLE_ONE_PLACE,
+        ORACLE_CASE_CLUSTERED,
     ORACLE_CASE_MASSES, ORACLE_CASE_UNIFORM, ORACLE_INPUTS
 };
 
@@ -532,8 +157,10 @@ typedef struct oracle_scene {
 WL_FN const char *oracle_input_name(int input)
 {
     static const char *const names[ORACLE_INPUTS] = {
-        "uniform", "masses 2^-10 .. 2^10", "masses 1e-6 .. 1e6", "masses of either sign", "five clumps", "lattice",
-        "ring with a centre", "line", "diagonal", "two far clumps", "cell borders", "many bodies per place", "far from zero",
+        "uniform", "masses 2^-10 .. 2^10", "masses 1e-6 .. 1e6", "masses of either sign",
+            "five clumps", "lattice",
+        "ring with a centre", "line", "diagonal", "two far clumps", "cell borders",
+            "many bodies per place", "far from zero",
         "all at one place", "case 05 clustered", "case 06 wild masses", "case 10 uniform"};
     return names[input];
 }
@@ -550,15 +177,16 @@ WL_FN double oracle_bell(wl_random *dice)
 /* Where body i is; n of them. */
 WL_FN void oracle_put(int input, int32_t i, int32_t n, wl_random *dice, nbody_real *p)
 {
-    static const double clump[5][3] = {{0.2, 0.3, 0.05}, {0.7, 0.8, 0.01}, {0.75, 0.2, 0.002}, {0.3, 0.85, 0.03},
-                                       {0.31, 0.8, 0.0005}};
+    static const double clump[5][3] = {{0.2, 0.3, 0.05}, {0.7, 0.8, 0.01}, {0.75, 0.2, 0.002},
+        {0.3, 0.85, 0.03}, {0.31, 0.8, 0.0005}};
     int32_t side = 1;
     double angle;
     int a;
     switch (input) {
     case ORACLE_CLUMPS: /* and a few strays */
         for (a = 0; a < 2; a++)
-            p[a] = i % 50 == 0 ? (nbody_real)wl_u(dice) : (nbody_real)(clump[i % 5][a] + clump[i % 5][2] * oracle_bell(dice));
+            p[a] = i % 50 == 0 ? (nbody_real)wl_u(dice) :
+                (nbody_real)(clump[i % 5][a] + clump[i % 5][2] * oracle_bell(dice));
         return;
     case ORACLE_LATTICE:
         while (side * side < n) side++;
@@ -578,7 +206,9 @@ WL_FN void oracle_put(int input, int32_t i, int32_t n, wl_random *dice, nbody_re
         p[0] = p[1] = (nbody_real)wl_u(dice);
         return;
     case ORACLE_TWO_FAR:
-        for (a = 0; a < 2; a++) p[a] = (nbody_real)((i % 3 == 0 ? 0.9 - 0.6 * a : 0.1 + 0.2 * a) + 1e-4 * oracle_bell(dice));
+        for (a = 0; a < 2; a++)
+            p[a] = (nbody_real)((i % 3 == 0 ? 0.9 - 0.6 * a : 0.1 + 0.2 * a) +
+                1e-4 * oracle_bell(dice));
         return;
     case ORACLE_BORDERS: /* where cells end, and one number to each side; in 0 .. 1 */
         for (a = 0; a < 2; a++) {
@@ -623,7 +253,8 @@ WL_FN const oracle_case_row *oracle_case(int input, int32_t *n)
     return NULL;
 }
 
-/* n bodies (cases: as many as they have); masses: whatever the input is, else only where they are the point of it. */
+/* n bodies (cases: as many as they have); masses: whatever the input is, else only where they are
+   the point of it. */
 WL_FN void oracle_make(oracle_scene *s, int input, int32_t n, int masses, wl_random *dice)
 {
     const oracle_case_row *row = oracle_case(input, &n);
@@ -631,7 +262,8 @@ WL_FN void oracle_make(oracle_scene *s, int input, int32_t n, int masses, wl_ran
     s->input = input;
     s->n = n;
     s->pos = NEW(nbody_real, 2 * (size_t)n);
-    s->mass = masses || row || input == ORACLE_MASSES || input == ORACLE_WILD || input == ORACLE_SIGNS || input == ORACLE_RING
+    s->mass = masses || row || input == ORACLE_MASSES || input == ORACLE_WILD ||
+        input == ORACLE_SIGNS || input == ORACLE_RING
               ? NEW(nbody_real, n) : NULL;
     for (i = 0; i < n; i++) {
         if (row) {
@@ -656,9 +288,10 @@ WL_FN void oracle_forget(oracle_scene *s)
 
 /* ------------------------------------------------------------------------------------------------
    Measures
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Of accelerations against true ones; p99: of the relative error; shares: |difference| / S, its mean and its largest. */
+/* Of accelerations against true ones; p99: of the relative error; shares: |difference| / S, its
+   mean and its largest. */
 typedef struct oracle_errors {
     double mean, p99, mean_share, share, direction, length, bias, worst;
     int32_t samples;
@@ -677,9 +310,10 @@ WL_FN double oracle_share(double wrong, double of)
     return of > 0 ? wrong / of : wrong > 0 ? 1e300 : 0;
 }
 
-/* acc: 2 numbers per body; truth[k] belongs to body chosen[k] (NULL: body k). Bodies without a force are left out of what is
-   relative to it. */
-WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *truth, const int32_t *chosen, int32_t samples)
+/* acc: 2 numbers per body; truth[k] belongs to body chosen[k] (NULL: body k). Bodies without a
+   force are left out of what is relative to it. */
+WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *truth,
+    const int32_t *chosen, int32_t samples)
 {
     double *relative = NEW(double, samples);
     oracle_errors e;
@@ -688,8 +322,10 @@ WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *tr
     e.samples = samples;
     for (k = 0; k < samples; k++) {
         size_t const i = (size_t)(chosen ? chosen[k] : k);
-        double const x = (double)acc[2 * i], y = (double)acc[2 * i + 1], size = hypot(x, y), want = hypot(truth[k].x, truth[k].y);
-        double const wrong = hypot(x - truth[k].x, y - truth[k].y), share = oracle_share(wrong, truth[k].share);
+        double const x = (double)acc[2 * i], y = (double)acc[2 * i + 1], size = hypot(x, y),
+            want = hypot(truth[k].x, truth[k].y);
+        double const wrong = hypot(x - truth[k].x, y - truth[k].y),
+            share = oracle_share(wrong, truth[k].share);
         e.mean_share += share / samples;
         if (share > e.share) e.share = share;
         if (!(want > 0) || !(size > 0)) continue;
@@ -713,8 +349,8 @@ WL_FN oracle_errors oracle_compare(const nbody_real *acc, const oracle_field *tr
 }
 
 /* Largest error of potentials, as a share of the sum of |terms|. */
-WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_field *truth, const int32_t *chosen,
-                                      int32_t samples)
+WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_field *truth,
+    const int32_t *chosen, int32_t samples)
 {
     double worst = 0;
     int32_t k;
@@ -727,7 +363,8 @@ WL_FN double oracle_compare_potential(const nbody_real *potential, const oracle_
 }
 
 /* All bodies, or `samples` of them, spread over their order; *chosen: which (to be freed). */
-WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, int32_t samples, int32_t **chosen)
+WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, int32_t samples,
+    int32_t **chosen)
 {
     int32_t const count = samples < s->n ? samples : s->n;
     oracle_field *truth = NEW(oracle_field, count);
@@ -743,7 +380,7 @@ WL_FN oracle_field *oracle_truth(const oracle_scene *s, const oracle_law *law, i
 
 /* ------------------------------------------------------------------------------------------------
    Settings of nbody.h, and what the pyramid has to be told for the same
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct oracle_setting {
     const char *name;
@@ -751,7 +388,8 @@ typedef struct oracle_setting {
     int32_t order;
     nbody_sources sources;
     int32_t subcells;
-    double share;           /* largest error of a force, as a share of S, that was met on any input; double */
+    /* largest error of a force, as a share of S, that was met on any input; double */
+    double share;
 } oracle_setting;
 
 WL_FN nbody_desc oracle_desc(const oracle_setting *s)
@@ -785,9 +423,10 @@ WL_FN oracle_how oracle_how_of(const nbody *sim)
 
 /* ------------------------------------------------------------------------------------------------
    Every pair once
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* NULL, or what is wrong: what the walks of each leaf and of its ancestors meet is each body exactly once. O(leaves * n). */
+/* NULL, or what is wrong: what the walks of each leaf and of its ancestors meet is each body
+   exactly once. O(leaves * n). */
 WL_FN const char *oracle_check_walks(const nbody *sim)
 {
     static char says[160];
@@ -808,11 +447,13 @@ WL_FN const char *oracle_check_walks(const nbody *sim)
         nearby = nbody_near_of(sim, leaf);
         while (nbody_next_near(&nearby)) {
             const nbody_cell *other = &sim->cell[nearby.cell];
-            if (nearby.whole && other->child >= 0) wrong = "the bodies of a cell that is no leaf are near";
+            if (nearby.whole && other->child >= 0)
+                wrong = "the bodies of a cell that is no leaf are near";
             for (i = 0; i < other->count; i++) met[other->first + i]++;
         }
         for (i = 0; i < sim->n && !wrong; i++) if (met[i] != 1) {
-            snprintf(says, sizeof says, "leaf %d of level %d meets the body at place %d %d times", (int)leaf,
+            snprintf(says, sizeof says, "leaf %d of level %d meets the body at place %d %d times",
+                (int)leaf,
                      (int)sim->cell[leaf].level, (int)i, (int)met[i]);
             wrong = says;
         }

@@ -1,10 +1,13 @@
-/* testing.h - what the serial tests share: cmocka, checks that say what was being tested, dice, memory (heap.h). Everything is static.
+/* testing.h - what the serial tests share: cmocka, checks that say what was being tested, dice,
+   memory (heap.h). Everything is static.
    SPDX-License-Identifier: MIT OR Unlicense
 
        #include "ugrid.h"          first what is tested,
-       #define TESTED ugrid        and its prefix: whose numbers are `real`, whose results CHECK_RESULT compares
-       #define SHARE environment("UGRID_TEST_SHARE", 1)        every how manyth case of a big product is run; default: each
-       #define LOT environment("UGRID_TEST_LOT", 0)            which ones; default: the first of so many
+       #define TESTED ugrid        and its prefix: its numbers are `real`, CHECK_RESULT compares its
+                                   results
+       #define SHARE environment("UGRID_TEST_SHARE", 1)        of a big product one case of so many
+                                                               is run; default: each
+       #define LOT environment("UGRID_TEST_LOT", 0)            which one; default: the first
        #include "testing.h" */
 
 #ifndef TESTING_H
@@ -26,7 +29,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || \
+    __has_feature(thread_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
@@ -71,7 +75,10 @@ WL_FN void fail_at(const char *file, int line, const char *what)
 /* A number that may not be above a bar; NaN is. */
 #define CHECK_BELOW(value, bar) do { \
         double const value_ = (value), bar_ = (bar); \
-        if (!(value_ <= bar_)) { print_error("%.6g is above %.6g\n", value_, bar_); fail_at(__FILE__, __LINE__, #value); } \
+        if (!(value_ <= bar_)) { \
+            print_error("%.6g is above %.6g\n", value_, bar_); \
+            fail_at(__FILE__, __LINE__, #value); \
+        } \
     } while (0)
 
 /* A check of an oracle: NULL, or what is wrong. */
@@ -84,12 +91,16 @@ WL_FN void fail_at(const char *file, int line, const char *what)
 #define CHECK_RESULT(call, expected) do { \
         OF_TESTED(_result) const got_ = (call), want_ = (expected); \
         if (got_ != want_) { \
-            print_error("got  %s\nwant %s\n", OF_TESTED(_result_text)(got_), OF_TESTED(_result_text)(want_)); \
+            print_error("got  %s\nwant %s\n", OF_TESTED(_result_text)(got_), \
+                OF_TESTED(_result_text)(want_)); \
             fail_at(__FILE__, __LINE__, #call); \
         } \
     } while (0)
 
-WL_FN int same(const void *a, const void *b, size_t bytes) { return bytes == 0 || memcmp(a, b, bytes) == 0; }
+WL_FN int same(const void *a, const void *b, size_t bytes)
+{
+    return bytes == 0 || memcmp(a, b, bytes) == 0;
+}
 
 /* What an object holds, as a number: goes on with a sum. */
 WL_FN uint64_t mix(uint64_t sum, const void *bytes, size_t count)
@@ -116,6 +127,9 @@ WL_FN int environment(const char *name, int otherwise)
 
 WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
 
+/* At the beginning of a test that takes seconds and that `make test` leaves out. */
+#define SLOW_TEST() do { if (getenv("TEST_QUICK")) skip(); } while (0)
+
 /* Every how manyth case of a big product is run. */
 WL_FN int share(void)
 {
@@ -127,7 +141,10 @@ WL_FN int share(void)
 WL_FN int lot(void) { return LOT % share(); }
 
 /* Is this one of them? Scattered, so that no period of the product falls together with k. */
-WL_FN int chosen(int counter) { return ((uint32_t)counter * 2654435761u >> 8) % (uint32_t)share() == (uint32_t)lot(); }
+WL_FN int chosen(int counter)
+{
+    return ((uint32_t)counter * 2654435761u >> 8) % (uint32_t)share() == (uint32_t)lot();
+}
 
 /* ---- dice ---- */
 
@@ -161,5 +178,13 @@ WL_FN int set_up(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
+
+/* Runs an array of tests as the group of its name, if TEST_GROUP in the environment names it or
+   none. */
+#define RUN_GROUP(failed, tests, tear_down) do { \
+        const char *const only_ = getenv("TEST_GROUP"); \
+        if (!only_ || strcmp(only_, #tests) == 0) \
+            (failed) += cmocka_run_group_tests_name(#tests, tests, NULL, tear_down); \
+    } while (0)
 
 #endif /* TESTING_H */

@@ -19,6 +19,8 @@ failed_tests() {
          END { if (now) printf "it ended in %s, ", now }' "$log"
 }
 
+skipped_tests() { sed -n 's/^\[  SKIPPED \] \(test_[A-Za-z0-9_]*\)$/\1/p' "$log" | sort -u | paste -sd' ' -; }
+
 # run NAME COMMAND...
 run() {
     local name=$1 start=$SECONDS status p f k; shift
@@ -29,18 +31,28 @@ run() {
     if [ $((p + f + k)) -eq 0 ]; then echo "(no sum from cmocka)" >>"$log"; f=1; fi
     if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi                    # it crashed, leaked or hung
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
+    [ "$k" -eq 0 ] || echo "skipped  $name: $(skipped_tests): make test-unit has what takes long"
     if [ "$f" -eq 0 ]; then echo "ok       $name: $p tests, $((SECONDS - start)) s"; return; fi
     echo "FAILED   $name: $f of $((p + f)) ($(failed_tests)exit status $status; log: $log)"
     grep -v '^\[ RUN  \|^\[  *OK ' "$log" | tail -n 40 | cut -c 1-300 | sed 's/^/    | /'
     keep "$log" "$name"
 }
 
-# Is it short, of half a second without valgrind? FULL: of three. (By name: a busy machine must not leave out others than an idle one.)
+# Is it short, of half a second without valgrind? FULL: of three. (By name: a busy machine must not
+# leave out others than an idle one.)
 short() {
     case $1 in
-    test_faults.* | test_floats.* | test_limits.* | test_nlist_walls.* | test_lbvh_calls.*) ;;
-    test_lbvh.* | test_nbody.* | test_nbody_calls.* | test_verify.*) [ "${FULL:-}" ] ;;
+    test_faults.* | test_floats.* | test_limits.* | test_nlist.* | test_lbvh.*) ;;
+    test_nbody.* | test_verify.*) [ "${FULL:-}" ] ;;
     *) false ;;
+    esac
+}
+
+# group NAME: the group of its tests that is short, where not all of them are.
+group() {
+    case $1 in
+    test_nlist.*) echo TEST_GROUP=walls ;;
+    test_lbvh.*) [ "${FULL:-}" ] || echo TEST_GROUP=calls ;;
     esac
 }
 
@@ -50,12 +62,15 @@ under_valgrind() {
     if ! valgrind -q true >/dev/null 2>&1; then why="no valgrind"
     elif ! short "$name"; then why="takes too long there"; fi
     if [ "$why" ]; then echo "skipped  $name under valgrind: $why"; skipped=$((skipped + 1)); return; fi
-    run "$name.valgrind" valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
+    # shellcheck disable=SC2046
+    run "$name.valgrind" env $(group "$name") \
+        valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
 }
 
 # part PROGRAM: of test_ugrid's big products one k-th, and which.
 part() {
     case $1 in
+    *.quick-double) echo UGRID_TEST_SHARE=256 UGRID_TEST_LOT=5 ;;
     *.double-sanitized) echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.sanitized) echo UGRID_TEST_SHARE=32 UGRID_TEST_LOT=3; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.double) echo UGRID_TEST_SHARE=8 UGRID_TEST_LOT=1 ;;

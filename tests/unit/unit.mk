@@ -31,7 +31,7 @@ build/tests/%.double: VARIANT := -O2 -g1 $(DOUBLE)
 build/tests/%.double-sanitized: VARIANT := $(SANITIZE) $(DOUBLE)
 
 define UNIT_RULE
-$(foreach v,plain sanitized double double-sanitized,build/tests/$(basename $(notdir $1)).$v): \
+$(foreach v,plain sanitized double double-sanitized quick-double,build/tests/$(basename $(notdir $1)).$v): \
     $1 $(wildcard $(dir $1)*.[ch]) $(SOURCES) | deps-test
 	@mkdir -p build/tests
 	$$(CC) -std=c99 $$(WARN) $$(VARIANT) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \
@@ -42,3 +42,10 @@ $(foreach source,$(UNIT_SOURCES),$(eval $(call UNIT_RULE,$(source))))
 .PHONY: quick-unit test-unit
 test-unit: $(UNIT_PROGRAMS)
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
+
+# Small sizes, without the tests that begin with SLOW_TEST.
+build/tests/%.quick-double: VARIANT := -O0 $(DOUBLE)
+UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT)) \
+    $(call unit_programs,quick-double,$(filter test_ugrid test_lbvh test_nlist test_nbody,$(UNIT)))
+quick-unit: $(UNIT_QUICK)
+	@TEST_QUICK=yes TEST_SMALL=1 tests/unit/run.sh $(UNIT_QUICK)

@@ -137,7 +137,7 @@ else
     for compiler in $compilers; do unit try limits yes $compiler -O0; done
     unit try floats yes "${compilers##* }" -O1
     unit try faults yes "${compilers%% ?*}" -O3 -march=native
-    unit try lbvh_calls yes "${compilers##* }" -O3 -march=native -ffp-contract=off
+    unit try lbvh yes "${compilers##* }" -O3 -march=native -ffp-contract=off
     unit try threads yes "${compilers##* }" -O1 -fsanitize=thread
 fi
 all_units

@@ -62,9 +62,8 @@ slug() { echo "${1//\//_}"; }
 quick() {
     case $1 in
     ugrid) echo "test_ugrid -O1 UGRID_TEST_SHARE=1024" ;;
-    lbvh)  echo "test_lbvh_calls -O0 TEST_SMALL=1"; echo "test_lbvh -O0 TEST_SMALL=1" ;;
-    nlist) echo "test_nlist -O0 TEST_SMALL=1"; echo "test_nlist_walls -O0 TEST_SMALL=1"; echo "test_nlist_calls -O0 TEST_SMALL=1" ;;
-    nbody) echo "test_nbody_calls -O1 TEST_SMALL=1"; echo "test_nbody -O1 TEST_SMALL=1" ;;
+    lbvh|nlist) echo "test_$1 -O0 TEST_SMALL=1" ;;
+    nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
     cuda/*) echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"; echo "cuda/test_${1#cuda/} ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
     esac
     case $1 in cuda/*) ;; *) echo "test_verify -O0 TEST_SMALL=1" ;; esac
@@ -91,14 +90,17 @@ thorough_serial() {
         echo "$test SANITIZED TEST_SMALL=1,UGRID_TEST_SHARE=1024,UGRID_TEST_LOT=3"
         echo "$test -O1 UGRID_TEST_SHARE=16"
     done
-    case $1 in ugrid|lbvh) echo "test_nlist -O0 TEST_SMALL=1"; echo "test_nlist_calls -O0 TEST_SMALL=1" ;; esac
-    case $1 in lbvh) echo "test_nlist_walls -O0 TEST_SMALL=1" ;; esac
+    case $1 in ugrid|lbvh) echo "test_nlist -O0 TEST_SMALL=1" ;; esac
     for test in test_verify test_limits test_floats; do
         [ "$(source_of "$test")" ] && echo "$test SANITIZED TEST_SMALL=1"
     done
     [ "$valgrind" ] || return
     for test in $(tests_of "$1"); do
-        case $test in test_ugrid|test_nbody_calls) ;; *) echo "$test VALGRIND TEST_SMALL=1" ;; esac   # these take minutes
+        case $test in
+        test_ugrid) ;;                                                              # takes minutes
+        test_nbody) echo "$test VALGRIND TEST_SMALL=1,TEST_GROUP=fields" ;;         # and so do its calls
+        *) echo "$test VALGRIND TEST_SMALL=1" ;;
+        esac
     done
 }
 tests_of() { quick "$1" | cut -d' ' -f1 | grep -v '^test_verify$' | sort -u; }      # its own
