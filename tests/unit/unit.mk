@@ -31,7 +31,7 @@ build/tests/%.double: VARIANT := -O2 -g1 $(DOUBLE)
 build/tests/%.double-sanitized: VARIANT := $(SANITIZE) $(DOUBLE)
 
 define UNIT_RULE
-$(foreach v,plain sanitized double double-sanitized quick-double,build/tests/$(basename $(notdir $1)).$v): \
+$(foreach v,plain sanitized double double-sanitized quick quick-double,build/tests/$(basename $(notdir $1)).$v): \
     $1 $(wildcard $(dir $1)*.[ch]) $(SOURCES) | deps-test
 	@mkdir -p build/tests
 	$$(CC) -std=c99 $$(WARN) $$(VARIANT) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \
@@ -43,9 +43,13 @@ $(foreach source,$(UNIT_SOURCES),$(eval $(call UNIT_RULE,$(source))))
 test-unit: $(UNIT_PROGRAMS)
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
 
-# Small sizes, without the tests that begin with SLOW_TEST.
+# Small sizes, without the tests that begin with SLOW_TEST. What tests all headers at once compiles
+# longest: without sanitizers here.
+build/tests/%.quick: VARIANT := -O0
 build/tests/%.quick-double: VARIANT := -O0 $(DOUBLE)
-UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT)) \
-    $(call unit_programs,quick-double,$(filter test_ugrid test_lbvh test_nlist test_nbody,$(UNIT)))
+UNIT_OF_HEADERS := $(addprefix test_,ugrid lbvh nlist nbody)
+UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT_OF_HEADERS) test_faults) \
+    $(call unit_programs,quick-double,$(UNIT_OF_HEADERS)) \
+    $(call unit_programs,quick,$(filter-out $(UNIT_OF_HEADERS) test_faults,$(UNIT)))
 quick-unit: $(UNIT_QUICK)
 	@TEST_QUICK=yes TEST_SMALL=1 tests/unit/run.sh $(UNIT_QUICK)

@@ -60,7 +60,7 @@ static void test_grids(void **state)
     static real pos[3 * N];
     int kind, dim, method, periodic;
     (void)state;
-    SLOW_TEST();
+    if (getenv("TEST_QUICK")) skip();
     for (kind = 0; kind < KINDS; kind++)
         for (dim = 2; dim <= 3; dim++)
             for (method = UGRID_AUTO; method <= UGRID_LIST_PACKED; method++)
@@ -153,7 +153,7 @@ static void test_lists(void **state)
     static real pos[3 * N], radii[N];
     int kind, layout, half, i;
     (void)state;
-    SLOW_TEST();
+    if (getenv("TEST_QUICK")) skip();
     for (kind = 0; kind < KINDS; kind++)
         for (layout = 0; layout < 4; layout++)
             for (half = 0; half < 2; half++) {

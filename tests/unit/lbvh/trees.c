@@ -101,13 +101,13 @@ static void in_sixteens(int32_t i, int32_t n, real centre[3], real half[3])
    do; left out and masked ones among them. */
 static void test_packets(void **state)
 {
+    SLOW_TEST();
     static const int32_t sizes[] = {15, 16, 17, 33, 300, 1023, 1024, 1025, 1040, 1041, 1100};
     static input_fn *const fns[] = {in_sixteens, all_equal, all_sizes, uniform, bare_points};
     lbvh tree = {0};
     scene s;
     int size, in;
     (void)state;
-    SLOW_TEST();
     dice = wl_seed(31);
     current_scene = &s;
     describe = describe_scene;

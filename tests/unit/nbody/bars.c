@@ -44,10 +44,10 @@ static void check_bar(const oracle_scene *s, const size_bars *b, int which,
 
 static void test_bars(void **state)
 {
+    SLOW_TEST();
     int const sizes = environment("NBODY_LARGE", 0) ? 4 : small_run() || SANITIZED ? 1 : 2;
     int size, which, masses;
     (void)state;
-    SLOW_TEST();
     for (size = 0; size < sizes; size++) for (masses = 0; masses < (size == 3 ? 1 : 2); masses++) {
         oracle_law const law = oracle_law_of(0, 1, 0);
         int32_t const samples = small_run() ? 60 : bars[size].n < 2000 ? bars[size].n : SANITIZED ?

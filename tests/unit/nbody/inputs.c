@@ -46,10 +46,10 @@ static void check_any_input(const oracle_scene *s, const oracle_setting *setting
 
 static void test_any_input(void **state)
 {
+    SLOW_TEST();
     int const every = small_run() ? 131 : SANITIZED ? 97 : 11;
     int input, k, tree, law;
     (void)state;
-    SLOW_TEST();
     for (input = 0; input < ORACLE_INPUTS; input++) for (law = 0; law < 2; law++) {
         int const softened = law && (input == ORACLE_PILES || input == ORACLE_ONE_PLACE);
         oracle_law const truth_law = oracle_law_of(law, 1, softened ? (double)(real)0.01 : 0);

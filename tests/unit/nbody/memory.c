@@ -166,11 +166,11 @@ static void test_reserve(void **state)
    needs. */
 static void test_growth(void **state)
 {
+    SLOW_TEST();
     /* the power of 3 / 2 that is above 600, and some for the first few bodies */
     enum { MOST = 600, GROWTHS = 18 };
     int kind;
     (void)state;
-    SLOW_TEST();
     for (kind = 0; kind < KINDS; kind++) {
         nbody sim = {0}, first = {0};
         heap h = {0, 0, 0, 0, 0, 0};
@@ -263,9 +263,9 @@ static int memory_scenario(heap *h, const oracle_scene *s, int kind, int scarce,
 
 static void test_out_of_memory(void **state)
 {
+    SLOW_TEST();
     int kind;
     (void)state;
-    SLOW_TEST();
     for (kind = 0; kind < KINDS; kind++) {
         heap h = {0, 0, 0, 0, 0, 0};
         oracle_scene s = scene_of(80);

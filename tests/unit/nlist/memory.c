@@ -209,9 +209,9 @@ static void check_growth(int options)
 
 static void test_growth(void **state)
 {
+    SLOW_TEST();
     int options;
     (void)state;
-    SLOW_TEST();
     for (options = 0; options < 32; options++)
         /* two layouts half, two full */
         if ((options >> 2 & 1) == (options & 1)) check_growth(options);

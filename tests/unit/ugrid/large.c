@@ -63,12 +63,12 @@ static void check_workload(const real *pos, int32_t n, real radius, ugrid_method
 
 static void test_uniform_100k(void **state)
 {
+    SLOW_TEST();
     int32_t const n = 100000;
     float *p = NEW(float, 3 * n);
     real *pos;
     int method, walk;
     (void)state;
-    SLOW_TEST();
     wl_uniform(n, 7, p);
     pos = reals_of(p, 3 * (size_t)n);
     for (method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++)

@@ -53,11 +53,11 @@ static int memory_scenario(heap *h, const scene *s, const config *configs)
 
 static void test_out_of_memory(void **state)
 {
+    SLOW_TEST();
     config *configs = all_configs();
     scene s;
     int bounds;
     (void)state;
-    SLOW_TEST();
     dice = wl_seed(23);
     for (bounds = 1; bounds <= UNBOUNDED; bounds += 7) {
         int64_t total, k, failures = 0;
@@ -118,11 +118,11 @@ static void check_growth(const ugrid_desc *given, const real *pos)
 
 static void test_growth(void **state)
 {
+    SLOW_TEST();
     enum { N = 600 };
     real *pos = NEW(real, 3 * N);
     int method, tight, unbounded, k;
     (void)state;
-    SLOW_TEST();
     dice = wl_seed(33);
     for (k = 0; k < 3 * N; k++) pos[k] = between(0, 1);
     for (method = UGRID_AUTO; method <= UGRID_LIST_PACKED; method++)

@@ -145,9 +145,9 @@ static void crowd(int which_input, int bounds, int32_t n, int gathering, int eve
 /* More candidates than the buffers of the searches hold. */
 static void test_crowds(void **state)
 {
+    SLOW_TEST();
     int bounds;
     (void)state;
-    SLOW_TEST();
     dice = wl_seed(12);
     describe = describe_case;
     for (bounds = 0; bounds < 8; bounds += 5) {
