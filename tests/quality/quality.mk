@@ -26,6 +26,11 @@ test-vendor: deps-test
 quick-headers: deps-test
 	@NVCC= $(Q)/vendor/run.sh --only '^[a-z]*: (gcc c99|clang c99|g\+\+ c\+\+17).*(two users and an|-O2: impl)'
 
+# The form of every file: columns, blanks, braces.
+.PHONY: test-style
+test-style:
+	@$(call checked,$(Q)/style/run.sh)
+
 # Other levels of optimization, -ffast-math, ThreadSanitizer.
 test-flags: deps-test
 	@status=0; $(Q)/flags/run.sh --self-check || status=1; $(Q)/flags/run.sh || status=1; exit $$status
