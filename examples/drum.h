@@ -38,7 +38,7 @@
 #include "../ugrid.h"
 #include "../lbvh.h"
 #include "../nlist.h"
-#include "dem.h"
+#include "common/dem.h"
 
 #define DRUM_PI 3.14159265358979323846
 

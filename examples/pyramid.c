@@ -43,7 +43,7 @@
 #define NLIST_IMPLEMENTATION
 #include "../nlist.h"
 
-#include "dem.h"
+#include "common/dem.h"
 #include "dem_draw.h"
 
 /* ------------------------------------------------------------------------------------------------
