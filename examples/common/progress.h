@@ -1,4 +1,5 @@
-/* progress.h - how far a run is: on a terminal a bar that moves, else a line for every quarter.
+/* progress.h - how far a run is: on a terminal a bar that moves, else a line for every quarter; and
+   the steps at which pictures are made.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef EXAMPLES_PROGRESS_H
@@ -48,6 +49,23 @@ static inline void progress_show(progress *p, int64_t done, int64_t all, const c
 static inline void progress_clear(const progress *p)
 {
     if (p->terminal) fprintf(stderr, "\r%*s\r", PROGRESS_BAR + 70, "");
+}
+
+/* The step of picture k of `count`: spread evenly from the start to the end. */
+static inline int32_t picture_step(int32_t steps, int32_t k, int32_t count)
+{
+    return count < 2 ? steps : (int32_t)((int64_t)steps * k / (count - 1));
+}
+
+/* The next step after `step` of which there is a picture, or the last. */
+static inline int32_t next_picture(int32_t steps, int32_t count, int32_t step)
+{
+    int32_t k, next = steps;
+    for (k = 0; k < count; k++) {
+        int32_t const at = picture_step(steps, k, count);
+        if (at > step && at < next) next = at;
+    }
+    return next;
 }
 
 #endif /* EXAMPLES_PROGRESS_H */
