@@ -7,7 +7,7 @@
 
 #include "base.h"
 
-enum { TABLE_LINE = 1024 };
+enum { TABLE_LINE = 512 };
 
 typedef struct table {
     int32_t rows, columns, room;
