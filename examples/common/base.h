@@ -32,6 +32,13 @@
 #define BOTH static inline
 #endif
 
+#ifndef PROGRAM_EXIT
+#define PROGRAM_EXIT exit
+#endif
+
+/* 1: another process says what is wrong with the command line. */
+static int program_is_silent;
+
 /* Ends the program with a message. `status`: 1 = a file, the machine or a failed check, 2 = the
    command line. */
 #if defined(__GNUC__)
@@ -40,13 +47,14 @@ __attribute__((noreturn, format(printf, 2, 3)))
 static inline void stop(int status, const char *format, ...)
 {
     va_list arguments;
-    fflush(stdout);
-    fputs(PROGRAM ": ", stderr);
+    char text[1024];
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
-    exit(status);
+    fflush(stdout);
+    if (status == 1 || !program_is_silent) fprintf(stderr, PROGRAM ": %s\n", text);
+    PROGRAM_EXIT(status);
+    abort();
 }
 
 /* MUST(ugrid, ugrid_build(...), "building the grid"): 0 is success for all headers. */

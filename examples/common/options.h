@@ -35,6 +35,7 @@ static inline void options_help(const option_line *table, const char *purpose, c
 {
     char usage[64];
     int wide = 0, k;
+    if (program_is_silent) PROGRAM_EXIT(0);
     printf("usage: %s [options]\n\n%s Options:\n\n", PROGRAM, purpose);
     for (k = 0; table[k].name; k++) {
         int const length = snprintf(usage, sizeof usage, "%s %s", table[k].name,
@@ -47,7 +48,7 @@ static inline void options_help(const option_line *table, const char *purpose, c
     }
     printf("  %-*s  this text\n", wide, "--help");
     if (example) printf("\nexample: %s %s\n", PROGRAM, example);
-    exit(0);
+    PROGRAM_EXIT(0);
 }
 
 static inline void option_store(const option_line *o, int index, const char *text)
