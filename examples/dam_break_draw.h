@@ -9,7 +9,7 @@
 #ifndef DAM_BREAK_DRAW_H
 #define DAM_BREAK_DRAW_H
 
-#include "common/picture.h"
+#include "common/shade.h"
 #include "common/vtk.h"
 
 /* -------------------------------------------------------------------------------------------------
@@ -140,17 +140,12 @@ static void dam_draw_edges(picture *canvas, const dam_camera *camera)
    >>spheres
    ---------------------------------------------------------------------------------------------- */
 
-/* Speed from 0 to 1 as a color: calm water is deep blue, fast water light, the fastest white as
-   foam. */
-static rgb dam_ramp(double t)
-{
-    static const rgb colors[] = {{0.05, 0.16, 0.42},
-                                 {0.07, 0.35, 0.68},
-                                 {0.16, 0.58, 0.85},
-                                 {0.45, 0.80, 0.92},
-                                 {0.97, 0.99, 1.0}};
-    return color_map(colors, 5, t);
-}
+/* Of speeds: calm water is deep blue, fast water light, the fastest white as foam. */
+static const rgb dam_colors[5] = {{0.05, 0.16, 0.42},
+                                  {0.07, 0.35, 0.68},
+                                  {0.16, 0.58, 0.85},
+                                  {0.45, 0.80, 0.92},
+                                  {0.97, 0.99, 1.0}};
 
 /* The speed that is drawn white: three quarters of what a sphere gains by falling from the top
    to the floor. */
@@ -158,31 +153,6 @@ static float dam_white_speed(const dam_model *model)
 {
     float const speed = 0.75f * sqrtf(2 * fabsf(model->gravity) * (float)model->size[2]);
     return speed > 0 ? speed : 1;
-}
-
-static void dam_draw_sphere(picture *canvas, const dam_camera *camera, const float p[3], rgb color)
-{
-    float const radius = DAM_RADIUS * camera->scale * dam_shrink(camera, p[1]);
-    float x, y;
-    int px, py, x0, x1, y0, y1;
-    dam_project(camera, p, &x, &y);
-    x0 = (int)ceilf(x - radius - 0.5f);
-    x1 = (int)floorf(x + radius - 0.5f);
-    y0 = (int)ceilf(y - radius - 0.5f);
-    y1 = (int)floorf(y + radius - 0.5f);
-    if (x0 < 0) x0 = 0;
-    if (y0 < 0) y0 = 0;
-    if (x1 >= canvas->width) x1 = canvas->width - 1;
-    if (y1 >= canvas->height) y1 = canvas->height - 1;
-    for (py = y0; py <= y1; py++)
-        for (px = x0; px <= x1; px++) {
-            float const dx = ((float)px + 0.5f - x) / radius, dy = ((float)py + 0.5f - y) / radius,
-                        rest = 1 - dx * dx - dy * dy;
-            float dz;
-            if (rest <= 0) continue;
-            dz = sqrtf(rest);
-            draw_pixel_at(canvas, px, py, p[1] - DAM_RADIUS * dz, shade_sphere(color, dx, dy, dz));
-        }
 }
 
 /* All spheres; those further back are paler, as in haze. */
@@ -194,8 +164,11 @@ static void dam_draw_spheres(picture *canvas, const dam_camera *camera, const da
     for (i = 0; i < state->n; i++) {
         const float *p = state->pos + 3 * (size_t)i, *v = state->vel + 3 * (size_t)i;
         float const speed = sqrtf(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+        float x, y;
         float const haze = 0.45f * p[1] / camera->size[1];
-        dam_draw_sphere(canvas, camera, p, mix(dam_ramp(speed / white), gray(0.88f), haze));
+        dam_project(camera, p, &x, &y);
+        draw_sphere(canvas, x, y, DAM_RADIUS * camera->scale * dam_shrink(camera, p[1]), p[1],
+                    DAM_RADIUS, mix(color_map(dam_colors, 5, speed / white), gray(0.88), haze));
     }
 }
 
@@ -229,20 +202,11 @@ static void dam_draw_title(picture *canvas, int x, int y, const dam_options *o, 
     draw_text(canvas, x, y, 2, gray(0.2f), text);
 }
 
-/* What the colors mean, ending at x:  speed 0 [......] 0.83 */
 static void dam_draw_legend(picture *canvas, int x, int y, const dam_model *model)
 {
-    int const bar = 160, gap = 12;
     char text[PICTURE_TEXT];
-    int k;
     snprintf(text, sizeof text, "%.2f", (double)dam_white_speed(model));
-    x -= text_width(text, 2);
-    draw_text(canvas, x, y, 2, gray(0.2f), text);
-    x -= bar + gap;
-    for (k = 0; k < bar; k++)
-        draw_box(canvas, x + k, y - 1, x + k + 1, y - 1 + 15, dam_ramp((float)k / (float)bar), 1);
-    x -= text_width("speed 0", 2) + gap;
-    draw_text(canvas, x, y, 2, gray(0.2f), "speed 0");
+    draw_legend(canvas, x, y, "speed 0", dam_colors, 5, text);
 }
 
 /* -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@
 #ifndef DRUM_DRAW_H
 #define DRUM_DRAW_H
 
-#include "common/picture.h"
+#include "common/shade.h"
 
 /* -------------------------------------------------------------------------------------------------
    >>camera: in front of the drum, a little to the right and above
@@ -57,8 +57,6 @@ static void drum_project(const drum_camera *c, const float p[3], float at[3])
     at[1] = c->middle - c->focal * dem_dot(d, c->up) / at[2];
 }
 
-static int drum_clamp(float x, int most) { return x < 0 ? 0 : x > (float)most ? most : (int)x; }
-
 /* -------------------------------------------------------------------------------------------------
    >>triangles
    ---------------------------------------------------------------------------------------------- */
@@ -70,10 +68,10 @@ static void drum_draw_triangle(picture *canvas, float at[3][3], rgb color)
     float const area = (at[1][0] - at[0][0]) * (at[2][1] - at[0][1]) -
                        (at[1][1] - at[0][1]) * (at[2][0] - at[0][0]);
     int const last = canvas->width - 1;
-    int const x0 = drum_clamp(fminf(at[0][0], fminf(at[1][0], at[2][0])), last),
-              x1 = drum_clamp(fmaxf(at[0][0], fmaxf(at[1][0], at[2][0])), last);
-    int const y0 = drum_clamp(fminf(at[0][1], fminf(at[1][1], at[2][1])), last),
-              y1 = drum_clamp(fmaxf(at[0][1], fmaxf(at[1][1], at[2][1])), last);
+    int const x0 = clamp_pixel(fminf(at[0][0], fminf(at[1][0], at[2][0])), last),
+              x1 = clamp_pixel(fmaxf(at[0][0], fmaxf(at[1][0], at[2][0])), last);
+    int const y0 = clamp_pixel(fminf(at[0][1], fminf(at[1][1], at[2][1])), last),
+              y1 = clamp_pixel(fmaxf(at[0][1], fmaxf(at[1][1], at[2][1])), last);
     int x, y, k;
     if (!(area > 0)) return;
     for (y = y0; y <= y1; y++)
@@ -167,42 +165,17 @@ static void drum_draw_edges(picture *canvas, const drum_camera *camera, const dr
    >>spheres
    ---------------------------------------------------------------------------------------------- */
 
-/* Speed from 0 to 1 as a color: from dark blue over green to yellow. */
-static rgb drum_ramp(double t)
-{
-    static const rgb colors[] = {{0.16, 0.17, 0.42},
-                                 {0.13, 0.42, 0.60},
-                                 {0.18, 0.66, 0.52},
-                                 {0.65, 0.83, 0.27},
-                                 {1.0, 0.91, 0.25}};
-    return color_map(colors, 5, t);
-}
+/* Of speeds: from dark blue over green to yellow. */
+static const rgb drum_colors[5] = {{0.16, 0.17, 0.42},
+                                   {0.13, 0.42, 0.60},
+                                   {0.18, 0.66, 0.52},
+                                   {0.65, 0.83, 0.27},
+                                   {1.0, 0.91, 0.25}};
 
 /* The speed that gets the last color: what a sphere gains on half of the way down. */
 static float drum_top_speed(const drum_mesh *mesh)
 {
     return sqrtf((float)DRUM_GRAVITY * mesh->radius);
-}
-
-static void drum_draw_sphere(picture *canvas, const drum_camera *camera, const float *sphere,
-                             rgb color)
-{
-    float at[3], radius;
-    int x, y, x0, x1, y0, y1;
-    drum_project(camera, sphere, at);
-    radius = sphere[3] * camera->focal / at[2];
-    x0 = drum_clamp(at[0] - radius, canvas->width - 1);
-    x1 = drum_clamp(at[0] + radius, canvas->width - 1);
-    y0 = drum_clamp(at[1] - radius, canvas->height - 1);
-    y1 = drum_clamp(at[1] + radius, canvas->height - 1);
-    for (y = y0; y <= y1; y++)
-        for (x = x0; x <= x1; x++) {
-            float const dx = ((float)x + 0.5f - at[0]) / radius,
-                        dy = ((float)y + 0.5f - at[1]) / radius, rest = 1 - dx * dx - dy * dy;
-            if (rest > 0)
-                draw_pixel_at(canvas, x, y, at[2] - sphere[3] * sqrtf(rest),
-                              shade_sphere(color, dx, dy, sqrtf(rest)));
-        }
 }
 
 static void drum_draw_spheres(picture *canvas, const drum_camera *camera, const drum_mesh *mesh,
@@ -211,9 +184,11 @@ static void drum_draw_spheres(picture *canvas, const drum_camera *camera, const 
     float const top = drum_top_speed(mesh);
     int32_t i;
     for (i = 0; i < state->n; i++) {
-        const float *v = state->vel + 4 * (size_t)i;
-        drum_draw_sphere(canvas, camera, state->pos + 4 * (size_t)i,
-                         drum_ramp(sqrtf(dem_dot(v, v)) / top));
+        const float *p = state->pos + 4 * (size_t)i, *v = state->vel + 4 * (size_t)i;
+        float at[3];
+        drum_project(camera, p, at);
+        draw_sphere(canvas, at[0], at[1], p[3] * camera->focal / at[2], at[2], p[3],
+                    color_map(drum_colors, 5, sqrtf(dem_dot(v, v)) / top));
     }
 }
 
@@ -223,27 +198,13 @@ static void drum_draw_spheres(picture *canvas, const drum_camera *camera, const 
 
 enum { DRUM_FRAME = 720, DRUM_HEADER = 44, DRUM_FOOTER = 30 };
 
-/* What the colors mean:  speed 0 [......] 1.40 m/s */
-static void drum_draw_legend(picture *canvas, const drum_mesh *mesh)
-{
-    int const bar = 120, x = canvas->width - 330, y = canvas->height - 22;
-    char text[PICTURE_TEXT];
-    int k;
-    draw_text(canvas, x, y, 2, gray(0.2), "speed 0");
-    for (k = 0; k < bar; k++)
-        draw_box(canvas, x + 100 + k, y - 1, x + 100 + k + 1, y - 1 + 15,
-                 drum_ramp((float)k / (float)bar), 1);
-    snprintf(text, sizeof text, "%.2f m/s", (double)drum_top_speed(mesh));
-    draw_text(canvas, x + 100 + bar + 12, y, 2, gray(0.2), text);
-}
-
 static void drum_draw_frame(const drum_options *o, const drum_setup *setup, const drum_state *state,
                             int32_t number, int32_t step)
 {
     picture twice = picture_with_depth(2 * DRUM_FRAME, 2 * DRUM_FRAME, gray(1)),
             canvas = picture_new(DRUM_FRAME, DRUM_HEADER + DRUM_FRAME + DRUM_FOOTER, gray(1));
     drum_camera const camera = drum_camera_for(&setup->mesh, 2 * DRUM_FRAME);
-    char text[1200];
+    char text[1200], fastest[32];
     drum_draw_walls(&twice, &camera, &setup->mesh);
     drum_draw_spheres(&twice, &camera, &setup->mesh, state);
     drum_draw_edges(&twice, &camera, &setup->mesh);
@@ -251,7 +212,8 @@ static void drum_draw_frame(const drum_options *o, const drum_setup *setup, cons
     snprintf(text, sizeof text, "%ld spheres, %.3f s, %.2f turns", (long)state->n,
              (double)step * (double)setup->system.dt, drum_angle(setup, step) / (2 * PI));
     draw_text(&canvas, 14, 14, 2, gray(0.2), text);
-    drum_draw_legend(&canvas, &setup->mesh);
+    snprintf(fastest, sizeof fastest, "%.2f m/s", (double)drum_top_speed(&setup->mesh));
+    draw_legend(&canvas, canvas.width - 14, canvas.height - 22, "speed 0", drum_colors, 5, fastest);
     snprintf(text, sizeof text, "%s/frame_%04ld.png", o->out, (long)number);
     picture_save(&canvas, text);
     picture_free(&twice);

@@ -45,16 +45,6 @@ static inline rgb color_map(const rgb *colors, int count, double t)
     return mix(colors[k], colors[k + 1], at - k);
 }
 
-/* One pixel of a sphere, (dx, dy, dz) from its centre in units of the radius, lit from above on the
-   left. */
-static inline rgb shade_sphere(rgb c, double dx, double dy, double dz)
-{
-    double const light = -0.45 * dx - 0.62 * dy + 0.64 * dz;
-    double const shine = light > 0.9 ? 2.5 * (light - 0.9) : 0;
-    double const level = 0.4 + 0.7 * (light > 0 ? light : 0);
-    return mix(rgb_of(c.r * level, c.g * level, c.b * level), gray(1), shine);
-}
-
 static inline void picture_clip(picture *p, int left, int top, int right, int bottom)
 {
     p->left = left > 0 ? left : 0;
@@ -79,15 +69,6 @@ static inline void draw_pixel(picture *p, int x, int y, rgb c, double cover)
     pixel[0] = color_byte(c.r);
     pixel[1] = color_byte(c.g);
     pixel[2] = color_byte(c.b);
-}
-
-/* Only if nothing drawn before is nearer. */
-static inline void draw_pixel_at(picture *p, int x, int y, float depth, rgb c)
-{
-    float *before = p->depth + (size_t)y * (size_t)p->width + (size_t)x;
-    if (depth >= *before) return;
-    *before = depth;
-    draw_pixel(p, x, y, c, 1);
 }
 
 static inline void draw_box(picture *p, int x0, int y0, int x1, int y1, rgb c, double cover)
