@@ -47,12 +47,20 @@ static void page_write(page *p, const char *folder, const char *name)
     picture_save_halved(&p->canvas, path);
 }
 
-/* The place of the next panel. `caption` has two lines at most. */
-static panel next_panel(page *p, const char *caption)
+/* The place of the next panel, and its caption of two lines at most. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static panel next_panel(page *p, const char *format, ...)
 {
     panel w;
-    char line[PICTURE_TEXT];
-    const char *second = strchr(caption, '\n');
+    char caption[PICTURE_TEXT], line[PICTURE_TEXT];
+    const char *second;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(caption, sizeof caption, format, arguments);
+    va_end(arguments);
+    second = strchr(caption, '\n');
     w.canvas = &p->canvas;
     w.left = GAP + p->used % COLUMNS * (PANEL + GAP);
     w.top = TITLE + CAPTION + p->used / COLUMNS * (CAPTION + PANEL + GAP);
@@ -88,6 +96,14 @@ static void look_at_level(panel *w, const scene *s, int32_t level)
     double const own = side_at(&s->sim, s->sim.cell[cell].level);
     look_through(w, s, corner.x + own / 2, corner.y + own / 2,
                  level <= 4 ? 2 * s->sim.frame->edge : 13 * side);
+}
+
+/* A cell, and what is around it: `times` its side. */
+static void look_at_cell(panel *w, const scene *s, int32_t cell, double times)
+{
+    vector const corner = corner_of(&s->sim, cell);
+    double const side = side_at(&s->sim, s->sim.cell[cell].level);
+    look_through(w, s, corner.x + side / 2, corner.y + side / 2, times * side);
 }
 
 static double px(const panel *w, double x) { return w->left + (x - w->x) / w->size * PANEL; }
@@ -139,6 +155,14 @@ static void lattice(const panel *w, double x, double y, double side, int cells, 
         cut_fill(w, px(w, x + at) - thick / 2, py(w, y + side) - thick / 2,
                  px(w, x + at) + thick / 2, py(w, y) + thick / 2, color);
     }
+}
+
+/* The lines between `cells` x `cells` parts of a cell. */
+static void lattice_in(const panel *w, const scene *s, int32_t cell, int cells, double thick,
+                       rgb color)
+{
+    vector const corner = corner_of(&s->sim, cell);
+    lattice(w, corner.x, corner.y, side_at(&s->sim, s->sim.cell[cell].level), cells, thick, color);
 }
 
 static void grid_of_level(const panel *w, const scene *s, int32_t level, rgb color)
@@ -212,6 +236,12 @@ static void finish(const panel *w)
                mix(ink, white, 0.6));
 }
 
+static void finish_with_body(const panel *w, const scene *s)
+{
+    the_body(w, s);
+    finish(w);
+}
+
 /* Text of one paragraph, in lines as wide as a panel. Returns where the next one begins. */
 static int paragraph(const panel *w, int x, int y, const char *text, int length)
 {
@@ -236,7 +266,7 @@ static int paragraph(const panel *w, int x, int y, const char *text, int length)
    color of that level before it, one with @# that of near. */
 static void notes(page *p, const char *text)
 {
-    panel const w = next_panel(p, "");
+    panel const w = next_panel(p, "%s", "");
     int y = w.top + 20;
     while (*text) {
         int const length = (int)strcspn(text, "\n"), key = *text == '@' ? 2 : 0;
@@ -275,7 +305,6 @@ static int32_t cells_at(const nbody *sim, int32_t level, int32_t *first)
 static void draw_grid(page *p, const scene *s, int32_t level)
 {
     const nbody *sim = &s->sim;
-    char caption[PICTURE_TEXT];
     panel w;
     int32_t first, k, most = 0;
     int32_t const cells = cells_at(sim, level, &first);
@@ -283,9 +312,8 @@ static void draw_grid(page *p, const scene *s, int32_t level)
         if (sim->cell[k].count > most) most = sim->cell[k].count;
     printf("   level %ld: %6ld cells with bodies, of %6ld; the fullest has %ld\n", (long)level,
            (long)cells, 1L << 2 * level, (long)most);
-    say(caption, "level %ld: %ld x %ld cells\n%ld with bodies, %ld in the fullest", (long)level,
-        1L << level, 1L << level, (long)cells, (long)most);
-    w = next_panel(p, caption);
+    w = next_panel(p, "level %ld: %ld x %ld cells\n%ld with bodies, %ld in the fullest",
+                   (long)level, 1L << level, 1L << level, (long)cells, (long)most);
     look_through(&w, s, 0, 0, 2 * sim->frame->edge);
     for (k = first; k < first + cells; k++)
         fill_cell(&w, s, k,
@@ -293,8 +321,7 @@ static void draw_grid(page *p, const scene *s, int32_t level)
     grid_of_level(&w, s, level, white);
     all_bodies(&w, s, mix(ink, white, 0.2));
     outline_cell(&w, s, s->chain[level], 6, ink);
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 static void picture_grids(const scene *s, const char *folder)
@@ -334,8 +361,7 @@ static void draw_rings(page *p, const scene *s)
             draw_pixel(w.canvas, w.left + i, w.top + j, mix(white, color, ring ? 0.28 : 0.4), 1);
         }
     all_bodies(&w, s, mix(ink, white, 0.4));
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 static int is_near(const actor *a) { return a->how == NEAR_BODIES || a->how == NEAR_SOURCES; }
@@ -345,21 +371,18 @@ static rgb actor_color(const actor *a) { return is_near(a) ? near_blue : level_c
 static void draw_near_cells(page *p, const scene *s)
 {
     int32_t const last = s->levels - 1;
-    char caption[PICTURE_TEXT];
     tally const t = tally_of(s, last, NEAR_BODIES, NEAR_SOURCES);
     panel w;
     int32_t k;
-    say(caption,
-        "Near cells of the last level (Figure 8)\n%ld cells, %ld bodies: summed one by one",
+    w = next_panel(
+        p, "Near cells of the last level (Figure 8)\n%ld cells, %ld bodies: summed one by one",
         t.cells, t.bodies);
-    w = next_panel(p, caption);
     look_through(&w, s, 0, 0, 2 * s->sim.frame->edge);
     for (k = 0; k < s->actors; k++)
         if (is_near(&s->actor[k])) fill_cell(&w, s, s->actor[k].cell, mix(white, near_blue, 0.4));
     grid_of_level(&w, s, last, pale);
     all_bodies(&w, s, mix(ink, white, 0.4));
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 /* Figure 9: each cell at its own size, in the color of the level at which it acts. */
@@ -373,8 +396,7 @@ static void draw_tiles(page *p, const scene *s)
         fill_cell(&w, s, s->actor[k].cell, mix(white, actor_color(&s->actor[k]), 0.4));
     for (k = 0; k < s->actors; k++) outline_cell(&w, s, s->actor[k].cell, 2, white);
     all_bodies(&w, s, mix(ink, white, 0.4));
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 static void picture_distance(const scene *s, const char *folder)
@@ -396,9 +418,7 @@ static void picture_distance(const scene *s, const char *folder)
 static void draw_made(page *p, const scene *s, int32_t cell, int shown)
 {
     const nbody *sim = &s->sim;
-    vector const corner = corner_of(sim, cell);
     int32_t const level = sim->cell[cell].level;
-    double const side = side_at(sim, level);
     point source[MOST_NODES];
     int32_t const count = sources_of(sim, cell, source);
     char caption[PICTURE_TEXT];
@@ -409,10 +429,10 @@ static void draw_made(page *p, const scene *s, int32_t cell, int shown)
     if (!shown)
         say(caption, "2 x 2 cells of level %ld: %ld bodies\nsorted into 8 x 8 sub-cells",
             (long)level + 1, (long)sim->cell[cell].count);
-    w = next_panel(p, caption);
-    look_through(&w, s, corner.x + side / 2, corner.y + side / 2, 1.1 * side);
-    lattice(&w, corner.x, corner.y, side, 8, 2, pale);
-    lattice(&w, corner.x, corner.y, side, 2, 4, mix(ink, white, shown ? 0.7 : 0.3));
+    w = next_panel(p, "%s", caption);
+    look_at_cell(&w, s, cell, 1.1);
+    lattice_in(&w, s, cell, 8, 2, pale);
+    lattice_in(&w, s, cell, 2, 4, mix(ink, white, shown ? 0.7 : 0.3));
     bodies_of(&w, s, cell, 8, shown ? mix(ink, white, 0.7) : mix(ink, white, 0.1));
     if (shown) draw_points(&w, s, level, source, count, level_color(level));
     finish(&w);
@@ -421,11 +441,8 @@ static void draw_made(page *p, const scene *s, int32_t cell, int shown)
 /* Figure 11, the lowest layer: bodies stand for themselves. */
 static void draw_lowest(page *p, const scene *s)
 {
-    char caption[PICTURE_TEXT];
-    panel w;
-    say(caption, "level %ld: no virtual particles (Figure 11)\n%ld bodies", (long)s->levels - 1,
-        (long)s->n);
-    w = next_panel(p, caption);
+    panel w = next_panel(p, "level %ld: no virtual particles (Figure 11)\n%ld bodies",
+                         (long)s->levels - 1, (long)s->n);
     look_at_level(&w, s, s->levels - 1);
     grid_of_level(&w, s, s->levels - 1, pale);
     all_bodies(&w, s, ink);
@@ -437,7 +454,6 @@ static void draw_layer(page *p, const scene *s, int32_t level)
 {
     const nbody *sim = &s->sim;
     point source[MOST_NODES];
-    char caption[PICTURE_TEXT];
     panel w;
     int32_t first, k;
     int32_t const cells = cells_at(sim, level, &first);
@@ -450,9 +466,8 @@ static void draw_layer(page *p, const scene *s, int32_t level)
     }
     printf("   level %ld: %6ld virtual particles in %5ld cells, of mass %.6g\n", (long)level, made,
            (long)cells, mass);
-    say(caption, "level %ld: %ld virtual particles (Figure 11)\nin %ld cells", (long)level, made,
-        (long)cells);
-    w = next_panel(p, caption);
+    w = next_panel(p, "level %ld: %ld virtual particles (Figure 11)\nin %ld cells", (long)level,
+                   made, (long)cells);
     look_at_level(&w, s, level);
     grid_of_level(&w, s, level, pale);
     for (k = first; k < first + cells; k++)
@@ -555,7 +570,7 @@ static void draw_far_step(page *p, const scene *s, int32_t level, int on_nodes)
     else
         say(caption, "level %ld: %ld cells act\n%ld virtual particles for %ld bodies", (long)level,
             sources.cells, sources.points, sources.bodies);
-    w = next_panel(p, caption);
+    w = next_panel(p, "%s", caption);
     look_at_level(&w, s, level);
     draw_step(&w, s, level, 0);
     outline_around(&w, s, s->chain[level - 1], mix(ink, white, 0.3));
@@ -565,8 +580,7 @@ static void draw_far_step(page *p, const scene *s, int32_t level, int on_nodes)
         draw_nodes(&w, s, s->chain[level], fmax(2, fmin(6, 0.3 * apart)), ink);
     }
     outline_cell(&w, s, s->chain[level], 5, ink);
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 static void draw_near_step(page *p, const scene *s)
@@ -574,29 +588,24 @@ static void draw_near_step(page *p, const scene *s)
     int32_t const last = s->levels - 1;
     tally const whole = tally_of(s, last, NEAR_BODIES, NEAR_BODIES),
                 parts = tally_of(s, last, NEAR_SOURCES, NEAR_SOURCES);
-    vector const corner = corner_of(&s->sim, s->chain[last]);
-    double const side = side_at(&s->sim, last);
     char caption[PICTURE_TEXT];
     panel w;
     say(caption, "near: %ld cells\n%ld bodies, one by one", whole.cells, whole.bodies);
     if (parts.cells)
         say(caption, "near: %ld + %ld cells\nby %ld virtual particles, and by %ld bodies",
             parts.cells, whole.cells, parts.points, whole.bodies);
-    w = next_panel(p, caption);
-    look_through(&w, s, corner.x + side / 2, corner.y + side / 2, 5 * side);
+    w = next_panel(p, "%s", caption);
+    look_at_cell(&w, s, s->chain[last], 5);
     draw_step(&w, s, last, 1);
     outline_cell(&w, s, s->chain[last], 5, ink);
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 static void draw_all_steps(page *p, const scene *s)
 {
-    char caption[PICTURE_TEXT];
     panel w;
     int32_t k;
-    say(caption, "all of it: %ld points\ninstead of %ld bodies", (long)s->points, (long)s->n);
-    w = next_panel(p, caption);
+    w = next_panel(p, "all of it: %ld points\ninstead of %ld bodies", (long)s->points, (long)s->n);
     look_through(&w, s, 0, 0, 2 * s->sim.frame->edge);
     for (k = 0; k < s->actors; k++) draw_actor(&w, s, &s->actor[k], 0.28);
     for (k = 0; k < s->actors; k++) {
@@ -605,8 +614,7 @@ static void draw_all_steps(page *p, const scene *s)
         draw_points(&w, s, s->sim.cell[a->cell].level, &s->point[a->first], a->count,
                     mix(actor_color(a), ink, 0.25));
     }
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 /* Nodes of the cell above the body's leaf, and those of the leaf that begin with what is
@@ -614,20 +622,15 @@ static void draw_all_steps(page *p, const scene *s)
 static void draw_inheritance(page *p, const scene *s)
 {
     int32_t const last = s->levels - 1, parent = s->chain[last - 1];
-    vector const corner = corner_of(&s->sim, parent);
-    double const side = side_at(&s->sim, last - 1);
-    char caption[PICTURE_TEXT];
-    panel w;
-    say(caption, "nodes of level %ld (large) hand on what they feel\nto nodes of level %ld (small)",
+    panel w = next_panel(
+        p, "nodes of level %ld (large) hand on what they feel\nto nodes of level %ld (small)",
         (long)last - 1, (long)last);
-    w = next_panel(p, caption);
-    look_through(&w, s, corner.x + side / 2, corner.y + side / 2, 1.1 * side);
-    lattice(&w, corner.x, corner.y, side, 2, 3, mix(ink, white, 0.6));
+    look_at_cell(&w, s, parent, 1.1);
+    lattice_in(&w, s, parent, 2, 3, mix(ink, white, 0.6));
     outline_cell(&w, s, s->chain[last], 5, ink);
     draw_nodes(&w, s, parent, 14, mix(white, level_color(last - 1), 0.6));
     draw_nodes(&w, s, s->chain[last], 5, level_color(last));
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 /* Returns the error of the force, as a share. */
@@ -683,16 +686,14 @@ static void draw_interpolation(page *p, const scene *s, int32_t parent)
 {
     const nbody *sim = &s->sim;
     const nbody_cell *c = &sim->cell[parent];
-    vector const corner = corner_of(sim, parent);
-    double const side = side_at(sim, c->level);
     double const x = (double)sim->x[s->place], y = (double)sim->y[s->place];
     double wx[NBODY_MAX_ORDER], wy[NBODY_MAX_ORDER];
     panel w = next_panel(p, "4 cells of the last level: 8 x 8 nodes in each\nthe body's far force: "
                             "between 2 x 2 of them");
     int32_t const k = sim->rule.side;
     int32_t i, j;
-    look_through(&w, s, corner.x + side / 2, corner.y + side / 2, 1.1 * side);
-    lattice(&w, corner.x, corner.y, side, 2, 4, mix(ink, white, 0.5));
+    look_at_cell(&w, s, parent, 1.1);
+    lattice_in(&w, s, parent, 2, 4, mix(ink, white, 0.5));
     for (i = 0; i < c->children; i++) draw_nodes(&w, s, c->child + i, 5, level_color(c->level + 1));
     all_bodies(&w, s, mix(ink, white, 0.4));
     body_weights(s, wx, wy);
@@ -703,8 +704,7 @@ static void draw_interpolation(page *p, const scene *s, int32_t parent)
             draw_line(w.canvas, px(&w, x), py(&w, y), px(&w, at.x), py(&w, at.y), 2, red);
             dot(&w, at.x, at.y, 9, red);
         }
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 /* What the nodes of some cells feel, as arrows from the nodes. */
@@ -712,15 +712,14 @@ static void draw_arrows(page *p, const scene *s, int32_t parent, const char *cap
 {
     const nbody *sim = &s->sim;
     const nbody_cell *c = &sim->cell[parent];
-    vector const corner = corner_of(sim, parent);
     double const side = side_at(sim, c->level);
-    panel w = next_panel(p, caption);
+    panel w = next_panel(p, "%s", caption);
     int32_t const first = c->child * sim->nodes, last = first + c->children * sim->nodes;
     rgb const color = level_color(c->level + 1);
     double longest = 0;
     int32_t at;
-    look_through(&w, s, corner.x + side / 2, corner.y + side / 2, 1.1 * side);
-    lattice(&w, corner.x, corner.y, side, 2, 4, mix(ink, white, 0.5));
+    look_at_cell(&w, s, parent, 1.1);
+    lattice_in(&w, s, parent, 2, 4, mix(ink, white, 0.5));
     for (at = first; at < last; at++)
         longest = fmax(longest, hypot((double)sim->fx[at], (double)sim->fy[at]));
     for (at = first; at < last; at++) {
@@ -739,23 +738,20 @@ static void draw_arrows(page *p, const scene *s, int32_t parent, const char *cap
 
 static void draw_node_layer(page *p, const scene *s, int32_t level)
 {
-    char caption[PICTURE_TEXT];
     int32_t first, k;
     int32_t const cells = cells_at(&s->sim, level, &first);
     double apart;
     panel w;
     printf("   level %ld: %6ld force nodes in %5ld cells\n", (long)level,
            (long)cells * s->sim.nodes, (long)cells);
-    say(caption, "level %ld: %ld force nodes\nin %ld cells", (long)level,
+    w = next_panel(p, "level %ld: %ld force nodes\nin %ld cells", (long)level,
         (long)cells * s->sim.nodes, (long)cells);
-    w = next_panel(p, caption);
     look_at_level(&w, s, level);
     apart = PANEL / w.size * side_at(&s->sim, level) / s->sim.rule.side;
     for (k = first; k < first + cells; k++)
         draw_nodes(&w, s, k, fmax(1.5, fmin(6, 0.25 * apart)), level_color(level));
     grid_of_level(&w, s, level, mix(ink, white, 0.6));
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 static void picture_nodes(const scene *s, const char *folder)
@@ -785,14 +781,10 @@ static void picture_nodes(const scene *s, const char *folder)
 
 static void draw_bodies(page *p, const scene *s)
 {
-    char caption[PICTURE_TEXT];
-    panel w;
-    say(caption, "%ld bodies in three clumps\nand a few anywhere", (long)s->n);
-    w = next_panel(p, caption);
+    panel w = next_panel(p, "%ld bodies in three clumps\nand a few anywhere", (long)s->n);
     look_through(&w, s, 0, 0, 2 * s->sim.frame->edge);
     all_bodies(&w, s, ink);
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 /* The leaves, in a window around the corner of a cell. */
@@ -800,7 +792,7 @@ static void draw_leaves(page *p, const scene *s, const char *caption, int32_t ar
 {
     const nbody *sim = &s->sim;
     vector const middle = corner_of(sim, around);
-    panel w = next_panel(p, caption);
+    panel w = next_panel(p, "%s", caption);
     int32_t k;
     look_through(&w, s, middle.x, middle.y, size);
     for (k = 0; k < sim->frame->cells; k++)
@@ -809,8 +801,7 @@ static void draw_leaves(page *p, const scene *s, const char *caption, int32_t ar
     for (k = 0; k < sim->frame->cells; k++)
         if (sim->cell[k].child < 0) outline_cell(&w, s, k, 3, white);
     all_bodies(&w, s, mix(ink, white, 0.3));
-    the_body(&w, s);
-    finish(&w);
+    finish_with_body(&w, s);
 }
 
 /* The Chebyshev points of the cell above the body's leaf: what they weigh is also how a node
@@ -818,18 +809,15 @@ static void draw_leaves(page *p, const scene *s, const char *caption, int32_t ar
 static void draw_shares(page *p, const scene *s, int32_t cell)
 {
     const nbody *sim = &s->sim;
-    vector const corner = corner_of(sim, cell);
     int32_t const level = sim->cell[cell].level;
-    double const side = side_at(sim, level);
     point source[MOST_NODES];
-    char caption[PICTURE_TEXT], mass[32];
+    char mass[32];
     panel w;
     int32_t k, count = sources_of(sim, cell, source);
-    say(caption, "a cell of level %ld: %ld bodies share out their\nmass to %ld fixed points",
+    w = next_panel(p, "a cell of level %ld: %ld bodies share out their\nmass to %ld fixed points",
         (long)level, (long)sim->cell[cell].count, (long)count);
-    w = next_panel(p, caption);
-    look_through(&w, s, corner.x + side / 2, corner.y + side / 2, 1.1 * side);
-    lattice(&w, corner.x, corner.y, side, 1, 4, mix(ink, white, 0.5));
+    look_at_cell(&w, s, cell, 1.1);
+    lattice_in(&w, s, cell, 1, 4, mix(ink, white, 0.5));
     bodies_of(&w, s, cell, 6, mix(ink, white, 0.6));
     draw_points(&w, s, level, source, count, level_color(level));
     for (k = 0; k < count; k++) {
