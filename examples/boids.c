@@ -1,4 +1,4 @@
-/* boids.c - a flock of 20 thousand birds at 60 pictures a second on one core, and a predator that
+/* boids.c - a flock of 20 thousand boids at 60 frames per second on one core, and a predator that
    you move with the mouse.
    SPDX-License-Identifier: MIT OR Unlicense
 
@@ -8,10 +8,9 @@
 
    How to run it:
 
-       make build/boids && build/boids --window        (from the top of the repository; SDL2,
-                                                       Debian: libsdl2-dev), or
+       make build/boids && build/boids --window        (from the top of the repository), or
        cc -O3 examples/boids.c -o boids -lstb -lm
-       (with -DBOIDS_WINDOW $(pkg-config --cflags --libs sdl2): --window)
+       (with -DBOIDS_WINDOW $(pkg-config --cflags --libs sdl2): --window; Debian: libsdl2-dev)
        ./boids --steps 1200 --png flock.png
        ./boids --help
 

@@ -283,7 +283,7 @@ static inline void boids_meet(boids_flock *flock, int32_t place, const float p[3
     boids_see(&flock->view[other], d, d2, flock->vel + 2 * (size_t)place);
 }
 
-/* A half walk meets each pair once. SORT and COUNT hand out whole ranges of places: a plain loop
+/* A half walk meets each pair once. SORT and COUNT return whole ranges of places: a plain loop
    over records that lie side by side. */
 static inline void boids_look(boids_flock *flock)
 {

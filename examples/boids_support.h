@@ -109,7 +109,7 @@ static boids_flock boids_begin(const boids_options *o)
     return flock;
 }
 
-/* A predator that nobody leads flies in loops. */
+/* Without a mouse the predator flies in loops. */
 static void boids_hunt(boids_model *model)
 {
     double const t = model->step * (double)BOIDS_TICK * 90 / (double)model->box[0];

@@ -90,7 +90,7 @@ static void dam_meet_near(dam_serial *run, dam_one *one, ugrid_near *near)
     }
 }
 
-/* SORT and COUNT hand out whole ranges of places: a plain loop over records that lie side by
+/* SORT and COUNT return whole ranges of places: a plain loop over records that lie side by
    side. */
 static void dam_meet_ranges(dam_serial *run, dam_one *one, ugrid_near *near, int32_t self)
 {

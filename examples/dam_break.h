@@ -28,8 +28,7 @@
 
                                                                           ,-----.
        force on a =  - spring * (1 - r) * n       pushes them apart      /   a ,--+--.
-                     + dashpot * u                takes energy out       \     | /  b \     overlap
-                                                  1 - r
+                     + dashpot * u                takes energy out       \     | /  b \
                      + shear * (u - (u.n) n)      friction, viscosity     `----+'     /
                                                                                 `----'
    and on b the opposite.

@@ -9,7 +9,7 @@
 #include "dam_break.h"
 
 /* -------------------------------------------------------------------------------------------------
-   >>figures: the end of the run, summed in double by ascending ids: the same state, the same figures
+   >>figures: the end of the run, in double and by ascending ids: the same state, the same figures
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct dam_figures {

@@ -62,7 +62,7 @@ static void drum_sort(drum_serial *run)
    >>collect
    ---------------------------------------------------------------------------------------------- */
 
-/* The triangles of the turned drum keep their neighbourhood, so the tree is still a good one
+/* The triangles of the turned drum stay neighbours, so the tree is still a good one
    once its boxes are new. */
 static void drum_triangles(drum_serial *run)
 {
@@ -78,7 +78,7 @@ static void drum_collect_triangles(drum_serial *run)
          "collecting triangles");
 }
 
-/* With a skin the last list serves until somebody has moved by half of it. */
+/* With a skin the last list serves until a sphere has moved by half of it. */
 static int drum_needs_pairs(const drum_serial *run)
 {
     int32_t moved = 1;

@@ -17,8 +17,7 @@
    >>camera: in front of the drum, a little to the right and above
 
               z  y            eye at -y; x to the right, y away, z up
-              | /             a point at distance d along `forward` appears focal / d pixels per
-                              metre
+              | /             at distance d along `forward` a metre is focal / d pixels long
               +-- x
    ---------------------------------------------------------------------------------------------- */
 

@@ -53,7 +53,7 @@ static void drum_normal(const float *corner, float normal[3])
 }
 
 /* 80 bytes of any text, the number of triangles, and 50 bytes for each: normal, corners, two
-   bytes that nobody uses. */
+   unused bytes. */
 static void drum_write_binary(FILE *file, const drum_soup *soup)
 {
     char head[80] = "a drum with lifters (binary STL, metres, axis y)";

@@ -274,14 +274,14 @@ static void galaxy_write(const char *name, const galaxy_state *state, int32_t st
 /* -------------------------------------------------------------------------------------------------
    >>disc: bodies around a heavy one, denser towards the middle:
 
-                     .  . .  .                    density at distance r: exp(-r / scale), up to the
-                                                  rim at 3 scales
-                 .  . :.:::: . .  .
-                .  ..:::(O):::..  . .             Each moves on a circle, v^2 = a r with the force a
-                                                  of all others that really
-                 .  . ::::.: . .                  acts there; a random part is added, so that the
-                                                  disc does not fall apart into
-                      . .   .                     clumps at once (Toomre, 1964).
+                     .  . .  .
+                 .  . :.:::: . .  .         density at distance r: exp(-r / scale), up to the rim
+                .  ..:::(O):::..  . .       at 3 scales
+                 .  . ::::.: . .
+                      . .   .
+
+   Each moves on a circle, v^2 = a r with the force a of all others that really acts there. A random
+   part is added, so that the disc does not break into clumps at once (Toomre, 1964).
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct galaxy_disc {
@@ -395,13 +395,15 @@ static void galaxy_spin(const galaxy_disc *disc, const galaxy_options *o, galaxy
 /* -------------------------------------------------------------------------------------------------
    >>orbit: two points that come from far away and pass at distance q, against the clock
 
-        1 <----- d -----> 2 ,         At distance d, 2 moves at speed v relative to 1. Its energy is
-                                      that of a fall from far away
-         ` .                `  v      (1 / d^2: a parabola, v^2 = 2 M / d; with 1 / d nobody ever
-                            gets away: there it is the speed
-           q ` .           .  V       of a circle, v^2 = M). What goes across the line at d follows
-                           from distance q, where all of it
-                ` - . . -'            does: d across = q v(q).
+        1 <----- d -----> 2 ,
+         ` .                `  v
+           q ` .           .  V
+                ` - . . -'
+
+   At distance d, 2 moves at speed v relative to 1. Its energy is that of a fall from far away
+   (1 / d^2: a parabola, v^2 = 2 M / d; with 1 / d there is no escape: the speed of a circle,
+   v^2 = M). The part of v across the line at d follows from distance q, where all of v is across
+   it: d across = q v(q).
    ---------------------------------------------------------------------------------------------- */
 
 /* (speed towards each other, speed across) at distance d. */

@@ -30,9 +30,8 @@ static size_t galaxy_pixels(const galaxy_view *view)
 /* A body covers a square as large as a pixel, and so up to four pixels: a part of each.
 
        +------+------+
-       |   ,--|---.  |         first: the upper left of the four; part: the areas that are covered,
-           row by row
-       |   |  | o |  |
+       |   ,--|---.  |         first: the upper left of the four;
+       |   |  | o |  |         part: the areas that are covered, row by row
        +------+------+
        |   `--|---'  |
        +------+------+ */

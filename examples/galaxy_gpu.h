@@ -81,7 +81,7 @@ const galaxy_state *galaxy_gpu_look(void *user);
    ---------------------------------------------------------------------------------------------- */
 
 /* The GPU rounds differently. On average that stays far below the first of these; but a body
-   that rounding takes over the border between two cells feels the others in another way, and
+   that rounding takes over the border between two cells gets its force in another way, and
    there no more can be asked than what forces are worth: */
 constexpr int galaxy_check_steps = 5;
 constexpr double galaxy_check_mean = 1e-6, galaxy_check_largest = 1e-3;

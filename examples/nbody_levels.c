@@ -1,4 +1,4 @@
-/* nbody_levels.c - who acts on one body, level by level: the trees of nbody.h, drawn and counted.
+/* nbody_levels.c - what acts on one body, level by level: the trees of nbody.h, drawn and counted.
    SPDX-License-Identifier: MIT OR Unlicense
 
    What it shows: the pictures of source 002 (Kalms, Figures 5 to 15), made from the arrays and the

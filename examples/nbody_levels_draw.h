@@ -498,7 +498,7 @@ static void picture_virtual(const scene *s, const char *folder)
     page_write(&p, folder, "3_virtual_particles");
 }
 
-/* ---- who acts: Figures 12 and 15 ---- */
+/* ---- what acts: Figures 12 and 15 ---- */
 
 static void draw_nodes(const panel *w, const scene *s, int32_t cell, double radius, rgb color)
 {
@@ -707,7 +707,7 @@ static void draw_interpolation(page *p, const scene *s, int32_t parent)
     finish_with_body(&w, s);
 }
 
-/* What the nodes of some cells feel, as arrows from the nodes. */
+/* The forces at the nodes of some cells, as arrows. */
 static void draw_arrows(page *p, const scene *s, int32_t parent, const char *caption)
 {
     const nbody *sim = &s->sim;

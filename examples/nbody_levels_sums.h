@@ -251,7 +251,7 @@ static void print_level(const scene *s, int32_t level)
     if (bodies.cells) print_tally(what, bodies, "bodies");
 }
 
-/* Who acts, level by level; the masses must be those of all bodies. */
+/* What acts, level by level; the masses must be those of all bodies. */
 static void print_actors(const scene *s)
 {
     tally const whole = tally_of(s, s->levels - 1, NEAR_BODIES, NEAR_BODIES);

@@ -7,16 +7,16 @@
    spring that remembers how far two surfaces were pushed along each other: the history of the
    contact. Friction without memory only slows down, and the heap flows apart.
 
-                        .---.           The forces can be worked out on paper. Let a = 35.26 degrees
-                                        be the angle between the
-                       /  3  \          vertical and the line from the middle of 0 to that of 3, W
-                                        the weight of a sphere. Those
-                    .--\     /--.       below touch the floor and sphere 3, and not each other: that
-                             they do not begin to turn
-                   / 0  '---'  1 \      asks for the same friction f in both places.
+                        .---.
+                       /  3  \
+                    .--\     /--.       between 0 and 3:   N = W/3      f = N tan(a/2) = 0.3178 N
+                   / 0  '---'  1 \      under 0:           N = 4/3 W    f = 0.3178 W/3
                    \     / \     /
-                 ---'---'---'---'---    between 0 and 3:   N = W/3         f = N tan(a/2) = 0.3178 N
-                                        under 0:           N = 4/3 W       f = 0.3178 W/3
+                 ---'---'---'---'---
+
+   The forces are known. Let a = 35.26 degrees be the angle between the vertical and the line from
+   the centre of 0 to that of 3, W the weight of a sphere. The lower spheres touch the floor and
+   sphere 3, and not each other: they do not begin to turn if both have the same friction f.
 
    So with friction below 0.3178 no history can hold them: try --mu 0.3 and --mu 0.34.
 

@@ -71,7 +71,7 @@ static void slabs_work_migrate(slabs_run *run)
 }
 
 /* -------------------------------------------------------------------------------------------------
-   >>halo: copies of those near a border go to all who may meet them; of an image, with its x
+   >>halo: copies of those near a border go to all ranks that need them; of an image, with its x
    ---------------------------------------------------------------------------------------------- */
 
 static void slabs_work_halo(slabs_run *run)
@@ -132,7 +132,7 @@ static slabs_view slabs_look(const slabs_run *run, int32_t place)
 }
 
 /* Ghosts only are looked at: their owners do the same with them. Own ones are left in the order
-   of the grid, so that those who are near each other lie near each other in memory. */
+   of the grid, so that near ones lie near each other in memory. */
 static void slabs_work_contacts(slabs_run *run)
 {
     struct slabs_work *work = run->work;

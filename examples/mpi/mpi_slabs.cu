@@ -3,8 +3,8 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    What it shows: the particles stay on the GPU. What goes through the host is how many go where,
-   and, if MPI cannot read the GPU's memory, the few that leave or are shown to others. Who leaves,
-   and who lies near a border, is found and packed by kernels.
+   and, if MPI cannot read the GPU's memory, the few that migrate or are ghosts elsewhere. Kernels
+   find and pack them.
 
    How to run it (Debian: libopenmpi-dev openmpi-bin):
 
@@ -57,7 +57,7 @@ __global__ void slabs_halo_kernel(slabs_map map, const slabs_particle *p, int64_
     }
 }
 
-/* Ghosts only are looked at, and leave nobody at their place. */
+/* Ghosts are only met, and leave id -1 at their place. */
 __global__ void __launch_bounds__(gpu_block)
     slabs_contacts_kernel(__grid_constant__ const ugrid_device device, slabs_model model,
                           int32_t own, const slabs_particle *sorted, slabs_particle *next,

@@ -2,23 +2,24 @@
    and mpi_slabs.cu share.
    SPDX-License-Identifier: MIT OR Unlicense
 
-        rank 0          rank 1          rank 2             A rank owns the spheres whose centre lies
-                        in its slab. Whom they touch
-     |            . |.            . |.            |        lies there too, or within one diameter of
-                  a border: each step the ranks
-     |   own    . * | * .  own    . | * .  own    |        send each other copies of those spheres,
-         the ghosts (*), and hand over
-     |            . |.            . |.            |        for good whoever has crossed a border.
+        rank 0          rank 1          rank 2
+     |            . |.            . |.            |
+     |   own    . * | * .  own    . | * .  own    |       * a ghost: the copy of a sphere
+     |            . |.            . |.            |
                   <- halo ->
 
-   Everything is made of whole numbers: positions, velocities, forces. Sums of whole numbers do not
-   depend on their order, and a difference of two positions is exact wherever it is taken. So any
-   number of ranks gives the same contacts and the same spheres, bit for bit, on CPUs and on GPUs.
-   Floats are used for one thing only: ugrid.h finds with them who may touch whom.
+   A rank owns the spheres whose centre lies in its slab. Those that touch them lie there too, or
+   within one diameter of a border: in each step the ranks send each other copies of these spheres,
+   the ghosts, and migrate the spheres that have crossed a border.
+
+   All values are integers: positions, velocities, forces. Sums of integers do not depend on their
+   order, and a difference of two positions is exact. So any number of ranks gives the same contacts
+   and the same spheres, bit for bit, on CPUs and on GPUs. Floats are used only for the candidate
+   search by ugrid.h.
 
    >>model     spheres and the rules. One text for CPU and GPU.
-   >>map       who owns a place, and who must know of it. One text for CPU and GPU.
-   >>run       what a rank knows
+   >>map       the rank that owns a place, the ranks that need a copy. One text for CPU and GPU.
+   >>run       the state of a rank
    >>work      the phases of a step, which mpi_slabs.c and mpi_slabs.cu do each in its way
    >>messages  all of MPI that a step needs, 60 lines
    >>step      a step
@@ -71,7 +72,7 @@ enum {
 /* 32 bytes, and a message is an array of them. */
 typedef struct UGRID_ALIGN_RECORD slabs_particle {
     int32_t x[3], v[3];
-    int64_t id;                 /* the same on all ranks, 0 .. n-1; -1: nobody */
+    int64_t id;                 /* the same on all ranks, 0 .. n-1; -1: none */
 } slabs_particle;
 
 typedef struct slabs_model {
@@ -99,7 +100,7 @@ UGRID_FN int32_t slabs_random(uint64_t k, int64_t below)
     return (int32_t)((int64_t)(slabs_scramble(k) >> 32) * below >> 32);
 }
 
-/* Sphere `id` at the start. Every rank can tell it, so nobody has to send it. */
+/* Sphere `id` at the start. Every rank can compute it. */
 UGRID_FN slabs_particle slabs_first(const slabs_model *model, int64_t id)
 {
     uint64_t const key = slabs_scramble((uint64_t)model->seed) + 8 * (uint64_t)id;
@@ -138,7 +139,7 @@ UGRID_FN void slabs_move(const slabs_model *model, slabs_particle *p)
 }
 
 /* What a sphere meets: how hard it is pushed, and its contacts, those in which its own id is the
-   lower one. So of the two who see a contact, who may live on two ranks, one counts it. */
+   lower one. So one of the two spheres, which may be on two ranks, counts it. */
 typedef struct slabs_view { int64_t push[3], contacts; } slabs_view;
 
 /* `other` as `me` sees it. With d the way to it, D the diameter and u its velocity against mine,
@@ -208,9 +209,9 @@ UGRID_FN int32_t slabs_owner(const slabs_map *map, int32_t x)
     return low;
 }
 
-/* Those who must know of a sphere: every slab within a diameter of it, or of one of its two images
-   where x repeats. Usually none, else one neighbour; where slabs are thin, the neighbours of the
-   neighbours too.
+/* The ranks that need a copy of a sphere: every slab within a diameter of it, or of one of its two
+   images where x repeats. Usually none, else one neighbour; where slabs are thin, the neighbours of
+   the neighbours too.
 
        slabs_visit visit = slabs_visits(&map, x);
        while (slabs_next(&visit)) send(visit.rank, x + visit.shift); */
@@ -258,7 +259,7 @@ UGRID_FN int slabs_next(slabs_visit *visit)
             visit->rank++;
             /* that is the sphere itself */
             if (visit->rank == map->self && visit->image == 0) continue;
-            /* nobody lives in an empty slab */
+            /* an empty slab has no spheres */
             if (map->border[visit->rank] < map->border[visit->rank + 1]) return 1;
         }
     } while (slabs_next_image(visit));
@@ -280,7 +281,7 @@ typedef struct slabs_options {
     const char *write;
 } slabs_options;
 
-/* Who sends how many to whom: particles for rank r lie behind each other, in the order of the
+/* How many go to each rank: particles for rank r lie behind each other, in the order of the
    ranks. */
 typedef struct slabs_mail {
     int64_t *count;             /* [ranks] to each */
@@ -366,7 +367,7 @@ static ugrid_desc slabs_desc(const slabs_run *run)
    >>messages: first how many, then the particles, between ranks that have any
    ---------------------------------------------------------------------------------------------- */
 
-/* mail.count is known; tells all. Afterwards the rest of mail is known. */
+/* mail.count is known; all ranks are told. Afterwards the rest of mail is known. */
 static void slabs_announce(slabs_run *run)
 {
     slabs_mail *mail = &run->mail;
@@ -472,9 +473,8 @@ static void slabs_clock(slabs_run *run, int phase, slabs_time *begun)
     *begun = now;
 }
 
-/* Spheres move, go to the ranks whose slab they are in, are shown to the ranks nearby, and push
-   those whom they touch. The first step is like all others: at the start nobody lives where he
-   belongs, and migration brings all home. */
+/* Spheres move, migrate, are sent as ghosts, and push those that they touch. The first step is like
+   all others: at the start no sphere is in its slab, and migration moves all of them. */
 static void slabs_step(slabs_run *run, int32_t balance)
 {
     slabs_time begun = slabs_now();

@@ -47,7 +47,7 @@ __global__ void slabs_place_kernel(const slabs_particle *p, int64_t n, int32_t f
     if (i < n) slabs_place(&p[i], from, place + 3 * i);
 }
 
-/* Whom a selection keeps. */
+/* What a selection keeps. */
 struct slabs_in {
     int32_t from, to;
     __host__ __device__ bool operator()(const slabs_particle &p) const
@@ -98,7 +98,8 @@ struct slabs_work {
     slabs_array<slabs_particle> all;        /* own ones, then ghosts */
     /* the same in the order of the grid; and where particles are copied to */
     slabs_array<slabs_particle> sorted;
-    slabs_array<slabs_particle> next;       /* what becomes of them, with gaps; and who leaves */
+    /* what becomes of them, with gaps; and those that leave */
+    slabs_array<slabs_particle> next;
     slabs_array<slabs_particle> out;        /* what is to be sent, in the order of the ranks */
     slabs_array<slabs_particle> host_out, host_in;
     slabs_array<float> place;               /* [3 room] what the grid is built of */
@@ -180,7 +181,8 @@ slabs_map slabs_device_map(const slabs_run *run)
     return map;
 }
 
-/* A kernel that packs is run twice: to count, and, when all are told, to put copies into `out`. */
+/* A kernel that packs is run twice: to count, and, when all ranks are told, to put copies into
+   `out`. */
 typedef void slabs_pack_kernel(slabs_map map, const slabs_particle *p, int64_t n,
                                slabs_count *cursor, slabs_particle *out);
 

@@ -105,7 +105,7 @@ static void slabs_print(slabs_run *run, int64_t contacts, int32_t steps)
 
 typedef struct slabs_outcome { int64_t contacts, all_contacts; uint64_t digest; } slabs_outcome;
 
-/* Everybody meets everybody, and the images of everybody. */
+/* All pairs, periodic images too. */
 static slabs_view slabs_look_at_all(const slabs_model *model, const slabs_particle *p, int64_t i)
 {
     slabs_view view;
@@ -272,7 +272,7 @@ static double slabs_weak_line(const slabs_options *o, MPI_Comm comm, int32_t ran
            ms[SLABS_FIGURES];
     int64_t sent = 0;
     int32_t step, k;
-    slabs_weak_step(&run, o->balance, ms); /* brings all home, and is not counted */
+    slabs_weak_step(&run, o->balance, ms); /* migrates all, and is not counted */
     for (step = 0; step < o->steps; step++) {
         slabs_weak_step(&run, o->balance, ms);
         for (k = 0; k < SLABS_FIGURES; k++)
@@ -297,7 +297,7 @@ static double slabs_weak_line(const slabs_options *o, MPI_Comm comm, int32_t ran
     return ms[SLABS_STEP];
 }
 
-/* Waits without taking the processor from those who work. */
+/* Waits without taking the processor from ranks that compute. */
 static void slabs_wait_for_all(void)
 {
     struct timespec const nap = {0, 10000000};

@@ -49,8 +49,8 @@ static void slabs_room(slabs_run *run, int64_t count)
     work->place = (float *)zeros((size_t)work->room, 3 * sizeof *work->place);
 }
 
-/* mail.count is known, and so where in `out` each rank's part begins; tells all, and makes room
-   for what will come. */
+/* mail.count is known, and so where in `out` each rank's part begins; tells all ranks, and makes
+   room for what will come. */
 static void slabs_address(slabs_run *run)
 {
     struct slabs_work *work = run->work;

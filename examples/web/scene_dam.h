@@ -104,7 +104,7 @@ static void dam_move(int32_t i)
         v[a] += dam.force[2 * i + a];
         if (page.mouse.down && distance < reach && distance > 0)
             v[a] += 20 * dam.gravity * (1 - distance / reach) * away[a] / distance;
-        if (v[a] > 0.3f) v[a] = 0.3f;       /* nobody passes through another in a step */
+        if (v[a] > 0.3f) v[a] = 0.3f;       /* no disc passes through another in a step */
         if (v[a] < -0.3f) v[a] = -0.3f;
         p[a] += v[a];
         if (p[a] < 0.5f) { p[a] = 0.5f; v[a] *= -0.5f; }
