@@ -72,7 +72,7 @@ static bp_options bp_parse(int argc, char **argv)
 
 /* -------------------------------------------------------------------------------------------------
    >>spheres: source 004 (H. G. Kureck, master's thesis, TU Graz 2016), section 6.3.5: a million
-   spheres of radius 1 mm and 276 of 10 mm, without their places. Here each size lies on the sites of
+   spheres of radius 1 mm and 276 of 10 mm, without their places. Here each size is on the sites of
    a lattice, moved by up to half a site, in a cube of which the spheres would fill one half. With
    -n 1000000 they are those of the benchmarks (tests/workloads.h, bidisperse-1M).
    ---------------------------------------------------------------------------------------------- */

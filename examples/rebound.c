@@ -14,7 +14,7 @@
    never turn it round, and the first line is missed altogether.
 
    The force law is that of dem.h. The wall is a plane, whose history the sphere keeps, and a mesh
-   in a list by nlist_build_mesh. Its triangles are so small that a contact crosses several edges: the
+   in a list by nlist_build_mesh. Its triangles are so small that a contact crosses many edges: the
    list passes the history on from triangle to triangle.
 
    How to run it:
