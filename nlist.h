@@ -210,7 +210,7 @@
 
    >>not-here
 
-   Neighbour search (ugrid.h, lbvh.h); force laws (examples/dem.h has one); integration; several
+   Neighbour search (ugrid.h, lbvh.h); force laws (one: examples/common/dem.h); integration; several
    images of one particle; triclinic boxes; file formats, threads, timers.
 
    >>changes

@@ -41,7 +41,8 @@ WEB_FLAGS := -msimd128 -msse2 -sSINGLE_FILE=1 -sENVIRONMENT=web -sALLOW_MEMORY_G
 .PHONY: web
 web: build/web/nearfield.html
 	@echo 'open $<'
-build/web/nearfield.html: examples/web/nearfield.c examples/web/page.html $(SOURCES)
+build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/*.h) \
+    examples/web/page.html $(SOURCES)
 	@mkdir -p build/web
 	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) \
 	    --shell-file examples/web/page.html $< -o $@

@@ -23,7 +23,7 @@
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
 #include "nlist.h"
-#include "examples/dem.h"
+#include "examples/common/dem.h"
 #include "tests/bench/bench_gpu.h"
 #include "tests/bench/scaling_gpu.h"
 #include "tests/common/workloads.h"

@@ -280,7 +280,7 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         steps $line
-        [ $status -eq 1 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-12 "$work/err.txt")" = 'lbvh_steps: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-12 "$work/err.txt")" = 'lbvh_steps: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option

@@ -267,7 +267,7 @@ sanitized() {
 planted() {
     local name=$1 file=$2 change=$3 to=$work/planted
     rm -rf "$to"; mkdir -p "$to/examples/mpi"
-    cp ugrid.h "$to/"; cp examples/mpi/mpi_slabs.[ch] "$to/examples/mpi/"
+    cp ugrid.h "$to/"; cp -r examples/common "$to/examples/"; cp examples/mpi/mpi_slabs*.[ch] "$to/examples/mpi/"
     sed -i "$change" "$to/examples/mpi/$file"
     cmp -s "examples/mpi/$file" "$to/examples/mpi/$file" && { report 1 "$name" "there was nothing to change"; return; }
     build "$to/program" "$to/examples/mpi/mpi_slabs.c" -O1 -Wno-error || { report 1 "$name" "does not compile"; return; }

@@ -266,7 +266,7 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         levels $line
-        [ $status -eq 1 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-14 "$work/err.txt")" = 'nbody_levels: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-14 "$work/err.txt")" = 'nbody_levels: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option

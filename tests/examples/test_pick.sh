@@ -229,7 +229,7 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         pick $line
-        [ $status -eq 1 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-6 "$work/err.txt")" = 'pick: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-6 "$work/err.txt")" = 'pick: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option

@@ -97,7 +97,7 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         pyramid $line
-        [ $status -eq 1 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-9 "$work/err.txt")" = 'pyramid: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-9 "$work/err.txt")" = 'pyramid: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option

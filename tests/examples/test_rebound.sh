@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/rebound.c, and with it the force law of examples/dem.h and the history of lists of triangles.
+# Tests examples/rebound.c, and with it the force law of examples/common/dem.h and the history of lists of triangles.
 #
 #   tests/examples/test_rebound.sh [PROGRAM]      default: build/rebound
 #
@@ -144,7 +144,9 @@ make_law() {
     cat >"$work/law.c" <<'SOURCE'
 #include <stdio.h>
 #include <string.h>
-#include "examples/dem.h"
+#include "lbvh.h"
+#include "nlist.h"
+#include "examples/common/dem.h"
 
 static dem_system s;
 static double pos[8], vel[8], spin[8], history[4], plane_history[8];
@@ -348,7 +350,7 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         rebound $line
-        [ $status -eq 1 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-9 "$work/err.txt")" = 'rebound: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-9 "$work/err.txt")" = 'rebound: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
