@@ -130,7 +130,7 @@ constexpr int32_t drum_points = 20; /* of a curve */
 void drum_put_row(FILE *file, const char *workload, const char *curve, const char *what, int64_t n,
                   double ms, double peer_ms, double value, const char *unit)
 {
-    fprintf(file, "drum,drum,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s\n", workload, curve, what,
+    fprintf(file, "drum,drum,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s,0,0\n", workload, curve, what,
             static_cast<long long>(n), ms, peer_ms, value, unit);
 }
 
@@ -178,7 +178,8 @@ void drum_all_curves(drum_gpu *run, const drum_options *o, const char *path)
     out_file const out = create_file(path);
     FILE *const file = out.file;
     fprintf(file,
-            "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit\n");
+            "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,"
+            "base_ms,bar_ratio\n");
     for (const drum_curve &curve : drum_curves) {
         drum_options own = *o;
         own.sort_every = curve.sort_every;
