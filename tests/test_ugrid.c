@@ -2945,7 +2945,7 @@ static void test_texts(void **state)
         {UGRID_CELL_FULL, "UGRID_CELL_FULL", "grid.needed_slots"}, {UGRID_BUFFER_TOO_SMALL, "UGRID_BUFFER_TOO_SMALL", "size"},
         {UGRID_OUT_OF_MEMORY, "UGRID_OUT_OF_MEMORY", "desc.allocator"}, {UGRID_NOT_BUILT, "UGRID_NOT_BUILT", "ugrid_build"},
         {UGRID_INVALID, "UGRID_INVALID", "damaged"}, {UGRID_CUDA_ERROR, "UGRID_CUDA_ERROR", "cuda_error"},
-        {UGRID_BOX_TOO_WIDE, "UGRID_BOX_TOO_WIDE", "span more than the largest"},
+        {UGRID_BOX_TOO_WIDE, "UGRID_BOX_TOO_WIDE", "span more than the largest"}, {UGRID_BAD_ROWS, "UGRID_BAD_ROWS", "desc.rows"},
     };
     int k, other;
     (void)state;
