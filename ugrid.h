@@ -389,7 +389,7 @@ extern "C" {
     X(UGRID_BOX_TOO_WIDE, \
       "the points, or desc.min and desc.max, span more than the largest ugrid_real along an " \
       "axis: scale the positions down") \
-    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS")
+    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -496,7 +496,7 @@ typedef struct ugrid_desc {
                                         deterministic (default: 0) */
     int32_t rows;                    /* particles 0 .. rows-1 have rows in searches; the others,
                                         ghosts, are neighbours only (default: all; UGRID_NO_ROWS:
-                                        none) */
+                                        none. CUDA: only the default) */
     int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 -
                                         1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
@@ -2119,6 +2119,15 @@ extern "C" {
 #define UGRID_I_RESTRICT
 #endif
 
+/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+#ifdef __GNUC__
+#define UGRID_I_APART static __attribute__((noinline))
+#define UGRID_I_TOGETHER static inline __attribute__((always_inline))
+#else
+#define UGRID_I_APART static
+#define UGRID_I_TOGETHER static inline
+#endif
+
 /* Prefetches a cache line that will be written soon. */
 #ifdef __GNUC__
 #define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
@@ -3078,7 +3087,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 
        block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
                                  Their records are copied once into a buffer, one array per
-                                 coordinate, without those that are too far from the box.
+                                 coordinate.
        buffer          test      d2 of each candidate to a: one long loop without a branch
          x  . . . .    exclude   a itself; in a half search the places before it, too
          y  . . . .    append    the names within the radius: one loop without a branch
@@ -3105,17 +3114,17 @@ typedef struct ugrid_i_search {
 } ugrid_i_search;
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
-   names in a piece of a walk's row. CROWD: blocks from this size on leave out candidates that are
-   too far from their box: 27 cells are reduced by a quarter. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_CROWD = 6 };
+   names in a piece of a walk's row. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256 };
 
 typedef struct ugrid_i_candidates {
     ugrid_real x[UGRID_I_GATHER], y[UGRID_I_GATHER], z[UGRID_I_GATHER], d2[UGRID_I_GATHER];
     int32_t name[UGRID_I_GATHER];
     int32_t hits[UGRID_I_GATHER];
     int32_t count;
-    int32_t own;        /* particles: the index in the buffer of the first place of the block; the
-                           others follow it */
+    int32_t own;        /* particles: the index in the buffer of the first place of the block; in a
+                           half search of the second, since no row takes the first. The others
+                           follow it */
     int images;         /* the nearest image may differ from the candidate itself */
 } ugrid_i_candidates;
 
@@ -3135,11 +3144,12 @@ UGRID_FN int ugrid_i_has_row(const ugrid *grid, int32_t place)
 static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
 {
     int a;
+    if (block->count++ == 0)
+        for (a = 0; a < 3; a++) block->from[a] = block->to[a] = p[a];
     for (a = 0; a < 3; a++) {
-        if (block->count == 0 || p[a] < block->from[a]) block->from[a] = p[a];
-        if (block->count == 0 || p[a] > block->to[a]) block->to[a] = p[a];
+        if (p[a] < block->from[a]) block->from[a] = p[a];
+        if (p[a] > block->to[a]) block->to[a] = p[a];
     }
-    block->count++;
 }
 
 /* Can the nearest image of a candidate along this axis differ from the candidate? Not if the cells
@@ -3154,88 +3164,58 @@ UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *swee
 static void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
                          ugrid_i_candidates *set)
 {
-    const ugrid_record *record = search->grid->record;
-    int32_t at = set->count;
-    int32_t k;
-    for (k = begin; k < end; k++, at++) {
-        set->x[at] = record[k].x[0];
-        set->y[at] = record[k].x[1];
-        set->z[at] = record[k].x[2];
-        set->name[at] = search->places ? k : record[k].link;
-    }
-    set->count = at;
-}
-
-/* How far x is outside of from .. to. Rounding is monotone: no farther than from any point inside,
-   also in the last bit. */
-UGRID_FN ugrid_real ugrid_i_outside(ugrid_real from, ugrid_real to, ugrid_real x)
-{
-    ugrid_real const below = from - x, above = x - to, most = below > above ? below : above;
-    return most > 0 ? most : 0;
-}
-
-/* The same without those that no row of the block takes: too far from the box and, in a half
-   search, locals before the block. Each is written, and the end advances for those that are
-   kept. */
-static void ugrid_i_copy_near(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                              int32_t begin, int32_t end, ugrid_i_candidates *set)
-{
-    const ugrid_record *UGRID_I_RESTRICT record = search->grid->record;
-    ugrid_i_block_of const box = *block;
-    ugrid_real const limit = search->radius * search->radius;
-    int32_t const rows = search->grid->rows, least = search->half ? block->first : 0;
-    int const places = search->places, images = set->images;
-    int32_t at = set->count;
     int32_t k;
     for (k = begin; k < end; k++) {
-        ugrid_real const x = record[k].x[0], y = record[k].x[1], z = record[k].x[2];
-        ugrid_real const d2 = ugrid_i_square(ugrid_i_outside(box.from[0], box.to[0], x),
-                                             ugrid_i_outside(box.from[1], box.to[1], y),
-                                             ugrid_i_outside(box.from[2], box.to[2], z));
-        set->x[at] = x;
-        set->y[at] = y;
-        set->z[at] = z;
-        set->name[at] = places ? k : record[k].link;
-        at += ((d2 <= limit) | images) & ((k >= least) | (record[k].link >= rows));
+        const ugrid_record *record = &search->grid->record[k];
+        set->x[set->count] = record->x[0];
+        set->y[set->count] = record->x[1];
+        set->z[set->count] = record->x[2];
+        set->name[set->count++] = search->places ? k : record->link;
     }
-    set->count = at;
+}
+
+/* The same in a half search with ghosts: all ghosts, and locals above place `first`. Each is
+   written, and the end advances for those that are kept. */
+static void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
+                                int32_t first, ugrid_i_candidates *set)
+{
+    int32_t const rows = search->grid->rows;
+    int32_t k;
+    for (k = begin; k < end; k++) {
+        if (k == first + 1) set->own = set->count;
+        ugrid_i_copy(search, k, k + 1, set);
+        set->count -= (k <= first) & (search->grid->record[k].link < rows);
+    }
 }
 
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
-static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
+UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
                            ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
-    int32_t const first = block->first;
+    int32_t const first = block->first, own = first + search->half;
     int const ghosts = search->half && grid->rows < grid->n;
     ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->radius);
-    set->count = 0;
+    set->count = set->own = 0;
     set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
                   ugrid_i_sees_images(&grid->axis[1], &walk.y) |
                   ugrid_i_sees_images(&grid->axis[2], &walk.z);
     if (search->half && !ghosts) {
-        walk.above = first - 1;
+        walk.above = first;
         walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
     }
     while (ugrid_next_range(&walk)) {
-        int const own = walk.begin <= first && first < walk.end;
-        int32_t const middle = own ? first : walk.end;
         if (walk.end - walk.begin > UGRID_I_GATHER - set->count) return 0;
-        if (ghosts || (block->count >= UGRID_I_CROWD && !set->images)) {
-            ugrid_i_copy_near(search, block, walk.begin, middle, set);
-            if (own) set->own = set->count;
-            ugrid_i_copy_near(search, block, middle, walk.end, set);
-        } else {
-            if (own) set->own = set->count + first - walk.begin;
-            ugrid_i_copy(search, walk.begin, walk.end, set);
-        }
+        if (walk.begin <= own && own < walk.end) set->own = set->count + own - walk.begin;
+        if (ghosts) ugrid_i_copy_ghosts(search, walk.begin, walk.end, first, set);
+        else ugrid_i_copy(search, walk.begin, walk.end, set);
     }
     return 1;
 }
 
 /* Squared distances from p to all candidates. */
-static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
+UGRID_I_APART void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 {
     ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
                                        *UGRID_I_RESTRICT z = set->z;
@@ -3262,51 +3242,75 @@ static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *se
                                ugrid_i_nearest(z[k] - pz, &az));
 }
 
-/* Distances from point j of a block (p) to all candidates. Excluded ones, the point itself and, in
-   a half search, locals before it, are set beyond the limit. */
-static void ugrid_i_test(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                         ugrid_i_candidates *set, const ugrid_real p[3], int32_t j)
+static void ugrid_i_test(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
 {
-    ugrid_real const limit = search->radius * search->radius;
-    int32_t t;
-    if (set->images) ugrid_i_distances_periodic(search->grid, set, p);
+    if (set->images) ugrid_i_distances_periodic(grid, set, p);
     else ugrid_i_distances(set, p);
-    if (block->first < 0) return;
-    for (t = search->half ? 0 : j; t <= j; t++)
-        if (t == j || ugrid_i_has_row(search->grid, block->first + t))
-            set->d2[set->own + t] = 2 * limit;
 }
 
-/* Appends the names whose distance is within the limit. Every name is written, and the end advances
-   for hits only: there is no branch to mispredict. */
-static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
-                              const int32_t *UGRID_I_RESTRICT name, int32_t count, ugrid_real limit,
-                              int32_t *UGRID_I_RESTRICT hits)
+/* Appends the names from .. to-1 whose distance is within the limit. Every name is written, and the
+   end advances for hits only: there is no branch to mispredict. */
+UGRID_I_APART int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
+                                     const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
+                                     ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t at)
 {
-    int32_t k, at = 0;
-    for (k = 0; k < count; k++) {
+    int32_t k;
+    for (k = from; k < to; k++) {
         hits[at] = name[k];
         at += d2[k] <= limit;
     }
     return at;
 }
 
-static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, ugrid_real limit)
+/* The number of candidates from .. to-1 within the limit, where no images occur: one loop without
+   stores. */
+static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3],
+                                        int32_t from, int32_t to, ugrid_real limit)
 {
+    ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t k, count = 0;
-    for (k = 0; k < set->count; k++) count += set->d2[k] <= limit;
+    for (k = from; k < to; k++)
+        count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
     return count;
 }
 
-/* The row of point j of a block, at p. */
-static int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
+static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to,
+                                       ugrid_real limit)
+{
+    int32_t k, count = 0;
+    for (k = from; k < to; k++) count += set->d2[k] <= limit;
+    return count;
+}
+
+/* Counts all candidates but before .. after-1. */
+static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
+                                 int32_t before, int32_t after, ugrid_real limit)
+{
+    if (!set->images)
+        return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
+               ugrid_i_count_candidates(set, p, before, after, limit);
+    ugrid_i_test(grid, set, p);
+    return ugrid_i_count_distances(set, 0, before, limit) +
+           ugrid_i_count_distances(set, after, set->count, limit);
+}
+
+/* The row of point j of a block, at p: all candidates but itself; in a half search without the
+   places before it in the block, too. */
+UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
                              ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
 {
     ugrid_real const limit = search->radius * search->radius;
+    int32_t before = search->half ? set->own : set->own + j,
+                  after = set->own + j + !search->half;
     int32_t hits;
-    ugrid_i_test(search, block, set, p, j);
-    hits = search->count_only ? ugrid_i_count_distances(set, limit)
-                              : ugrid_i_append(set->d2, set->name, set->count, limit, set->hits);
+    if (block->first < 0) before = after = 0;
+    if (search->count_only) {
+        hits = ugrid_i_count_row(search->grid, set, p, before, after, limit);
+    } else {
+        ugrid_i_test(search->grid, set, p);
+        hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
+        hits = ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
+    }
     return hits > 0 && search->sink.take(search->sink.user, row, set->hits, hits);
 }
 
@@ -3340,28 +3344,37 @@ static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
                                          : ugrid_near_place(search->grid, place, search->radius));
 }
 
-/* All rows of the particles at places first .. last-1, one cell. */
+/* The particles of a cell, places first .. last-1, that have rows, as a block. They come first where
+   ids ascend within cells: 0 if not. */
+static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
+                                ugrid_i_block_of *block)
+{
+    int32_t k;
+    block->first = first;
+    block->count = 0;
+    for (k = first; k < last; k++) {
+        if (!ugrid_i_has_row(grid, k)) continue;
+        if (first + block->count < k) return 0;
+        ugrid_i_extend(block, grid->record[k].x);
+    }
+    return 1;
+}
+
+/* All rows of one cell. */
 static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last,
                                ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
     ugrid_i_block_of block;
     int32_t k;
-    int fits, rows = 0;
-    block.first = first;
-    block.count = 0;
-    for (k = first; k < last; k++) {
-        ugrid_i_extend(&block, grid->record[k].x);
-        rows |= ugrid_i_has_row(grid, k);
-    }
-    if (!rows) return 0;
-    fits = ugrid_i_collect(search, &block, set);
-    for (k = first; k < last; k++) {
-        if (!ugrid_i_has_row(grid, k)) continue;
+    int fits = ugrid_i_block_locals(grid, first, last, &block);
+    if (fits && block.count == 0) return 0;
+    fits = fits && ugrid_i_collect(search, &block, set);
+    if (fits) last = first + block.count;
+    for (k = first; k < last; k++)
         if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
                  : ugrid_i_walk_place(search, k))
             return 1;
-    }
     return 0;
 }
 

@@ -448,6 +448,7 @@ static void test_texts(void **state)
         {NLIST_TOO_MANY, "2^31"}, {NLIST_ROW_FULL, "list.needed_width"}, {NLIST_LIST_FULL, "list.needed_entries"},
         {NLIST_BUFFER_TOO_SMALL, "size"}, {NLIST_OUT_OF_MEMORY, "desc.allocator"}, {NLIST_NOT_BUILT, "build"},
         {NLIST_BAD_FILE, "format"}, {NLIST_INVALID, "damaged"}, {NLIST_CUDA_ERROR, "cuda_error"},
+        {NLIST_BAD_ROWS, "desc.rows"},
     };
     int k, other;
     (void)state;
@@ -1517,7 +1518,7 @@ static void test_versions_of_files(void **state)
     uint32_t version;
     (void)state;
     memcpy(&head, bytes, sizeof head);
-    CHECK(head.version == 2 && head.triangles == 0 && head.zero == 0 && sizeof head == 136);
+    CHECK(head.version == 2 && head.triangles == 0 && head.rows == head.n && sizeof head == 136);
     for (version = 0; version < 5; version++) {
         head.version = version;
         memcpy(bytes, &head, sizeof head);
@@ -1530,7 +1531,7 @@ static void test_versions_of_files(void **state)
     seal(bytes, size);
     CHECK_RESULT(nlist_load(&into, &d, bytes, size), NLIST_BAD_FILE);
     head.triangles = 0;
-    head.zero = 1;
+    head.rows = head.n + 1;
     memcpy(bytes, &head, sizeof head);
     seal(bytes, size);
     CHECK_RESULT(nlist_load(&into, &d, bytes, size), NLIST_BAD_FILE);
