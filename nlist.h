@@ -3532,7 +3532,9 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
             int32_t const id = list->keys ? e.id : finder->new_of[e.id];
             nlist_result const result = nlist_i_need(finder, 1);
             if (result != NLIST_OK) return result;
-            if (id >= 0) finder->found[finder->used++] = id;
+            /* a ghost that becomes a local can be the owner now: the contact begins anew */
+            if (id >= 0 && (!finder->uid || finder->uid[i] < finder->uid[id]))
+                finder->found[finder->used++] = id;
         }
         nlist_i_end_row(finder);
     }
@@ -4084,7 +4086,7 @@ static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
     int64_t k = 0;
     int32_t i;
     if (result != NLIST_OK) return result;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         int64_t const end = finder->begin[i] + finder->length[i];
         for (; k < end; k++) {
             int32_t const j = finder->found[k];
