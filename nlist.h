@@ -127,8 +127,8 @@
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry; half lists 8 a particle more. CUDA: 16 a particle where rows are counted first, with a grid
-            36 more.
+            particle, 4 to 8 an entry; half lists 8 a particle more. CUDA: 16 a particle where rows
+            are counted first, with a grid 36 more.
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             nlist_sum calls your function in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field

@@ -19,7 +19,8 @@
    manual           use, example, options, rules, method, limits, not-here, sources, changes
    declarations     strict-math, compile-time, results, desc, grid, api, cuda-api
    per element      cells, points, entries, walk, stb_ds, cuda-templates
-   implementation   memory, resolve, fit, build, attributes, search, query, validate, licence
+   implementation   memory, resolve, fit, build, attributes, search, query, points-at, each,
+                    validate, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
    >>use
@@ -96,7 +97,7 @@
             ugrid_reserve(n), builds up to n allocate nothing. An array that is too small for a
             build grows by half at least (by what is needed, where memory is short), so it may hold
             1.5 times the figures below. A first build and a reserve take exactly these. Searches
-            need about 50 KB of stack (80 KB for double).
+            need about 60 KB of stack (100 KB for double).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -688,7 +689,8 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
                                              int32_t *counts);
 
 /* Neighbour lists in CSR form: row i is ids[offsets[i]] .. ids[offsets[i+1] - 1]. offsets: [n + 1]
-   (desc.rows: [grid.rows + 1]), always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
+   (desc.rows: [grid.rows + 1]), always filled. ids: room for `capacity` (NULL with
+   0: only count). `*needed`: the last offset.
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
@@ -3176,16 +3178,23 @@ static void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t en
 
 /* The same in a half search with ghosts: all ghosts, and locals above place `first`. Each is
    written, and the end advances for those that are kept. */
-static void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
-                                int32_t first, ugrid_i_candidates *set)
+UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
+                                       int32_t first, ugrid_i_candidates *set)
 {
+    const ugrid_record *const record = search->grid->record;
     int32_t const rows = search->grid->rows;
-    int32_t k;
+    int const places = search->places;
+    int32_t k, at = set->count;
     for (k = begin; k < end; k++) {
-        if (k == first + 1) set->own = set->count;
-        ugrid_i_copy(search, k, k + 1, set);
-        set->count -= (k <= first) & (search->grid->record[k].link < rows);
+        ugrid_record const one = record[k];
+        if (k == first + 1) set->own = at;
+        set->x[at] = one.x[0];
+        set->y[at] = one.x[1];
+        set->z[at] = one.x[2];
+        set->name[at] = places ? k : one.link;
+        at += (k > first) | (one.link >= rows);
     }
+    set->count = at;
 }
 
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
@@ -3344,8 +3353,8 @@ static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
                                          : ugrid_near_place(search->grid, place, search->radius));
 }
 
-/* The particles of a cell, places first .. last-1, that have rows, as a block. They come first where
-   ids ascend within cells: 0 if not. */
+/* The particles of a cell, places first .. last-1, that have rows, as a block. They come first
+   where ids ascend within cells: 0 if not. */
 static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
                                 ugrid_i_block_of *block)
 {
@@ -3911,8 +3920,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
     caller.grid = grid;
     caller.row_fn = fn;
     caller.user = user;
-    stopped = flags & UGRID_PLACES ? ugrid_i_run(grid, radius, flags, 0, fn, user)
-                                   : ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
+    if (flags & UGRID_PLACES) stopped = ugrid_i_run(grid, radius, flags, 0, fn, user);
+    else stopped = ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     return stopped ? UGRID_STOPPED : UGRID_OK;
 }
 
