@@ -131,9 +131,9 @@
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry; boxes 68 a particle (CUDA: 64), and what the entries take
-            once more. CUDA: 16 a particle where rows are counted first, with a grid
-            36 more.
+            particle, 4 to 8 an entry; half lists 8 a particle more; boxes 68 a particle (CUDA: 64),
+            and what the entries take once more. CUDA: 16 a particle where rows are counted first,
+            with a grid
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             nlist_sum calls your function in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field
@@ -152,7 +152,14 @@
             id, or as desc.sorted and desc.nearest say.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
-            data that you keep about a contact never changes its sign.
+            data that you keep about a contact never changes its sign. (UGRID_HALF of ugrid.h is
+            another rule: mostly the lower place, which costs no sorting, and changes as particles
+            move.)
+   Ghosts   With desc.rows the particles from there on are ghosts, such as copies of particles of
+            another domain: partners that own no row. The pair of a local and a ghost is in the row
+            of the local, half or not. A contact whose row would move, because a local has become a
+            ghost or a ghost a local, begins anew. nlist_sum adds the shares of ghosts in half
+            lists, too: sums has n rows.
    Bits     Serial builds are reproducible. CUDA with desc.deterministic (and a source whose order
             is defined) makes the same lists, events and history, bit for bit; sums too: see
             nlist_sums.
@@ -218,7 +225,7 @@
 
    >>not-here
 
-   Neighbour search but in boxes (ugrid.h, lbvh.h); force laws (examples/dem.h has one);
+   Neighbour search but in boxes (ugrid.h, lbvh.h); force laws (one: examples/common/dem.h);
    integration; file formats, threads, timers.
 
    >>changes
@@ -388,6 +395,7 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_bytes             nlist_f64_bytes
 #define nlist_moved             nlist_f64_moved
 #define nlist_remap             nlist_f64_remap
+#define nlist_remap_rows        nlist_f64_remap_rows
 #define nlist_sum               nlist_f64_sum
 #define nlist_pairs             nlist_f64_pairs
 #define nlist_save              nlist_f64_save
@@ -498,7 +506,10 @@ extern "C" {
       "these bytes are not a list in this version's format (those of 0.1.0 are not: build and " \
       "save again), with this real type and byte order, undamaged") \
     X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
-    X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t")
+    X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t") \
+    X(NLIST_BAD_ROWS, \
+      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS; CUDA: 0, and a list with ghosts " \
+      "is not uploaded")
 
 #define NLIST_I_CODE(code, text) code,
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
@@ -534,6 +545,8 @@ typedef struct nlist_cuda_allocator {
     void *user;
 } nlist_cuda_allocator;
 
+enum { NLIST_NO_ROWS = -1 }; /* desc.rows: all particles are ghosts */
+
 /* On-off fields: 0 is off, anything else is on. Arrays are borrowed during a call only; CUDA:
    device memory. */
 typedef struct nlist_desc {
@@ -548,7 +561,12 @@ typedef struct nlist_desc {
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
     int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 if half, else 16) */
     int32_t half;               /* 1 = each pair once (Newton's third law), in the row of the lower
-                                   id (default: 0, in both rows) */
+                                   id, so in that of a local rather than a ghost (default: 0, in
+                                   both rows) */
+    int32_t rows;               /* particles 0 .. rows-1, the locals, have rows; the others, ghosts,
+                                   are partners only, and pairs of ghosts are not searched for
+                                   (default: all have rows; NLIST_NO_ROWS: none. CUDA: only the
+                                   default) */
     int32_t history;            /* bytes kept per entry (default: 0) */
     int32_t events;             /* 1 = builds fill list.begun, persisted, ended (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
@@ -611,7 +629,7 @@ typedef struct nlist_desc {
    k, and partner[e] is entry n * width + e. (Without slots width is 0, and the number is the index
    in partner.) */
 typedef struct nlist_rows {
-    int32_t n;              /* rows: particles */
+    int32_t n;              /* rows: list.row_count */
     int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
     int64_t entries;        /* entries of partner in use: COMPACT, DYNAMIC, the rest of HYBRID
                                (CUDA: -1, only the device knows) */
@@ -625,10 +643,11 @@ typedef struct nlist_rows {
     int32_t *link;          /* DYNAMIC, HYBRID: [capacity] next entry of the row, -1 = last */
     int32_t *head;          /* DYNAMIC, HYBRID: [n] first entry of the row, -1 = none */
     int32_t *touched;       /* DYNAMIC: [touched_count] rows that have entries (Kureck 5.4) */
-    int64_t *uid;           /* half lists with history or events, after a nlist_remap: [n] a number
-                               that a particle keeps when it is renumbered; a pair is in the row of
-                               the lower uid. Else NULL: ids decide */
-    nlist_real *reference;  /* desc.skin: [n * dim] positions at the build; else NULL */
+    int64_t *uid;           /* half lists with history or events, after a nlist_remap: [list.n] a
+                               number that a particle keeps when it is renumbered (2^62 more while
+                               it is a ghost); a pair is in the row of the lower uid. Else NULL: ids
+                               decide */
+    nlist_real *reference;  /* desc.skin: [list.n * dim] positions at the build; else NULL */
     unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL */
     int32_t *shift;         /* [n * width + capacity] x 3, by entry, with desc.shifts, or NULL */
     nlist_real *distance;   /* [n * width + capacity] by entry, with desc.distances, or NULL */
@@ -661,6 +680,7 @@ typedef struct nlist {
     nlist_desc desc;        /* as resolved: defaults filled in (its arrays are not kept) */
     nlist_axis axis[3];
     int32_t n;              /* particles */
+    int32_t row_count;      /* rows: n, or as desc.rows says. Particles from there on are ghosts */
     int32_t keys;           /* 1: a list of triangles, ids are keys */
     int32_t remembers;      /* 1: built with history or events; the next build compares with it */
     int32_t built;          /* 1: built, also of no particles; 0: NLIST_NOT_BUILT */
@@ -845,8 +865,14 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
    pass grid.inverse. The reference positions of the skin are renumbered too; those of new particles
    are NaN, so that nlist_moved answers 1. NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the
    first particle whose new id is out of range or taken; the list is as it was. O(n + entries).
-   (Figure: >>remap; Kureck section 5.5.1.) */
+   (Figure: >>remap; Kureck section 5.5.1.) With ghosts list.row_count stays as it is, as far as
+   there are particles. */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
+
+/* The same, and particles 0 .. rows-1 are the locals from now on. Rows of particles that become
+   ghosts are deleted. NLIST_BAD_ROWS: rows is not in 0 .. n. */
+NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int32_t n,
+                                        int32_t rows);
 
 /* How contributions are summed (Kureck sections 5.1 to 5.3). Serially the modes differ in the order
    of the sum only. */
@@ -1452,6 +1478,14 @@ NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i,
 {
     if (!desc->half) return i != j;
     return uid ? uid[i] < uid[j] : i < j;
+}
+
+#define NLIST_I_GHOST 4611686018427387904 /* 2^62: in the uids of ghosts */
+
+/* The uid of particle i, as a local or as a ghost. */
+NLIST_FN int64_t nlist_i_uid(int64_t uid, int32_t i, int32_t rows)
+{
+    return (uid & (NLIST_I_GHOST - 1)) | (i < rows ? 0 : NLIST_I_GHOST);
 }
 
 NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
@@ -2845,44 +2879,44 @@ static void nlist_i_set_extra_sizes(nlist_i_sizes *sizes, const nlist_desc *desc
     if (desc->nearest > 0) nlist_i_set_size(sizes, NLIST_I_WITHIN, n, sizeof(int32_t));
 }
 
-static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int64_t capacity,
-                                              int uids)
+static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int32_t rows,
+                                              int64_t capacity, int uids)
 {
-    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)n * desc->width : 0;
+    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)rows * desc->width : 0;
     nlist_i_sizes sizes;
     memset(&sizes, 0, sizeof sizes);
     if (!nlist_i_has_partners(desc)) capacity = 0;
-    nlist_i_set_size(&sizes, NLIST_I_COUNT, n, sizeof(int32_t));
+    nlist_i_set_size(&sizes, NLIST_I_COUNT, rows, sizeof(int32_t));
     nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
     nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
     if (desc->layout == NLIST_COMPACT)
-        nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)n + 1, sizeof(int64_t));
+        nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)rows + 1, sizeof(int64_t));
     if (nlist_i_has_rest(desc)) {
         nlist_i_set_size(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
         nlist_i_set_size(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
-        nlist_i_set_size(&sizes, NLIST_I_HEAD, n, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_HEAD, rows, sizeof(int32_t));
     }
     if (desc->layout == NLIST_DYNAMIC)
-        nlist_i_set_size(&sizes, NLIST_I_TOUCHED, n, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_TOUCHED, rows, sizeof(int32_t));
     if (uids) nlist_i_set_size(&sizes, NLIST_I_UID, n, sizeof(int64_t));
     if (desc->skin > 0)
         nlist_i_set_size(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
     if (desc->history > 0)
         nlist_i_set_size(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1,
                          (size_t)desc->history);
-    nlist_i_set_extra_sizes(&sizes, desc, n, capacity <= INT64_MAX / 2 ? slots + capacity : -1);
+    nlist_i_set_extra_sizes(&sizes, desc, rows, capacity <= INT64_MAX / 2 ? slots + capacity : -1);
     return sizes;
 }
 
 /* Points the arrays of a generation at their blocks; those that this layout does not use become
    NULL. */
 static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
-                         int32_t n, int64_t capacity, int uids)
+                         int32_t row_count, int64_t capacity, int uids)
 {
     int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc),
               compact = desc->layout == NLIST_COMPACT;
     memset(rows, 0, sizeof *rows);
-    rows->n = n;
+    rows->n = row_count;
     rows->width = slots ? desc->width : 0;
     rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
     rows->count = (int32_t *)block[NLIST_I_COUNT].memory;
@@ -2903,17 +2937,17 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
-static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int64_t capacity,
-                                            int uids)
+static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
+                                            int64_t capacity, int uids)
 {
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, rows, capacity, uids);
     nlist_result result = NLIST_OK;
     int b;
     for (b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b], sizes.size[b], 0);
     if (result == NLIST_OK)
-        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n, capacity,
-                     uids);
+        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, rows,
+                     capacity, uids);
     return result;
 }
 
@@ -3040,6 +3074,7 @@ typedef struct nlist_i_finder {
     const nlist_real *pos;
     size_t stride;
     int32_t n;
+    int32_t rows;           /* to be found: those of particles 0 .. rows-1 */
     nlist_real largest;     /* of the radii */
     const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
     const void *structure;  /* the grid or tree */
@@ -3050,11 +3085,13 @@ typedef struct nlist_i_finder {
     const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
     int64_t pairs;
-    int64_t *begin;         /* [n] where a row begins in found */
-    int32_t *length;        /* [n] partners of a row */
+    int64_t *begin;         /* [rows] where a row begins in found */
+    int32_t *length;        /* [rows] partners of a row */
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
+    int64_t stored;         /* numbers in WORK: pairs of a half search */
+    nlist_result result;    /* of a callback */
     int32_t *shift;         /* boxes: as found, by entry, else NULL */
     nlist_real *distance, *offset;
     int32_t *within;        /* boxes, desc.nearest: [n] */
@@ -3063,7 +3100,7 @@ typedef struct nlist_i_finder {
     int32_t systems;
 } nlist_i_finder;
 
-/* Finds the rows of all particles, each once, in any order. */
+/* Finds all rows, each once, in any order. */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
 
 /* Room for `more` further partners. */
@@ -3210,7 +3247,7 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
         memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays were freed or replaced */
         if (g != list->current) continue;
         list->built = list->built && list->n == 0; /* a list of no particles loses nothing */
-        list->n = 0;
+        list->n = list->row_count = 0;
         list->total = 0;
     }
     return nlist_i_forget_borrowed(list, result);
@@ -3238,7 +3275,7 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
     nlist *list = finder->list;
     nlist_desc *desc = &list->desc;
     int32_t i;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
         list->needed_entries += nlist_i_beyond(desc, finder->length[i]);
     }
@@ -3277,7 +3314,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
 {
     int64_t at = 0;
     int32_t i;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         int32_t const length = finder->length[i];
         const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
         rows->count[i] = length;
@@ -3290,12 +3327,12 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
         at = nlist_i_put_row(rows, i, found, length, at);
         if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
     }
-    if (rows->start) rows->start[finder->n] = at;
+    if (rows->start) rows->start[finder->rows] = at;
     rows->entries = at;
 }
 
 /* Rows that boxes find: those of particles 0 .. count - 1. */
-static int32_t nlist_i_row_count(const nlist_i_finder *finder) { return finder->n; }
+static int32_t nlist_i_row_count(const nlist_i_finder *finder) { return finder->rows; }
 
 /* Copies what boxes found beside the partners, entry by entry. */
 static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *rows)
@@ -3386,7 +3423,7 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
     int32_t i;
     if (!nlist_i_keeps_two(&list->desc)) return;
     if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
-    for (i = 0; i < finder->n; i++) nlist_i_carry_row(finder, old_rows, new_rows, i);
+    for (i = 0; i < finder->rows; i++) nlist_i_carry_row(finder, old_rows, new_rows, i);
     for (i = 0; list->desc.events && !finder->new_of && i < old_rows->n; i++)
         nlist_i_add_ended(list, old_rows, new_rows, i);
 }
@@ -3426,7 +3463,7 @@ static int nlist_i_needs_uids(const nlist_i_finder *finder)
 static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
-    const nlist_rows *old_rows = &list->rows[list->current];
+    const int64_t *had = list->rows[list->current].uid;
     int const block = nlist_i_target(finder) * NLIST_I_GENERATION + NLIST_I_UID;
     nlist_result result;
     int64_t *uid;
@@ -3436,9 +3473,9 @@ static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     uid = (int64_t *)list->block[block].memory;
     for (i = 0; i < finder->n; i++) {
-        int32_t const was = finder->new_of ? finder->old_of[i] : i < old_rows->n ? i : -1;
-        if (was < 0) uid[i] = list->next_uid + i;
-        else uid[i] = old_rows->uid ? old_rows->uid[was] : was;
+        int32_t const was = finder->new_of ? finder->old_of[i] : i < list->n ? i : -1;
+        uid[i] = nlist_i_uid(was < 0 ? list->next_uid + i : had ? had[was] : was, i,
+                             finder->rows);
     }
     finder->uid = uid;
     return NLIST_OK;
@@ -3477,7 +3514,8 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     memset(&old_rows, 0, sizeof old_rows);
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
     if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
-    if (result == NLIST_OK) result = nlist_i_take_generation(list, to, finder->n, capacity, uids);
+    if (result == NLIST_OK)
+        result = nlist_i_take_generation(list, to, finder->n, finder->rows, capacity, uids);
     if (result != NLIST_OK) return result;
     nlist_i_lay_out(finder, &list->rows[to]);
     nlist_i_lay_out_extras(finder, &list->rows[to]);
@@ -3488,6 +3526,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     list->remembers = nlist_i_keeps_two(&list->desc);
     list->built = 1;
     list->n = finder->n;
+    list->row_count = finder->rows;
     list->total = finder->used;
     return NLIST_OK;
 }
@@ -3524,6 +3563,13 @@ static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *co
     return result == NLIST_OK ? nlist_i_finish(finder) : result;
 }
 
+/* The rows that desc.rows asks for. */
+static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t *rows)
+{
+    *rows = desc->rows > 0 ? desc->rows : desc->rows == 0 ? n : 0;
+    return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
+}
+
 /* The checks that all builds from positions begin with. */
 static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos,
                                     size_t stride, int32_t n)
@@ -3536,7 +3582,8 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const n
     finder->stride = nlist_i_stride(stride, list->desc.dim);
     if (n < 0 || (n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    result = nlist_i_check_particles(finder);
+    result = nlist_i_set_rows(&list->desc, n, &finder->rows);
+    if (result == NLIST_OK) result = nlist_i_check_particles(finder);
     return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
 }
 
@@ -3550,7 +3597,7 @@ static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
     nlist_result result = NLIST_OK;
     nlist_real p[3], q[3];
     int32_t i, j;
-    for (i = 0; i < finder->n && result == NLIST_OK; i++) {
+    for (i = 0; i < finder->rows && result == NLIST_OK; i++) {
         nlist_i_query query;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
         query = nlist_i_query_of(&list->desc, i, p);
@@ -3596,7 +3643,7 @@ static int nlist_i_directed_pair(const nlist_i_finder *finder, int64_t p, int sw
     (void)nlist_i_pair(finder, p, &a, &b);
     *row = swapped ? b : a;
     *partner = swapped ? a : b;
-    return nlist_i_may_list(desc, finder->uid, *row, *partner);
+    return *row < finder->rows && nlist_i_may_list(desc, finder->uid, *row, *partner);
 }
 
 /* Exclusive prefix sum: counts in at[0 .. n-1] become begins. Returns their sum. */
@@ -3651,9 +3698,9 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
-    for (i = 0; i < finder->n; i++) finder->begin[i] = finder->length[i] = 0;
+    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
     for (k = 0; k < count; k++) finder->begin[sorted[2 * k]]++;
-    (void)nlist_i_prefix_sum(finder->begin, finder->n);
+    (void)nlist_i_prefix_sum(finder->begin, finder->rows);
     for (k = 0; k < count; k++) {
         int32_t const row = sorted[2 * k], partner = sorted[2 * k + 1];
         int64_t const at = finder->begin[row] + finder->length[row];
@@ -3661,7 +3708,7 @@ static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *s
         finder->found[at] = partner;
         finder->length[row]++;
     }
-    for (i = 0; i < finder->n; i++) finder->used += finder->length[i];
+    for (i = 0; i < finder->rows; i++) finder->used += finder->length[i];
     return NLIST_OK;
 }
 
@@ -3696,78 +3743,190 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
     finder.n = n;
     finder.pair = pair;
     finder.pairs = m;
+    if (result == NLIST_OK) result = nlist_i_set_rows(&list->desc, n, &finder.rows);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_pairs);
     return nlist_i_end_build(list, &before, result);
 }
 
 #ifdef NLIST_I_UGRID
-/* Candidates at places begin .. end-1 of a grid with records, where distance and order are the only
-   criteria. There is no branch: each candidate is written, and `used` grows by 1 or by 0, so that
-   the next one overwrites a candidate that is not listed. */
-static nlist_result nlist_i_take_records(nlist_i_finder *finder, const nlist_i_query *query,
-                                         const ugrid_record *NLIST_I_RESTRICT record, int32_t begin,
-                                         int32_t end)
+/* ugrid_each_row searches block by block of cells (ugrid.h >>search), and passes the rows on:
+
+       full, plain    ids of the partners: they are the row
+       full           places: those that radii, masks and exclusions allow are the row
+       half           places of the half search of ugrid.h, which tests each pair once and gives it
+                      to the lower place. The pairs are stored, then sorted by owner:
+
+           pairs    place 0: 2 3 | place 1: 2      (place, number, partners)
+           ids      of places 0 .. 3: 7 4 5 9      7 has 9, 4 has 5, 5 has 7
+           rows     4: 2   5: 0   7: 3             places first, ids at the end
+
+   Places of a row ascend, as in a full search. Where they would not there (Morton order, linked
+   lists), half lists are made by a full search. */
+
+/* The row of this particle comes, or goes on. */
+static void nlist_i_continue_row(nlist_i_finder *finder, int32_t i)
 {
-    nlist const *const list = finder->list;
-    int32_t *NLIST_I_RESTRICT found = finder->found ? finder->found + finder->used : NULL;
-    int const halved = list->desc.half != 0;
-    nlist_real const limit = query->limit;
-    int32_t const i = query->i;
-    nlist_result result = NLIST_OK;
-    int64_t used = 0;
+    if (finder->row == i) return;
+    nlist_i_begin_row(finder, i);
+    finder->length[i] = 0;
+}
+
+static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    finder->result = nlist_i_need(finder, count);
+    if (finder->result != NLIST_OK) return 1;
+    nlist_i_continue_row(finder, i);
+    memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
+    finder->used += count;
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+/* The query of the particle at a place. */
+static nlist_i_query nlist_i_query_at(const nlist_i_finder *finder, int32_t place)
+{
+    const ugrid *grid = (const ugrid *)finder->structure;
+    nlist_real p[3];
+    ugrid_point(grid, place, p);
+    return nlist_i_query_of(&finder->list->desc, ugrid_id(grid, place), p);
+}
+
+/* 1 if masks, exclusions and radii allow the pair of a query and a place within the largest
+   reach. */
+static int nlist_i_allows_place(const nlist_i_finder *finder, const nlist_i_query *query,
+                                int32_t place)
+{
+    const nlist *list = finder->list;
+    const ugrid *grid = (const ugrid *)finder->structure;
+    int32_t const j = ugrid_id(grid, place);
+    nlist_real q[3];
+    if (!nlist_i_allows(&list->desc, query->i, j)) return 0;
+    if (!list->desc.radii) return 1;
+    ugrid_point(grid, place, q);
+    return nlist_i_distance2(list, query->p, q) <=
+           nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
+}
+
+static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_i_query const query = nlist_i_query_at(finder, place);
     int32_t k;
-    /* one by one, so that memory grows for partners only */
-    if (finder->room - finder->used < end - begin) {
-        for (k = begin; k < end && result == NLIST_OK; k++)
-            result = nlist_i_test_candidate(finder, query, record[k].link, record[k].x);
-        return result;
+    nlist_i_continue_row(finder, query.i);
+    for (k = 0; k < count; k++) {
+        int32_t const j = ugrid_id((const ugrid *)finder->structure, places[k]);
+        if (!nlist_i_owns(desc, finder->uid, query.i, j) ||
+            !nlist_i_allows_place(finder, &query, places[k]))
+            continue;
+        finder->result = nlist_i_need(finder, 1);
+        if (finder->result != NLIST_OK) return 1;
+        finder->found[finder->used++] = j;
     }
-    for (k = begin; k < end; k++) {
-        int32_t const j = record[k].link;
-        found[used] = j;
-        used += (nlist_i_distance2(list, query->p, record[k].x) <= limit) &
-                (halved ? j > i : j != i);
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+/* The row of a pair of the half search, and the place of its partner. */
+static int32_t nlist_i_owner(const nlist_i_finder *finder, int32_t place, int32_t other,
+                             int32_t *partner)
+{
+    const ugrid *grid = (const ugrid *)finder->structure;
+    int32_t const i = ugrid_id(grid, place), j = ugrid_id(grid, other);
+    int const own = j >= finder->rows || (finder->uid ? finder->uid[i] < finder->uid[j] : i < j);
+    *partner = own ? other : place;
+    return own ? i : j;
+}
+
+/* Room for `more` further numbers in WORK; 0: no memory. */
+static int nlist_i_need_stored(nlist_i_finder *finder, int32_t more, int32_t **stored)
+{
+    finder->result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->stored + more,
+                                  sizeof(int32_t), (size_t)finder->stored * sizeof(int32_t));
+    *stored = (int32_t *)finder->list->block[NLIST_I_WORK].memory;
+    return finder->result == NLIST_OK;
+}
+
+/* Stores the pairs of a place in WORK, as place, number, partners, and counts them by row. */
+static int nlist_i_take_pairs(void *user, int32_t place, const int32_t *places, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    int const plain = nlist_i_plain(&finder->list->desc, NULL);
+    nlist_i_query const query = nlist_i_query_at(finder, place);
+    int64_t const head = finder->stored;
+    int32_t *stored, k, partner;
+    if (!nlist_i_need_stored(finder, plain ? count + 2 : 2, &stored)) return 1;
+    finder->stored += 2;
+    for (k = 0; k < count; k++) {
+        if (!plain && !nlist_i_allows_place(finder, &query, places[k])) continue;
+        if (!plain && !nlist_i_need_stored(finder, 1, &stored)) return 1;
+        stored[finder->stored++] = places[k];
+        finder->length[nlist_i_owner(finder, place, places[k], &partner)]++;
     }
-    finder->used += used;
+    stored[head] = place;
+    stored[head + 1] = (int32_t)(finder->stored - head - 2);
+    return 0;
+}
+
+/* Appends a place to a row, by insertion: only ghosts, which the half search finds on both sides,
+   come out of order. */
+static void nlist_i_insert_place(nlist_i_finder *finder, int32_t row, int32_t place)
+{
+    int32_t *const found = finder->found + finder->begin[row];
+    int32_t at = finder->length[row]++;
+    for (; at > 0 && found[at - 1] > place; at--) found[at] = found[at - 1];
+    found[at] = place;
+}
+
+/* Sorts the stored pairs by row. */
+static nlist_result nlist_i_sort_pairs(nlist_i_finder *finder)
+{
+    const ugrid *grid = (const ugrid *)finder->structure;
+    const int32_t *at = (const int32_t *)finder->list->block[NLIST_I_WORK].memory;
+    const int32_t *const end = at + finder->stored;
+    int64_t sum = 0, e;
+    int32_t i, k, partner;
+    for (i = 0; i < finder->rows; i++) {
+        finder->begin[i] = sum;
+        sum += finder->length[i];
+        finder->length[i] = 0;
+    }
+    finder->result = nlist_i_need(finder, sum);
+    if (finder->result != NLIST_OK) return finder->result;
+    for (; at < end; at += at[1] + 2) {
+        for (k = 0; k < at[1]; k++) {
+            int32_t const row = nlist_i_owner(finder, at[0], at[2 + k], &partner);
+            nlist_i_insert_place(finder, row, partner);
+        }
+    }
+    for (e = 0; e < sum; e++) finder->found[e] = ugrid_id(grid, finder->found[e]);
+    finder->used = sum;
     return NLIST_OK;
 }
 
-/* Finds the row of the particle at a place of the grid. */
-static nlist_result nlist_i_ugrid_row(nlist_i_finder *finder, const ugrid *grid, int32_t place)
-{
-    const nlist_desc *desc = &finder->list->desc;
-    int const ranges = ugrid_has_ranges(grid) && grid->record && nlist_i_plain(desc, finder->uid);
-    nlist_result result = NLIST_OK;
-    nlist_real p[3], q[3];
-    nlist_i_query query;
-    ugrid_near walk;
-    ugrid_point(grid, place, p);
-    query = nlist_i_query_of(desc, ugrid_id(grid, place), p);
-    nlist_i_begin_row(finder, query.i);
-    walk = ugrid_near_place(grid, place, nlist_i_gap(desc) + (query.radius + finder->largest));
-    if (ranges) {
-        while (result == NLIST_OK && ugrid_next_range(&walk))
-            result = nlist_i_take_records(finder, &query, grid->record, walk.begin, walk.end);
-    } else {
-        while (result == NLIST_OK && ugrid_next(&walk)) {
-            ugrid_point(grid, walk.place, q);
-            result = nlist_i_test_candidate(finder, &query, walk.id, q);
-        }
-    }
-    nlist_i_end_row(finder);
-    return result;
-}
-
-/* Rows in the order of the grid: the neighbours' data is still in the caches. */
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
-    nlist_result result = NLIST_OK;
-    int32_t place;
-    grid.desc.walk = ugrid_i_list_walk(&grid);
-    for (place = 0; place < finder->n && result == NLIST_OK; place++)
-        result = nlist_i_ugrid_row(finder, &grid, place);
-    return result;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_real const reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
+    int const ascend = ugrid_i_list_walk(&grid) == UGRID_STRIPS;
+    ugrid_result searched;
+    int32_t i;
+    if (finder->n == 0) return NLIST_OK;
+    grid.rows = finder->rows;
+    finder->structure = &grid;
+    finder->row = -1;
+    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
+    if (!desc->half && nlist_i_plain(desc, finder->uid))
+        searched = ugrid_each_row(&grid, reach, 0, nlist_i_take_ids, finder);
+    else if (!desc->half || !ascend)
+        searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
+    else searched = ugrid_each_row(&grid, reach, UGRID_PLACES | UGRID_HALF, nlist_i_take_pairs,
+                                   finder);
+    if (searched == UGRID_STOPPED) return finder->result;
+    if (searched != UGRID_OK) return NLIST_BAD_SOURCE;
+    return desc->half && ascend ? nlist_i_sort_pairs(finder) : NLIST_OK;
 }
 
 /* Takes the periodic box from the grid. */
@@ -3917,7 +4076,8 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
     }
     if (!nlist_i_search_is_finite(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
     for (place = 0; place < finder->n && result == NLIST_OK; place++)
-        result = nlist_i_lbvh_row(finder, tree, place, out);
+        if (nlist_i_leaf(tree, place)->link < finder->rows)
+            result = nlist_i_lbvh_row(finder, tree, place, out);
     return result;
 }
 
@@ -3944,7 +4104,7 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
     const nlist_desc *desc = &finder->list->desc;
     nlist_result result = NLIST_OK;
     int32_t i;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
         nlist_real p[3];
         lbvh_overlap o;
@@ -4163,7 +4323,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
         if (result != NLIST_OK) return result;
         finder->within = (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory;
     }
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
         nlist_i_begin_row(finder, i);
         while (nlist_next(&e)) {
@@ -4171,7 +4331,8 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
             nlist_result result = nlist_i_need(finder, 1);
             if (result == NLIST_OK) result = nlist_i_need_extras(finder, 1);
             if (result != NLIST_OK) return result;
-            if (id < 0) continue;
+            /* a ghost that becomes a local can be the owner now: the contact begins anew */
+            if (id < 0 || (finder->uid && !(finder->uid[i] < finder->uid[id]) && id != i)) continue;
             nlist_i_copy_extras(finder, &old_rows, e.entry);
             finder->found[finder->used++] = id;
         }
@@ -4199,16 +4360,26 @@ static nlist_result nlist_i_invert(nlist *list, const int32_t *new_id, int32_t *
 
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n)
 {
+    int const all = list && list->row_count == list->n;
+    return nlist_remap_rows(list, new_id, n, !list || all || list->row_count > n ? n
+                                                                               : list->row_count);
+}
+
+NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int32_t n,
+                                        int32_t rows)
+{
     nlist_i_finder finder;
     nlist before;
     nlist_result result;
     if (!list || n < 0 || (list->n > 0 && !new_id)) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (rows < 0 || rows > n) return NLIST_BAD_ROWS;
     before = *list;
     memset(&finder, 0, sizeof finder);
     finder.list = list;
     finder.n = n;
+    finder.rows = rows;
     finder.new_of = new_id;
     list->bad_id = -1;
     list->needed_width = 0;
@@ -4505,7 +4676,7 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
 typedef struct nlist_i_head {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
-    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, zero;
+    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, rows;
     int64_t total, next_uid;
     double min[3], max[3], skin;
     uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
@@ -4534,6 +4705,7 @@ static nlist_i_head nlist_i_head_of(const nlist *list)
     head.half = list->desc.half != 0;
     head.keys = list->keys;
     head.triangles = list->triangles;
+    head.rows = list->row_count;
     head.history = list->desc.history;
     head.has_uid = rows->uid != NULL;
     head.has_reference = list->desc.skin > 0;
@@ -4552,10 +4724,10 @@ static nlist_i_head nlist_i_head_of(const nlist *list)
 static int64_t nlist_i_file_size(const nlist_i_head *head)
 {
     int64_t const n = head->n, entry = 4 + (int64_t)head->history;
-    int64_t const row = 4 + 8 * (int64_t)(head->has_uid != 0) +
-                        head->dim * (int64_t)head->real * (head->has_reference != 0);
+    int64_t const particle = 8 * (int64_t)(head->has_uid != 0) +
+                             head->dim * (int64_t)head->real * (head->has_reference != 0);
     if (head->total > (INT64_MAX >> 1) / entry) return -1;
-    return (int64_t)sizeof *head + n * row + head->total * entry;
+    return (int64_t)sizeof *head + 4 * (int64_t)head->rows + n * particle + head->total * entry;
 }
 
 static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t size)
@@ -4597,7 +4769,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     if (*needed < 0) return NLIST_TOO_MANY;
     if (*needed > capacity) return NLIST_BUFFER_TOO_SMALL;
     n = (size_t)list->n;
-    to = nlist_i_write(to + sizeof head, rows->count, n * sizeof(int32_t));
+    to = nlist_i_write(to + sizeof head, rows->count, (size_t)list->row_count * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
     if (head.has_reference)
@@ -4626,7 +4798,9 @@ static int nlist_i_head_counts_good(const nlist_i_head *head)
     if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 ||
         (head->dim != 2 && head->dim != 3))
         return 0;
-    if (head->triangles < 0 || head->triangles > NLIST_I_TRIANGLES || head->zero != 0) return 0;
+    if (head->triangles < 0 || head->triangles > NLIST_I_TRIANGLES || head->rows < 0 ||
+        head->rows > head->n)
+        return 0;
     if (head->history < 0 || head->history > 4096 || head->next_uid < 0 ||
         head->next_uid > INT64_MAX >> 1)
         return 0;
@@ -4697,7 +4871,7 @@ static int nlist_i_all_differ(uint64_t *v, int64_t count)
 static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
 {
     const nlist_i_head *head = finder->head;
-    size_t const before = (size_t)head->n * sizeof(int32_t) +
+    size_t const before = (size_t)head->rows * sizeof(int32_t) +
                           (size_t)head->total * (sizeof(int32_t) + (size_t)head->history);
     int64_t uid;
     memcpy(&uid, finder->file + before + (size_t)i * sizeof uid, sizeof uid);
@@ -4715,7 +4889,7 @@ static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
     int64_t k = 0;
     int32_t i;
     if (result != NLIST_OK) return result;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         int64_t const end = finder->begin[i] + finder->length[i];
         for (; k < end; k++) {
             int32_t const j = finder->found[k];
@@ -4739,9 +4913,10 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
     int32_t i;
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->n; i++) {
-        int64_t const is = nlist_i_file_uid(finder, i);
-        if (is < 0 || is >= finder->head->next_uid) return NLIST_BAD_FILE;
-        uid[i] = (uint64_t)is;
+        int64_t const is = nlist_i_file_uid(finder, i), plain = nlist_i_uid(is, 0, 1);
+        if (plain >= finder->head->next_uid || nlist_i_uid(plain, i, finder->rows) != is)
+            return NLIST_BAD_FILE;
+        uid[i] = (uint64_t)plain;
     }
     return nlist_i_all_differ(uid, finder->n) ? NLIST_OK : NLIST_BAD_FILE;
 }
@@ -4756,7 +4931,7 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
-    for (i = 0; i < finder->n; i++) {
+    for (i = 0; i < finder->rows; i++) {
         finder->begin[i] = finder->used;
         memcpy(&finder->length[i], at + (size_t)i * sizeof(int32_t), sizeof(int32_t));
         if (finder->length[i] < 0 || finder->length[i] > head->total - finder->used)
@@ -4765,7 +4940,7 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     }
     if (finder->used != head->total) return NLIST_BAD_FILE;
     if (head->total > 0)
-        memcpy(finder->found, at + (size_t)finder->n * sizeof(int32_t),
+        memcpy(finder->found, at + (size_t)finder->rows * sizeof(int32_t),
                (size_t)head->total * sizeof(int32_t));
     for (k = 0; k < head->total; k++) {
         int32_t const id = finder->found[k];
@@ -4782,8 +4957,8 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const
 {
     size_t const n = (size_t)head->n, bytes = (size_t)head->history, total = (size_t)head->total;
     int32_t i;
-    at += n * sizeof(int32_t) + total * sizeof(int32_t);
-    for (i = 0; i < head->n && rows->history; i++) {
+    at += (size_t)head->rows * sizeof(int32_t) + total * sizeof(int32_t);
+    for (i = 0; i < head->rows && rows->history; i++) {
         nlist_each e = nlist_i_row(rows, list->desc.history, i);
         for (; nlist_next(&e); at += bytes) memcpy(e.history, at, bytes);
     }
@@ -4838,6 +5013,7 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     memset(&finder, 0, sizeof finder);
     finder.list = list;
     finder.n = head.n;
+    finder.rows = head.rows;
     finder.head = &head;
     finder.file = (const unsigned char *)bytes + sizeof head;
     list->current = 1 - list->current; /* beside the old rows, until all is read */
@@ -4847,7 +5023,8 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
                                                           : list->needed_entries;
     if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, list->current, head.n, capacity, head.has_uid);
+        result = nlist_i_take_generation(list, list->current, head.n, head.rows, capacity,
+                                         head.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out(&finder, &list->rows[list->current]);
         nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
@@ -4855,6 +5032,7 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
         list->built = 1;
         list->triangles = head.triangles;
         list->n = head.n;
+        list->row_count = head.rows;
         list->total = head.total;
         list->next_uid = head.next_uid;
         list->remembers = nlist_i_keeps_two(&list->desc);
@@ -4881,6 +5059,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
     if (result != NLIST_OK) return nlist_i_forget_borrowed(list, result);
+    list->row_count = 0;
     list->built = 0;
     list->exact = 1;
     found = entries > INT64_MAX / 2
@@ -4891,11 +5070,13 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
         result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1,
                               sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
+    if (result == NLIST_OK && list->desc.half) /* grids: pairs, and two numbers for each place */
+        result = nlist_i_grow(list, NLIST_I_WORK, found + 2 * (int64_t)n, sizeof(int32_t), 0);
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
     for (g = 0; g < 2 && result == NLIST_OK; g++)
         if (g == 0 || nlist_i_keeps_two(&list->desc))
-            result = nlist_i_take_generation(list, g, n, entries, 0);
+            result = nlist_i_take_generation(list, g, n, n, entries, 0);
     memset(list->rows, 0, sizeof list->rows);
     memset(list->event_count, 0, sizeof list->event_count);
     list->exact = 0;
@@ -4987,7 +5168,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
 
 static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned char *met)
 {
-    int32_t const limit = nlist_i_id_limit(list->keys, list->triangles, rows->n);
+    int32_t const limit = nlist_i_id_limit(list->keys, list->triangles, list->n);
     int64_t total = 0, beyond = 0;
     int32_t i;
     for (i = 0; i < rows->n; i++) {
@@ -5016,9 +5197,11 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     if (list->n == 0) return NLIST_OK;
     if (list->current != 0 && list->current != 1) return NLIST_INVALID;
     rows = nlist_i_rows(list);
-    if (rows->n != list->n || rows->entries < 0 || rows->entries > rows->capacity || !rows->count)
+    if (list->row_count < 0 || list->row_count > list->n) return NLIST_INVALID;
+    if (rows->n != list->row_count || rows->entries < 0 || rows->entries > rows->capacity ||
+        (rows->n > 0 && !rows->count))
         return NLIST_INVALID;
-    met.bytes = (size_t)(rows->entries > rows->n ? rows->entries : rows->n);
+    met.bytes = (size_t)(rows->entries > list->n ? rows->entries : list->n);
     met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
     if (!met.memory) return NLIST_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
@@ -5079,13 +5262,13 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     with_arrays.desc.masks = desc->masks;
     with_arrays.desc.exclude_start = desc->exclude_start;
     with_arrays.desc.exclude = desc->exclude;
-    if (samples > list->n) samples = list->n;
+    if (samples > list->row_count) samples = list->row_count;
     met.bytes = (size_t)list->n;
     met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
     if (!met.memory) return NLIST_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == NLIST_OK; k++) {
-        int32_t const i = nlist_i_sample(list->n, samples, seed, k);
+        int32_t const i = nlist_i_sample(list->row_count, samples, seed, k);
         if (nlist_i_row_right(&with_arrays, pos, stride, i, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = i;
         result = NLIST_INVALID;

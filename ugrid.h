@@ -19,7 +19,8 @@
    manual           use, example, options, rules, method, limits, not-here, sources, changes
    declarations     strict-math, compile-time, results, desc, grid, api, cuda-api
    per element      cells, points, entries, walk, stb_ds, cuda-templates
-   implementation   memory, resolve, fit, build, attributes, search, query, validate, licence
+   implementation   memory, resolve, fit, build, attributes, search, query, points-at, each,
+                    validate, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
    >>use
@@ -96,7 +97,7 @@
             ugrid_reserve(n), builds up to n allocate nothing. An array that is too small for a
             build grows by half at least (by what is needed, where memory is short), so it may hold
             1.5 times the figures below. A first build and a reserve take exactly these. Searches
-            need about 50 KB of stack (80 KB for double).
+            need about 60 KB of stack (100 KB for double).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -308,6 +309,7 @@
 #define ugrid_neighbors         ugrid_f64_neighbors
 #define ugrid_neighbors_at      ugrid_f64_neighbors_at
 #define ugrid_each_pair         ugrid_f64_each_pair
+#define ugrid_each_row          ugrid_f64_each_row
 #define ugrid_result_text       ugrid_f64_result_text
 #define ugrid_version           ugrid_f64_version
 #define ugrid_cuda_fit              ugrid_f64_cuda_fit
@@ -387,7 +389,8 @@ extern "C" {
     X(UGRID_CUDA_ERROR, "a CUDA call failed: grid.cuda_error has its cudaError_t") \
     X(UGRID_BOX_TOO_WIDE, \
       "the points, or desc.min and desc.max, span more than the largest ugrid_real along an " \
-      "axis: scale the positions down")
+      "axis: scale the positions down") \
+    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -454,6 +457,8 @@ typedef struct ugrid_cuda_allocator {
     void *user;
 } ugrid_cuda_allocator;
 
+enum { UGRID_NO_ROWS = -1 }; /* desc.rows: all particles are ghosts */
+
 /* Fields that switch something: 0 is off, anything else is on. */
 typedef struct ugrid_desc {
     int32_t dim;                     /* coordinates per point, 2 or 3 (default: 3) */
@@ -490,6 +495,9 @@ typedef struct ugrid_desc {
     int32_t deterministic;           /* CUDA: 1 = every array equals that of the serial build, bit
                                         for bit. The serial build and UGRID_SORT on a GPU always are
                                         deterministic (default: 0) */
+    int32_t rows;                    /* particles 0 .. rows-1 have rows in searches; the others,
+                                        ghosts, are neighbours only (default: all; UGRID_NO_ROWS:
+                                        none. CUDA: only the default) */
     int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 -
                                         1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
@@ -529,6 +537,7 @@ typedef struct ugrid {
     ugrid_desc desc;        /* resolved: defaults and automatic choices are filled in */
     const char *reason;     /* why UGRID_AUTO chose this method */
     int32_t n;              /* particles; places are 0 .. n-1 */
+    int32_t rows;           /* particles with rows: n, or as desc.rows says */
     int32_t cell_count;     /* cell numbers are 0 .. cell_count-1: cells, Morton codes or buckets */
     int32_t entries;        /* LOOSE: n; TIGHT: cells touched, summed over all particles (CUDA: -1,
                                unknown on the host) */
@@ -661,20 +670,27 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
 /* Flags of the searches below. */
 enum {
     UGRID_HALF   = 1,  /* each pair once (half list), in the row of the partner from which
-                          ugrid_near_half finds it */
+                          ugrid_near_half finds it: mostly that of the lower place, which changes
+                          when particles move. (nlist.h: that of the lower id, which does not.) The
+                          pair of a local and a ghost is in the row of the local, in both */
     UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, the fastest */
 };
+
+/* With desc.rows only particles 0 .. rows-1, the locals, have rows. The others, ghosts, are listed
+   in them. Pairs of ghosts are neither searched nor counted. Arrays by id have grid.rows elements
+   instead of n; with UGRID_PLACES they have n, and the rows of ghosts are empty. */
 
 /* The number of pairs within `radius`, each counted once. */
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs);
 
 /* counts[i] = neighbours of particle i (UGRID_PLACES: of place i) within radius, without itself.
-   counts: [n]. */
+   counts: [n]; with desc.rows see above. */
 UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                              int32_t *counts);
 
-/* Neighbour lists in CSR form: row i is ids[offsets[i]] .. ids[offsets[i+1] - 1]. offsets: [n + 1],
-   always filled. ids: room for `capacity` (NULL with 0: only count). `*needed`: offsets[n].
+/* Neighbour lists in CSR form: row i is ids[offsets[i]] .. ids[offsets[i+1] - 1]. offsets: [n + 1]
+   (desc.rows: [grid.rows + 1]), always filled. ids: room for `capacity` (NULL with
+   0: only count). `*needed`: the last offset.
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
@@ -684,8 +700,9 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
                                        int64_t *needed);
 
 /* The same for m query points that are not in the grid. Row q holds the ids of the particles within
-   radius of point q; it is empty if point q is NaN or infinite. points, stride: as pos of
-   ugrid_build. offsets: [m + 1]. */
+   radius of point q, ghosts too; it is empty if point q is NaN or infinite. points, stride: as pos
+   of ugrid_build, in any order: they are visited sorted by cell. offsets: [m + 1]. The entries that
+   fit are written. */
 UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
                                           size_t stride, int32_t m, ugrid_real radius,
                                           int64_t *offsets, int32_t *ids, int64_t capacity,
@@ -697,6 +714,14 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
 typedef int ugrid_pair_fn(void *user, int32_t i, int32_t j);
 UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
                                        ugrid_pair_fn *fn, void *user);
+
+/* fn(user, i, ids, count) for the rows of ugrid_neighbors, until fn returns non-zero
+   (UGRID_STOPPED). Rows come in the order of the grid, empty ones not at all, and a long row in
+   pieces, one after the other. UGRID_PLACES: i and ids are places. ids are valid during the
+   call. */
+typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
+UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
+                                      ugrid_row_fn *fn, void *user);
 
 /* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
    A walk returns candidates, some of them further away than the radius. */
@@ -1318,6 +1343,7 @@ typedef struct ugrid_near {
     int32_t self;       /* the id to exclude, or -1 */
     int32_t own_number; /* half walk: the cell of self; else -1 */
     int32_t above;      /* half walk: only entries above this place (sorted) or id (others) count */
+    int32_t above_local;/* half walk with ghosts, sorted: locals up to this place do not count */
     int32_t forced_bits;/* TIGHT: axes on which only first cells count */
     int32_t number;     /* of the cell visited */
     int32_t cursor, step, left; /* remaining entries of this cell: index, distance, number; lists:
@@ -1441,7 +1467,7 @@ UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
     walk.x = walk.y = walk.z = none;
-    walk.self = walk.own_number = walk.above = walk.only_ids_above = -1;
+    walk.self = walk.own_number = walk.above = walk.above_local = walk.only_ids_above = -1;
     walk.forced_bits = walk.number = walk.cursor = walk.step = walk.left = 0;
     walk.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
     walk.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
@@ -1497,12 +1523,19 @@ UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_rea
 /* Half of the neighbours of the particle at a place: over all places, each pair is returned exactly
    once (Newton's third law; Kureck section 3.2). SORT, COUNT: by the particle with the lower place.
    Others: by the one in the cell with the lower number; within one cell, and in TIGHT grids, by the
-   one with the lower id. */
+   one with the lower id. With ghosts (desc.rows): a pair of a local and a ghost by the local; the
+   walk of a ghost returns nothing; ranges (ugrid_next_range) hold all places around a local, and
+   you skip locals up to its own place. */
 UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
     ugrid_near walk = ugrid_near_place(grid, place, radius);
     if (walk.done) return walk;
+    if (walk.self >= grid->rows) return ugrid_i_near_none(grid);
+    if (grid->rows < grid->n && ugrid_i_sorted(grid)) {
+        walk.above_local = place;
+        return walk;
+    }
     walk.above = place;
     if (!ugrid_i_tight(grid)) {
         ugrid_point(grid, place, p);
@@ -1590,8 +1623,9 @@ UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
     walk->only_ids_above = -1;
     if (ugrid_i_sorted(grid)) { ugrid_i_open_sorted(walk, cells); return; }
     if (walk->own_number >= 0) { /* half walk, LOOSE */
-        if (walk->number < walk->own_number) { walk->left = 0; return; }
+        if (walk->number < walk->own_number) walk->only_ids_above = grid->rows - 1; /* ghosts */
         if (walk->number == walk->own_number) walk->only_ids_above = walk->above;
+        if (walk->only_ids_above == grid->n - 1) { walk->left = 0; return; }
     } else {
         walk->only_ids_above = walk->above; /* TIGHT half walk, or -1 */
     }
@@ -1696,6 +1730,7 @@ UGRID_FN_WALK int ugrid_i_accept(ugrid_near *walk, int32_t entry)
         walk->place = entry;
     }
     if (walk->id == walk->self || walk->id <= walk->only_ids_above) return 0;
+    if (walk->place <= walk->above_local && walk->id < grid->rows) return 0;
     return !grid->desc.unbounded || walk->whole || ugrid_i_in_visited_cell(walk, entry);
 }
 
@@ -2084,6 +2119,15 @@ extern "C" {
 #define UGRID_I_RESTRICT __restrict
 #else
 #define UGRID_I_RESTRICT
+#endif
+
+/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+#ifdef __GNUC__
+#define UGRID_I_APART static __attribute__((noinline))
+#define UGRID_I_TOGETHER static inline __attribute__((always_inline))
+#else
+#define UGRID_I_APART static
+#define UGRID_I_TOGETHER static inline
 #endif
 
 /* Prefetches a cache line that will be written soon. */
@@ -2906,7 +2950,7 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     ugrid_desc given;
     ugrid_result const result = ugrid_defaults(&given, desc);
     ugrid_allocator const *had = &grid->desc.allocator;
-    grid->n = grid->entries = grid->needed_slots = grid->built = 0;
+    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = 0;
     grid->needed_cells = 0;
     grid->bad_id = -1;
     grid->cuda_error = 0;
@@ -2929,6 +2973,15 @@ static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n, int exact)
     if (result == UGRID_OK) result = ugrid_i_grow(grid, bytes, exact);
     if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
     return result;
+}
+
+/* The particles that have rows. */
+static ugrid_result ugrid_i_set_rows(ugrid *grid, int32_t n)
+{
+    int32_t const rows = grid->desc.rows;
+    if (rows > n || rows < UGRID_NO_ROWS) return UGRID_BAD_ROWS;
+    grid->rows = rows > 0 ? rows : rows == 0 ? n : 0;
+    return UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n)
@@ -2959,13 +3012,14 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     if (result != UGRID_OK) return result;
     result = ugrid_fit(&grid->desc, pos, stride, n, &grid->bad_id);
     if (result == UGRID_OK) result = ugrid_i_prepare(grid, n, 0);
+    if (result == UGRID_OK) result = ugrid_i_set_rows(grid, n);
     if (result != UGRID_OK) return result;
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
     result = ugrid_i_build_method(grid);
     grid->built = result == UGRID_OK;
-    if (!grid->built) grid->n = grid->entries = 0;
+    if (!grid->built) grid->n = grid->rows = grid->entries = 0;
     return result;
 }
 
@@ -3028,24 +3082,28 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>search: the neighbours of every place, passed row by row to a callback
+   >>search: the neighbours of a block of points, passed row by row to a callback
 
-   There are two algorithms with the same rows. If the grid has ranges and records, all places of a
-   cell share their candidates:
+   A block is the particles of a cell, or the query points in a cell. There are two algorithms with
+   the same rows. If the grid has ranges and records, the points of a block share their candidates:
 
-       cell c:  a b c        The bounding box of a, b, c, widened by the radius, touches a block of
-                             cells. Their records are copied once into a buffer, as one array per
-                             coordinate. Then each of a, b, c runs one branch-free loop over the
-                             buffer. (27 cells of 7 particles: 189 copies for 7 * 189 tests.)
+       block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
+                                 Their records are copied once into a buffer, one array per
+                                 coordinate.
+       buffer          test      d2 of each candidate to a: one long loop without a branch
+         x  . . . .    exclude   a itself; in a half search the places before it, too
+         y  . . . .    append    the names within the radius: one loop without a branch
+         z  . . . .              Then the same for b and c. (27 cells of 7 particles: 189 copies for
+         name                    7 * 189 tests.)
 
-   Otherwise, and if a block has more than UGRID_I_GATHER candidates, each place has its own walk.
+   Otherwise, and if a block has more than UGRID_I_GATHER candidates, each point has its own walk.
    ---------------------------------------------------------------------------------------------- */
 
-/* Receives some neighbours of the particle at `place`: their names (ids, or places with
-   UGRID_PLACES), or only their number. The pieces of one place come one after the other, and places
+/* Receives some neighbours of the point `row`, a place or a query: their names (ids, or places with
+   UGRID_PLACES), or only their number. The pieces of one row come one after the other, and places
    ascend. A non-zero result ends the search. */
 typedef struct ugrid_i_sink {
-    int (*take)(void *user, int32_t place, const int32_t *names, int32_t count);
+    int (*take)(void *user, int32_t row, const int32_t *names, int32_t count);
     void *user;
 } ugrid_i_sink;
 
@@ -3066,13 +3124,107 @@ typedef struct ugrid_i_candidates {
     int32_t name[UGRID_I_GATHER];
     int32_t hits[UGRID_I_GATHER];
     int32_t count;
-    int32_t own;        /* the index in the buffer of the first place of the cell; in a half search
-                           of its second, since only places above the first are needed */
+    int32_t own;        /* particles: the index in the buffer of the first place of the block; in a
+                           half search of the second, since no row takes the first. The others
+                           follow it */
     int images;         /* the nearest image may differ from the candidate itself */
 } ugrid_i_candidates;
 
+/* Points that share their candidates. */
+typedef struct ugrid_i_block_of {
+    ugrid_real from[3], to[3];  /* the box around them, in the grid's box */
+    int32_t first, count;       /* particles: places first .. first + count-1; queries: first -1 */
+} ugrid_i_block_of;
+
+/* 1 if the particle at a place has a row (desc.rows). */
+UGRID_FN int ugrid_i_has_row(const ugrid *grid, int32_t place)
+{
+    return grid->rows == grid->n || ugrid_id(grid, place) < grid->rows;
+}
+
+/* Adds a point to the box around a block. */
+static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
+{
+    int a;
+    if (block->count++ == 0)
+        for (a = 0; a < 3; a++) block->from[a] = block->to[a] = p[a];
+    for (a = 0; a < 3; a++) {
+        if (p[a] < block->from[a]) block->from[a] = p[a];
+        if (p[a] > block->to[a]) block->to[a] = p[a];
+    }
+}
+
+/* Can the nearest image of a candidate along this axis differ from the candidate? Not if the cells
+   of the block do not wrap and span less than half the box. */
+UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
+{
+    return axis->periodic &&
+           (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
+}
+
+/* Appends the records begin .. end-1 to the buffer. */
+static void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
+                         ugrid_i_candidates *set)
+{
+    int32_t k;
+    for (k = begin; k < end; k++) {
+        const ugrid_record *record = &search->grid->record[k];
+        set->x[set->count] = record->x[0];
+        set->y[set->count] = record->x[1];
+        set->z[set->count] = record->x[2];
+        set->name[set->count++] = search->places ? k : record->link;
+    }
+}
+
+/* The same in a half search with ghosts: all ghosts, and locals above place `first`. Each is
+   written, and the end advances for those that are kept. */
+UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
+                                       int32_t first, ugrid_i_candidates *set)
+{
+    const ugrid_record *const record = search->grid->record;
+    int32_t const rows = search->grid->rows;
+    int const places = search->places;
+    int32_t k, at = set->count;
+    for (k = begin; k < end; k++) {
+        ugrid_record const one = record[k];
+        if (k == first + 1) set->own = at;
+        set->x[at] = one.x[0];
+        set->y[at] = one.x[1];
+        set->z[at] = one.x[2];
+        set->name[at] = places ? k : one.link;
+        at += (k > first) | (one.link >= rows);
+    }
+    set->count = at;
+}
+
+/* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
+   walk begins at the block. */
+UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
+                           ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t const first = block->first, own = first + search->half;
+    int const ghosts = search->half && grid->rows < grid->n;
+    ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->radius);
+    set->count = set->own = 0;
+    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
+                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
+                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    if (search->half && !ghosts) {
+        walk.above = first;
+        walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
+    }
+    while (ugrid_next_range(&walk)) {
+        if (walk.end - walk.begin > UGRID_I_GATHER - set->count) return 0;
+        if (walk.begin <= own && own < walk.end) set->own = set->count + own - walk.begin;
+        if (ghosts) ugrid_i_copy_ghosts(search, walk.begin, walk.end, first, set);
+        else ugrid_i_copy(search, walk.begin, walk.end, set);
+    }
+    return 1;
+}
+
 /* Squared distances from p to all candidates. */
-static void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
+UGRID_I_APART void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 {
     ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
                                        *UGRID_I_RESTRICT z = set->z;
@@ -3099,58 +3251,24 @@ static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *se
                                ugrid_i_nearest(z[k] - pz, &az));
 }
 
-/* Appends the names whose distance is within the limit. Every name is written, and the end advances
-   for hits only: there is no branch to mispredict. */
-static int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
-                              const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
-                              ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t count)
+static void ugrid_i_test(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+{
+    if (set->images) ugrid_i_distances_periodic(grid, set, p);
+    else ugrid_i_distances(set, p);
+}
+
+/* Appends the names from .. to-1 whose distance is within the limit. Every name is written, and the
+   end advances for hits only: there is no branch to mispredict. */
+UGRID_I_APART int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
+                                     const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
+                                     ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t at)
 {
     int32_t k;
     for (k = from; k < to; k++) {
-        hits[count] = name[k];
-        count += d2[k] <= limit;
+        hits[at] = name[k];
+        at += d2[k] <= limit;
     }
-    return count;
-}
-
-/* Can the nearest image of a candidate along this axis differ from the candidate? Not if the cells
-   of the block do not wrap and span less than half the box. */
-UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
-{
-    return axis->periodic &&
-           (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
-}
-
-/* Copies the candidates around the box from .. to, which bounds the places from `first` on of one
-   cell. 0: they do not fit. */
-static int ugrid_i_collect(const ugrid_i_search *search, const ugrid_real from[3],
-                           const ugrid_real to[3], int32_t first, ugrid_i_candidates *set)
-{
-    const ugrid *grid = search->grid;
-    ugrid_near walk = ugrid_i_near_box(grid, from, to, search->radius);
-    set->count = 0;
-    set->own = UGRID_I_GATHER;
-    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
-                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
-                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
-    if (search->half) {
-        walk.above = first;
-        walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
-    }
-    while (ugrid_next_range(&walk)) {
-        int32_t k;
-        if (walk.end - walk.begin > UGRID_I_GATHER - set->count) return 0;
-        if (search->half ? walk.begin == first + 1 : walk.begin <= first && first < walk.end)
-            set->own = set->count + first + search->half - walk.begin;
-        for (k = walk.begin; k < walk.end; k++) {
-            const ugrid_record *record = &grid->record[k];
-            set->x[set->count] = record->x[0];
-            set->y[set->count] = record->x[1];
-            set->z[set->count] = record->x[2];
-            set->name[set->count++] = search->places ? k : record->link;
-        }
-    }
-    return 1;
+    return at;
 }
 
 /* The number of candidates from .. to-1 within the limit, where no images occur: one loop without
@@ -3173,12 +3291,6 @@ static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t fr
     return count;
 }
 
-static void ugrid_i_all_distances(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
-{
-    if (set->images) ugrid_i_distances_periodic(grid, set, p);
-    else ugrid_i_distances(set, p);
-}
-
 /* Counts all candidates but before .. after-1. */
 static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
                                  int32_t before, int32_t after, ugrid_real limit)
@@ -3186,85 +3298,91 @@ static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, con
     if (!set->images)
         return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
                ugrid_i_count_candidates(set, p, before, after, limit);
-    ugrid_i_all_distances(grid, set, p);
+    ugrid_i_test(grid, set, p);
     return ugrid_i_count_distances(set, 0, before, limit) +
            ugrid_i_count_distances(set, after, set->count, limit);
 }
 
-static int32_t ugrid_i_append_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
-                                  int32_t before, int32_t after, ugrid_real limit)
+/* The row of point j of a block, at p: all candidates but itself; in a half search without the
+   places before it in the block, too. */
+UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
+                             ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
 {
-    int32_t hits;
-    ugrid_i_all_distances(grid, set, p);
-    hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
-    return ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
-}
-
-/* The row of the j-th place of the cell: all candidates but itself; in a half search without the
-   places before it in the cell, too. */
-static int ugrid_i_block_row(const ugrid_i_search *search, ugrid_i_candidates *set, int32_t place,
-                             int32_t j)
-{
-    const ugrid_real *p = search->grid->record[place].x;
     ugrid_real const limit = search->radius * search->radius;
-    int32_t const own = set->own < set->count ? set->own : set->count;
-    int32_t const before = search->half ? own : own + j;
-    int32_t const after = search->half || own == set->count ? own + j : own + j + 1;
-    int32_t const hits = search->count_only
-                             ? ugrid_i_count_row(search->grid, set, p, before, after, limit)
-                             : ugrid_i_append_row(search->grid, set, p, before, after, limit);
-    return hits > 0 && search->sink.take(search->sink.user, place, set->hits, hits);
+    int32_t before = search->half ? set->own : set->own + j,
+                  after = set->own + j + !search->half;
+    int32_t hits;
+    if (block->first < 0) before = after = 0;
+    if (search->count_only) {
+        hits = ugrid_i_count_row(search->grid, set, p, before, after, limit);
+    } else {
+        ugrid_i_test(search->grid, set, p);
+        hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
+        hits = ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
+    }
+    return hits > 0 && search->sink.take(search->sink.user, row, set->hits, hits);
 }
 
-/* The row of one place by its own walk, passed on in pieces. */
-static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t place)
+/* The row of one point by its own walk, passed on in pieces. */
+static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                            ugrid_near walk)
 {
     const ugrid *grid = search->grid;
     ugrid_real const limit = search->radius * search->radius;
-    ugrid_near walk = search->half ? ugrid_near_half(grid, place, search->radius)
-                                   : ugrid_near_place(grid, place, search->radius);
-    ugrid_real p[3], q[3];
+    ugrid_real q[3];
     int32_t names[UGRID_I_HITS], hits = 0;
-    ugrid_point(grid, place, p);
     while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
         if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits == UGRID_I_HITS) {
-            if (search->sink.take(search->sink.user, place, names, hits)) return 1;
+            if (search->sink.take(search->sink.user, row, names, hits)) return 1;
             hits = 0;
         }
     }
-    return hits > 0 && search->sink.take(search->sink.user, place, names, hits);
+    return hits > 0 && search->sink.take(search->sink.user, row, names, hits);
 }
 
-/* The bounding box of places first .. last-1. */
-static void ugrid_i_bounds(const ugrid *grid, int32_t first, int32_t last, ugrid_real from[3],
-                           ugrid_real to[3])
+static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
+{
+    ugrid_real p[3];
+    if (!ugrid_i_has_row(search->grid, place)) return 0;
+    ugrid_point(search->grid, place, p);
+    return ugrid_i_walk_row(search, place, p,
+                            search->half ? ugrid_near_half(search->grid, place, search->radius)
+                                         : ugrid_near_place(search->grid, place, search->radius));
+}
+
+/* The particles of a cell, places first .. last-1, that have rows, as a block. They come first
+   where ids ascend within cells: 0 if not. */
+static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
+                                ugrid_i_block_of *block)
 {
     int32_t k;
-    int a;
-    for (a = 0; a < 3; a++) from[a] = to[a] = grid->record[first].x[a];
-    for (k = first + 1; k < last; k++) {
-        for (a = 0; a < 3; a++) {
-            ugrid_real const x = grid->record[k].x[a];
-            if (x < from[a]) from[a] = x;
-            if (x > to[a]) to[a] = x;
-        }
+    block->first = first;
+    block->count = 0;
+    for (k = first; k < last; k++) {
+        if (!ugrid_i_has_row(grid, k)) continue;
+        if (first + block->count < k) return 0;
+        ugrid_i_extend(block, grid->record[k].x);
     }
+    return 1;
 }
 
 /* All rows of one cell. */
 static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last,
                                ugrid_i_candidates *set)
 {
-    ugrid_real from[3], to[3];
+    const ugrid *grid = search->grid;
+    ugrid_i_block_of block;
     int32_t k;
-    int fits;
-    ugrid_i_bounds(search->grid, first, last, from, to);
-    fits = ugrid_i_collect(search, from, to, first, set);
+    int fits = ugrid_i_block_locals(grid, first, last, &block);
+    if (fits && block.count == 0) return 0;
+    fits = fits && ugrid_i_collect(search, &block, set);
+    if (fits) last = first + block.count;
     for (k = first; k < last; k++)
-        if (fits ? ugrid_i_block_row(search, set, k, k - first) : ugrid_i_walk_row(search, k))
+        if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
+                 : ugrid_i_walk_place(search, k))
             return 1;
     return 0;
 }
@@ -3279,7 +3397,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
     search.grid = &view;
     view.desc.walk = ugrid_i_list_walk(&view);
     if (!ugrid_has_ranges(&view) || !view.record) {
-        for (k = 0; k < view.n; k++) if (ugrid_i_walk_row(&search, k)) return 1;
+        for (k = 0; k < view.n; k++) if (ugrid_i_walk_place(&search, k)) return 1;
         return 0;
     }
     for (cell = 0; cell < view.cell_count; cell++) {
@@ -3345,6 +3463,12 @@ UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, i
     return result;
 }
 
+/* Rows of a list: by place there is one for each place, those of ghosts are empty. */
+static int32_t ugrid_i_rows(const ugrid *grid, int flags)
+{
+    return flags & UGRID_PLACES ? grid->n : grid->rows;
+}
+
 typedef struct ugrid_i_counter { const ugrid *grid; int32_t *counts; int places; } ugrid_i_counter;
 
 static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, int32_t count)
@@ -3360,12 +3484,14 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_counter counter;
+    int32_t rows;
     if (result != UGRID_OK) return result;
-    if (grid->n > 0 && !counts) return UGRID_BAD_ARGUMENT;
+    rows = ugrid_i_rows(grid, flags);
+    if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
     counter.grid = grid;
     counter.counts = counts;
     counter.places = flags & UGRID_PLACES;
-    if (grid->n > 0) memset(counts, 0, (size_t)grid->n * sizeof *counts);
+    if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
     ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
     return UGRID_OK;
 }
@@ -3379,13 +3505,21 @@ typedef struct ugrid_i_list {
     int32_t rows;       /* rows begun (by place) */
 } ugrid_i_list;
 
+/* Stores names from index `at` on, as far as they fit. */
+static void ugrid_i_put_names(int32_t *ids, int64_t capacity, int64_t at, const int32_t *names,
+                              int32_t count)
+{
+    int64_t const room = capacity - at;
+    if (room < count) count = room > 0 ? (int32_t)room : 0;
+    if (count > 0) memcpy(ids + at, names, (size_t)count * sizeof *names);
+}
+
 /* Rows by place come in order: each is appended, and the offsets up to it are set. */
 static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count)
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     while (list->rows <= place) list->offsets[list->rows++] = list->total;
-    if (list->total + count <= list->capacity)
-        memcpy(list->ids + list->total, names, (size_t)count * sizeof *names);
+    ugrid_i_put_names(list->ids, list->capacity, list->total, names, count);
     list->total += count;
     return 0;
 }
@@ -3398,7 +3532,8 @@ enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid *grid, int32_t place, int32_t distance)
 {
-    return ugrid_id(grid, place < grid->n - distance ? place + distance : grid->n - 1);
+    int32_t const id = ugrid_id(grid, place < grid->n - distance ? place + distance : grid->n - 1);
+    return id < grid->rows ? id : 0; /* a ghost has no row */
 }
 
 static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *names, int32_t count)
@@ -3421,8 +3556,7 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
         UGRID_I_PREFETCH(list->ids + soon);
         UGRID_I_PREFETCH(list->ids + soon + 16);
     }
-    if (*cursor + count <= list->capacity)
-        memcpy(list->ids + *cursor, names, (size_t)count * sizeof *names);
+    ugrid_i_put_names(list->ids, list->capacity, *cursor, names, count);
     *cursor += count;
     return 0;
 }
@@ -3451,13 +3585,13 @@ static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
 /* Two passes, count and fill, because rows come in the order of the grid. */
 static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
-    int32_t const n = list->grid->n;
-    memset(list->offsets, 0, ((size_t)n + 1) * sizeof *list->offsets);
+    int32_t const rows = list->grid->rows;
+    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
     ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
-    list->total = ugrid_i_row_begins(list->offsets, n);
+    list->total = ugrid_i_row_begins(list->offsets, rows);
     if (list->capacity == 0) return;
     ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
-    ugrid_i_ends_to_begins(list->offsets, n);
+    ugrid_i_ends_to_begins(list->offsets, rows);
 }
 
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
@@ -3484,20 +3618,226 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
 }
 
-/* The row of one query point, written from ids[*total] on as far as it fits; *total counts all of
-   it. */
-static void ugrid_i_row_at(const ugrid *grid, const ugrid_real p[3], ugrid_real radius,
-                           int32_t *ids, int64_t capacity, int64_t *total)
+/* ----------------------------------------------------------------------------------------------
+   >>points-at: the neighbours of query points
+
+   Query points come in any order, and points of one cell share their candidates (>>search). So they
+   are visited sorted by cell, and their rows are written in the caller's order, in three turns. The
+   only work space is the caller's array of offsets, one word of 64 bits a query:
+
+       sort     cell of query | query       sorted in place
+       count    visit[k]      | length[q]   upper half: the k-th query of the order; lower half: the
+                                            length of row q
+       fill     visit[k]      | end[q]      where row q ends so far, counted from the begin of its
+                                            span: a span is a 1024th of the rows
+
+   At the end the words become offsets.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Fewer queries than FEW are not sorted. */
+enum { UGRID_I_SPANS = 1024, UGRID_I_FEW = 32 };
+
+typedef struct ugrid_i_points {
+    ugrid grid;                 /* a copy, with the walk of lists */
+    const ugrid_real *points;   /* the caller's */
+    size_t stride;
+    int32_t m, span;            /* rows, rows per span */
+    int64_t *word;              /* offsets, while they are work space */
+    int32_t *ids;
+    int64_t capacity, total;
+    int64_t begin[UGRID_I_SPANS + 1]; /* of the spans */
+} ugrid_i_points;
+
+static void ugrid_i_insertion_sort(int64_t *word, int32_t count)
 {
-    ugrid_near walk = ugrid_near_within(grid, p, radius);
-    ugrid_real at[3], q[3];
-    ugrid_i_wrap_point(grid, p, at);
-    while (ugrid_next(&walk)) {
-        ugrid_point(grid, walk.place, q);
-        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
-        if (*total < capacity) ids[*total] = walk.id;
-        ++*total;
+    int32_t k, at;
+    for (k = 1; k < count; k++) {
+        int64_t const moving = word[k];
+        for (at = k; at > 0 && word[at - 1] > moving; at--) word[at] = word[at - 1];
+        word[at] = moving;
     }
+}
+
+/* Sorts by the bits below `top`, 8 at a time from the highest, in place: each word is swapped to
+   the next free place of its bin until all are there (American flag sort: McIlroy, Bostic, McIlroy,
+   Engineering Radix Sort, 1993). Bits below 32 are left as they come. */
+static void ugrid_i_flag_sort(int64_t *word, int32_t count, int top)
+{
+    int const shift = top > 40 ? top - 8 : 32;
+    int32_t next[256], end[256], bin, sum = 0, k;
+    if (count < 32) ugrid_i_insertion_sort(word, count);
+    if (count < 32 || top <= 32) return;
+    memset(end, 0, sizeof end);
+    for (k = 0; k < count; k++) end[(word[k] >> shift) & 255]++;
+    for (bin = 0; bin < 256; bin++) {
+        next[bin] = sum;
+        end[bin] = sum += end[bin];
+    }
+    for (bin = 0; bin < 256; bin++) {
+        while (next[bin] < end[bin]) {
+            int64_t moving = word[next[bin]];
+            int32_t to = (int32_t)((moving >> shift) & 255);
+            for (; to != bin; to = (int32_t)((moving >> shift) & 255)) {
+                int64_t const displaced = word[next[to]];
+                word[next[to]++] = moving;
+                moving = displaced;
+            }
+            word[next[bin]++] = moving;
+        }
+    }
+    for (bin = 0, k = 0; bin < 256; k = end[bin++])
+        ugrid_i_flag_sort(word + k, end[bin] - k, shift);
+}
+
+/* Query q, in the box; 0 where it is not finite: its row is empty. */
+static int ugrid_i_point_at(const ugrid_i_points *at, int32_t q, ugrid_real p[3])
+{
+    ugrid_i_load(at->points, at->stride, at->grid.desc.dim, q, p);
+    ugrid_i_wrap_point(&at->grid, p, p);
+    return ugrid_i_point_finite(p);
+}
+
+/* The k-th query of the order. */
+static int32_t ugrid_i_visit(const ugrid_i_points *at, int32_t k)
+{
+    return (int32_t)(at->word[k] >> 32);
+}
+
+static void ugrid_i_sort_points(ugrid_i_points *at)
+{
+    int64_t *const word = at->word;
+    int32_t cells = at->grid.cell_count, q;
+    int top = 32;
+    ugrid_real p[3];
+    for (; cells > 0; cells /= 2) top++;
+    for (q = 0; q < at->m; q++) {
+        int const finite = ugrid_i_point_at(at, q, p);
+        word[q] = (int64_t)(finite ? ugrid_cell_at(&at->grid, p) : 0) * ((int64_t)1 << 32) + q;
+    }
+    ugrid_i_flag_sort(word, at->m, top);
+    for (q = 0; q < at->m; q++) word[q] = (word[q] & 0x7FFFFFFF) * ((int64_t)1 << 32);
+}
+
+/* The rows of the queries from k on that are in one cell, at most a block of UGRID_I_HITS. Returns
+   the next k. */
+static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i_points *at,
+                                     int32_t k, ugrid_i_candidates *set)
+{
+    ugrid_real p[UGRID_I_HITS][3];
+    int32_t q[UGRID_I_HITS], cell = -1, j;
+    ugrid_i_block_of block;
+    int fits;
+    block.first = -1;
+    block.count = 0;
+    for (; k < at->m && block.count < UGRID_I_HITS; k++) {
+        ugrid_real *const point = p[block.count];
+        q[block.count] = ugrid_i_visit(at, k);
+        if (!ugrid_i_point_at(at, q[block.count], point)) continue;
+        if (block.count == 0) cell = ugrid_cell_at(&at->grid, point);
+        else if (ugrid_cell_at(&at->grid, point) != cell) break;
+        ugrid_i_extend(&block, point);
+    }
+    if (block.count == 0) return k;
+    fits = ugrid_has_ranges(&at->grid) && at->grid.record && ugrid_i_collect(search, &block, set);
+    for (j = 0; j < block.count; j++) {
+        if (fits) (void)ugrid_i_block_row(search, &block, set, q[j], p[j], j);
+        else (void)ugrid_i_walk_row(search, q[j], p[j],
+                                    ugrid_near_within(&at->grid, p[j], search->radius));
+    }
+    return k;
+}
+
+static void ugrid_i_run_points(ugrid_i_points *at, ugrid_real radius, int count_only,
+                               int (*take)(void *, int32_t, const int32_t *, int32_t))
+{
+    ugrid_i_candidates set;
+    ugrid_i_search search;
+    int32_t k = 0;
+    search.grid = &at->grid;
+    search.radius = radius;
+    search.half = search.places = 0;
+    search.count_only = count_only;
+    search.sink.take = take;
+    search.sink.user = at;
+    while (k < at->m) k = ugrid_i_search_points(&search, at, k, &set);
+}
+
+static int ugrid_i_take_length_at(void *user, int32_t q, const int32_t *names, int32_t count)
+{
+    (void)names;
+    ((ugrid_i_points *)user)->word[q] += count;
+    return 0;
+}
+
+static int ugrid_i_take_ids_at(void *user, int32_t q, const int32_t *names, int32_t count)
+{
+    ugrid_i_points *at = (ugrid_i_points *)user;
+    int64_t const to = at->begin[q / at->span] + (at->word[q] & 0xFFFFFFFF);
+    ugrid_i_put_names(at->ids, at->capacity, to, names, count);
+    at->word[q] += count;
+    return 0;
+}
+
+/* Lengths become ends of empty rows: what comes before them in their span. 0: a span has 2^32
+   entries. */
+static int ugrid_i_begin_spans(ugrid_i_points *at)
+{
+    int64_t within = 0;
+    int32_t q;
+    for (q = 0; q < at->m; q++) {
+        int64_t const length = at->word[q] & 0xFFFFFFFF;
+        if (q % at->span == 0) {
+            at->begin[q / at->span] = at->total;
+            within = 0;
+        }
+        at->word[q] += within - length;
+        within += length;
+        at->total += length;
+        if (within > 0xFFFFFFFF) return 0;
+    }
+    return 1;
+}
+
+/* Words become offsets: after the fill they are ends of rows, before it begins. */
+static void ugrid_i_words_to_offsets(ugrid_i_points *at, int filled)
+{
+    int32_t q;
+    for (q = at->m - 1; q >= 0; q--)
+        at->word[q + filled] = at->begin[q / at->span] + (at->word[q] & 0xFFFFFFFF);
+    at->word[filled ? 0 : at->m] = filled ? 0 : at->total;
+}
+
+/* Rows in the caller's order, each by its own walk: for a few queries, and for lists of which a
+   span has 2^32 entries. */
+static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
+{
+    ugrid_i_search search;
+    ugrid_i_list list;
+    ugrid_real p[3];
+    int32_t q;
+    list.grid = search.grid = &at->grid;
+    list.offsets = at->word;
+    list.ids = at->ids;
+    list.capacity = at->capacity;
+    list.total = list.rows = 0;
+    search.radius = radius;
+    search.half = search.places = search.count_only = 0;
+    search.sink.take = ugrid_i_take_in_order;
+    search.sink.user = &list;
+    for (q = 0; q < at->m; q++)
+        if (ugrid_i_point_at(at, q, p))
+            (void)ugrid_i_walk_row(&search, q, p, ugrid_near_within(&at->grid, p, radius));
+    while (list.rows <= at->m) at->word[list.rows++] = list.total;
+    at->total = list.total;
+}
+
+static void ugrid_i_points_by_cell(ugrid_i_points *at, ugrid_real radius)
+{
+    ugrid_i_sort_points(at);
+    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
+    if (!ugrid_i_begin_spans(at)) { ugrid_i_points_in_order(at, radius); return; }
+    if (at->capacity > 0) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
+    ugrid_i_words_to_offsets(at, at->capacity > 0);
 }
 
 UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
@@ -3506,25 +3846,38 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
                                           int64_t *needed)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
-    int32_t q;
+    ugrid_i_points at;
     if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
         (capacity > 0 && !ids))
         return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
     if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
-    if (stride == 0) stride = (size_t)grid->desc.dim * sizeof *points;
-    for (q = 0; q < m; q++) {
-        ugrid_real p[3];
-        ugrid_i_load(points, stride, grid->desc.dim, q, p);
-        offsets[q] = *needed;
-        ugrid_i_row_at(grid, p, radius, ids, capacity, needed);
-    }
-    offsets[m] = *needed;
-    return *needed > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+    at.grid = *grid;
+    at.grid.desc.walk = ugrid_i_list_walk(grid);
+    at.points = points;
+    at.stride = stride ? stride : (size_t)grid->desc.dim * sizeof *points;
+    at.m = m;
+    at.span = m / UGRID_I_SPANS + 1;
+    at.word = offsets;
+    at.ids = ids;
+    at.capacity = capacity;
+    at.total = 0;
+    if (m < UGRID_I_FEW || grid->n == 0) ugrid_i_points_in_order(&at, radius);
+    else ugrid_i_points_by_cell(&at, radius);
+    *needed = at.total;
+    return at.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
 }
+/* ----------------------------------------------------------------------------------------------
+   >>each: the public searches that call a function of yours
+   ---------------------------------------------------------------------------------------------- */
 
-typedef struct ugrid_i_caller { const ugrid *grid; ugrid_pair_fn *fn; void *user; } ugrid_i_caller;
+typedef struct ugrid_i_caller {
+    const ugrid *grid;
+    ugrid_pair_fn *fn;
+    ugrid_row_fn *row_fn;
+    void *user;
+} ugrid_i_caller;
 
 static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, int32_t count)
 {
@@ -3548,6 +3901,28 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
     caller.user = user;
     return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
                                                                             : UGRID_OK;
+}
+
+static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_caller const *caller = (ugrid_i_caller const *)user;
+    return caller->row_fn(caller->user, ugrid_id(caller->grid, place), names, count);
+}
+
+UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
+                                      ugrid_row_fn *fn, void *user)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_i_caller caller;
+    int stopped;
+    if (result != UGRID_OK) return result;
+    if (!fn) return UGRID_BAD_ARGUMENT;
+    caller.grid = grid;
+    caller.row_fn = fn;
+    caller.user = user;
+    if (flags & UGRID_PLACES) stopped = ugrid_i_run(grid, radius, flags, 0, fn, user);
+    else stopped = ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
+    return stopped ? UGRID_STOPPED : UGRID_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capa
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
     const nlist_desc *desc = &gpu->device.list.desc;
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, capacity, uids);
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, n, capacity, uids);
     for (int b = 0; b < NLIST_I_GENERATION; b++) /* elements may have become larger */
         if ((uint64_t)sizes.count[b] * sizes.size[b] >
             gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes)
@@ -225,7 +225,7 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
                                       bool uids, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, capacity, uids);
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, n, capacity, uids);
     nlist_block *const block = list->block + g * NLIST_I_GENERATION;
     nlist_result result = NLIST_OK;
     memset(&list->rows[g], 0, sizeof list->rows[g]);
@@ -1488,6 +1488,7 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     *before = *list;
     nlist_result result = nlist_defaults(&resolved, desc);
     if (result != NLIST_OK) return result;
+    if (resolved.rows != 0) return NLIST_BAD_ROWS;
     if (resolved.if_moved && !(resolved.skin > 0)) return NLIST_BAD_SKIN;
     nlist_cuda_allocator const given = resolved.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user))
@@ -1542,7 +1543,7 @@ nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nli
 {
     nlist *list = &gpu->device.list;
     if (result == NLIST_OK) {
-        list->n = job.n;
+        list->n = list->row_count = job.n;
         list->built = 1;
         return nlist_i_forget_borrowed(list, result);
     }
@@ -2626,7 +2627,7 @@ void nlist_i_update_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     list->current = facts.current;
     list->next_uid = facts.next_uid;
     list->built = facts.filled > 0;
-    list->n = list->built ? list->rows[facts.current].n : 0;
+    list->n = list->row_count = list->built ? list->rows[facts.current].n : 0;
     list->triangles = facts.triangles;
     list->rows_cut = facts.rows_cut;
     list->total = (int64_t)facts.total;
@@ -2760,8 +2761,10 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
     nlist before;
     if (!gpu || !list) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
+    if (list->row_count < list->n) return NLIST_BAD_ROWS;
     const nlist_rows *from = &list->rows[list->current];
     nlist_desc desc = list->desc;
+    desc.rows = 0;
     nlist *to = &gpu->device.list;
     desc.cuda_allocator = to->desc.cuda_allocator;
     desc.capacity = from->entries > desc.capacity ? from->entries : desc.capacity;
@@ -2796,7 +2799,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
     result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy),
                               cudaMemcpyHostToDevice, stream);
     if (result != NLIST_OK) return result;
-    to->n = list->n;
+    to->n = to->row_count = list->n;
     to->built = 1;
     return NLIST_OK;
 }
@@ -2807,7 +2810,7 @@ namespace {
 nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 {
     const nlist_rows *rows = &from->rows[from->current];
-    nlist_result result = nlist_i_take_generation(list, 0, rows->n, rows->entries,
+    nlist_result result = nlist_i_take_generation(list, 0, rows->n, rows->n, rows->entries,
                                                   rows->uid != nullptr);
     for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events;
          kind++) {
@@ -2859,7 +2862,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
     list->rows[0].touched_count = rows->touched_count;
     list->current = 0;
     list->d_current = nullptr;
-    list->n = rows->n;
+    list->n = list->row_count = rows->n;
     list->built = 1;
     list->keys = from->keys;
     list->triangles = from->triangles;

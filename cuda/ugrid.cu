@@ -229,6 +229,7 @@ ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStr
     ugrid_result const result = ugrid_i_begin(grid, desc);
     grid->entries = -1;
     if (result != UGRID_OK) return result;
+    if (grid->desc.rows != 0) return UGRID_BAD_ROWS;
     ugrid_cuda_allocator const given = grid->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
         grid->desc.cuda_allocator = had;
@@ -1819,10 +1820,10 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
     if (result != UGRID_OK) return result;
     grid->pos = d_pos;
     grid->stride = stride ? stride : tight;
-    grid->n = n;
+    grid->n = grid->rows = n;
     result = ugrid_i_cuda_build_method(gpu, stream);
     grid->built = result == UGRID_OK;
-    if (!grid->built) grid->n = 0;
+    if (!grid->built) grid->n = grid->rows = 0;
     return result;
 }
 
@@ -1880,7 +1881,7 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
         (void)cudaGetLastError(); /* reported */
         return UGRID_CUDA_ERROR;
     }
-    grid->n = device->n;
+    grid->n = grid->rows = device->n;
     grid->built = 1;
     grid->entries = ugrid_i_count_entries(grid);
     grid->pos = nullptr;
@@ -1970,11 +1971,12 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
-    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points,
-                            stride, m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
+    ugrid_device const device = ugrid_i_list_view(gpu);
+    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride, m,
+                            radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, gpu->device, d_points, stride,
+    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride,
                           m, radius, d_offsets, d_ids, capacity);
 }
 

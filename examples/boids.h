@@ -1,13 +1,15 @@
-/* boids.h - the rules of a flock, and a step of it on one core: what boids.c, boids.cu and web/nearfield.c share.
+/* boids.h - the rules of a flock, and a step of it on one core: what boids.c, boids.cu and
+   web/nearfield.c share.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   Each bird ("boid") sees those within one unit of length, and follows three rules (C. W. Reynolds, Flocks, Herds, and Schools,
-   SIGGRAPH 1987): keep apart from those who are too near, fly as the others fly, stay near them. Besides it flees from a predator,
-   and has a will of its own: without it the whole flock would sooner or later fly one way. The world is a torus: what leaves on
-   the right comes back on the left.
+   Each bird ("boid") sees those within one unit of length, and follows three rules (C. W. Reynolds,
+   Flocks, Herds, and Schools, SIGGRAPH 1987): keep apart from those who are too near, fly as the
+   others fly, stay near them. Besides it flees from a predator, and has a will of its own: without
+   it the whole flock would sooner or later fly one way. The world is a torus: what leaves on the
+   right comes back on the left.
 
-   The sums over the others are made of whole numbers, because those do not depend on the order: so all methods, all walks and the
-   GPU give the same flock, bit for bit, however long it flies.
+   The sums over the others are made of whole numbers, because those do not depend on the order: so
+   all methods, all walks and the GPU give the same flock, bit for bit, however long it flies.
 
    >>model  the world and the rules
    >>rules  what one other adds, and how one bird steers. The same text for CPU and GPU.
@@ -23,9 +25,9 @@
 
 #include "../ugrid.h"
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>model
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 #define BOIDS_SIGHT  1.0f       /* how far a bird sees: the unit of length */
 #define BOIDS_ELBOW  0.55f      /* nearer than this is too near */
@@ -34,7 +36,7 @@
 #define BOIDS_FAST   6.0f
 #define BOIDS_STRONG 40.0f      /* no acceleration is larger */
 #define BOIDS_TICK   (1.0f / 60)/* seconds a step */
-#define BOIDS_UNIT   1024.0f    /* what is summed is rounded to 1/1024: 2^31 / 1024 / BOIDS_FAST, room for 300 thousand others */
+#define BOIDS_UNIT   1024.0f    /* sums are rounded to 1/1024: room for 300 thousand others */
 
 typedef struct boids_model {
     float box[2];               /* the world is 0 .. box[0], 0 .. box[1] */
@@ -60,9 +62,9 @@ UGRID_FN boids_model boids_model_of(int32_t n, float near)
     return model;
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>rules
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* a * b, rounded. On a GPU a product and a sum would else become one operation, with other bits. */
 UGRID_FN float boids_times(float a, float b)
@@ -82,12 +84,16 @@ UGRID_FN uint32_t boids_scramble(uint32_t k)
     return k ^ k >> 16;
 }
 
-UGRID_FN float boids_random(uint32_t k) { return (float)(int32_t)(boids_scramble(k) >> 8) / 8388608 - 1; }
+UGRID_FN float boids_random(uint32_t k)
+{
+    return (float)(int32_t)(boids_scramble(k) >> 8) / 8388608 - 1;
+}
 
 /* What a bird sees of the others: sums of whole numbers. */
 typedef struct boids_view {
     int32_t near;                           /* how many there are */
-    int32_t push[2], velocity[2], way[2];   /* away from those too near; how all fly; the way to all */
+    /* away from those too near; how all fly; the way to all */
+    int32_t push[2], velocity[2], way[2];
 } boids_view;
 
 /* One other, within sight: d is the way to it, d2 the square of its length, v its velocity. */
@@ -100,12 +106,16 @@ UGRID_FN void boids_see(boids_view *view, const float d[2], float d2, const floa
         view->way[a] += (int32_t)(d[a] * BOIDS_UNIT);
     }
     if (d2 < BOIDS_ELBOW * BOIDS_ELBOW && d2 > 0) {
-        float const distance = sqrtf(d2), push = (BOIDS_ELBOW - distance) / (BOIDS_ELBOW * distance) * BOIDS_UNIT;
+        float const distance = sqrtf(d2),
+                    push = (BOIDS_ELBOW - distance) / (BOIDS_ELBOW * distance) * BOIDS_UNIT;
         for (a = 0; a < 2; a++) view->push[a] -= (int32_t)(d[a] * push);
     }
 }
 
-UGRID_FN float boids_length(const float v[2]) { return sqrtf(boids_times(v[0], v[0]) + boids_times(v[1], v[1])); }
+UGRID_FN float boids_length(const float v[2])
+{
+    return sqrtf(boids_times(v[0], v[0]) + boids_times(v[1], v[1]));
+}
 
 /* Makes v no longer than `most`. */
 UGRID_FN void boids_at_most(float v[2], float most)
@@ -117,15 +127,20 @@ UGRID_FN void boids_at_most(float v[2], float most)
 }
 
 /* The velocity of bird `id`, which is at p, from now on. */
-UGRID_FN void boids_steer(const boids_model *m, const boids_view *view, uint32_t id, const float p[2], float v[2])
+UGRID_FN void boids_steer(const boids_model *m, const boids_view *view, uint32_t id,
+                          const float p[2], float v[2])
 {
     float const share = view->near ? 1 / (BOIDS_UNIT * (float)view->near) : 0;
     float change[2], away[2], distance, speed;
     int a;
     for (a = 0; a < 2; a++) {
-        uint32_t const mood = id * 2 + (uint32_t)a + ((m->step + id * 7) >> 6) * 0x9e3779b9u; /* a new one each second */
-        change[a] = boids_times(m->apart / BOIDS_UNIT, (float)view->push[a]) + boids_times(m->wander, boids_random(mood));
-        if (view->near) change[a] += boids_times(m->follow, boids_times((float)view->velocity[a], share) - v[a]);
+        /* a new one each second */
+        uint32_t const mood = id * 2 + (uint32_t)a + ((m->step + id * 7) >> 6) * 0x9e3779b9u;
+        change[a] = boids_times(m->apart / BOIDS_UNIT, (float)view->push[a]) +
+                    boids_times(m->wander, boids_random(mood));
+        if (view->near)
+            change[a] +=
+                boids_times(m->follow, boids_times((float)view->velocity[a], share) - v[a]);
         change[a] += boids_times(m->stay, boids_times((float)view->way[a], share));
         away[a] = p[a] - m->predator[a];
         if (away[a] > m->box[a] / 2) away[a] -= m->box[a];      /* the nearest of its images */
@@ -133,7 +148,9 @@ UGRID_FN void boids_steer(const boids_model *m, const boids_view *view, uint32_t
     }
     distance = boids_length(away);
     if (m->hunted && distance < BOIDS_FEAR && distance > 0)
-        for (a = 0; a < 2; a++) change[a] += boids_times(away[a] / distance, boids_times(80, 1 - distance / BOIDS_FEAR));
+        for (a = 0; a < 2; a++)
+            change[a] +=
+                boids_times(away[a] / distance, boids_times(80, 1 - distance / BOIDS_FEAR));
     boids_at_most(change, BOIDS_STRONG);
     for (a = 0; a < 2; a++) v[a] += boids_times(change[a], BOIDS_TICK);
     boids_at_most(v, BOIDS_FAST);
@@ -153,9 +170,9 @@ UGRID_FN void boids_move(const boids_model *m, const float v[2], float p[2])
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>flock: birds are kept in the order of the grid, so that those who are near each other lie near each other in memory
-   ------------------------------------------------------------------------------------------------ */
+/* -------------------------------------------------------------------------------------------------
+   >>flock: birds are kept in the order of the grid: near ones lie near each other in memory
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct boids_flock {
     boids_model model;
@@ -195,7 +212,8 @@ static inline ugrid_desc boids_desc(const boids_model *model)
 }
 
 /* Birds at random places, that fly to where they please. 0: out of memory. */
-static inline int boids_start(boids_flock *flock, const boids_model *model, int32_t n, uint32_t seed)
+static inline int boids_start(boids_flock *flock, const boids_model *model, int32_t n,
+                              uint32_t seed)
 {
     size_t const size = (size_t)n;
     uint32_t k;
@@ -209,7 +227,8 @@ static inline int boids_start(boids_flock *flock, const boids_model *model, int3
     flock->spare_vel = (float *)malloc(2 * size * sizeof(float));
     flock->spare_id = (int32_t *)malloc(size * sizeof(int32_t));
     flock->view = (boids_view *)malloc(size * sizeof(boids_view));
-    if (!flock->pos || !flock->vel || !flock->id || !flock->spare_vel || !flock->spare_id || !flock->view) {
+    if (!flock->pos || !flock->vel || !flock->id || !flock->spare_vel || !flock->spare_id ||
+        !flock->view) {
         boids_free(flock);
         return 0;
     }
@@ -223,7 +242,8 @@ static inline int boids_start(boids_flock *flock, const boids_model *model, int3
     return 1;
 }
 
-/* A grid, and all that is known of the birds in its order. A cell of UGRID_FIXED that is full is no end: the grid says what it needs. */
+/* A grid, and all that is known of the birds in its order. A cell of UGRID_FIXED that is full is
+   no end: the grid says what it needs. */
 static inline ugrid_result boids_build(boids_flock *flock)
 {
     float *vel = flock->spare_vel;
@@ -248,8 +268,10 @@ static inline ugrid_result boids_build(boids_flock *flock)
     return UGRID_OK;
 }
 
-/* The birds at two places, p and q: if they are within sight, each sees the other. The sums do not mind in which order that happens. */
-static inline void boids_meet(boids_flock *flock, int32_t place, const float p[3], int32_t other, const float q[3])
+/* The birds at two places, p and q: if they are within sight, each sees the other. The sums do
+   not mind in which order that happens. */
+static inline void boids_meet(boids_flock *flock, int32_t place, const float p[3], int32_t other,
+                              const float q[3])
 {
     float d[3], d2;
     ugrid_offset(&flock->grid, p, q, d);
@@ -261,7 +283,8 @@ static inline void boids_meet(boids_flock *flock, int32_t place, const float p[3
     boids_see(&flock->view[other], d, d2, flock->vel + 2 * (size_t)place);
 }
 
-/* A half walk meets each pair once. SORT and COUNT hand out whole ranges of places: a plain loop over records that lie side by side. */
+/* A half walk meets each pair once. SORT and COUNT return whole ranges of places: a plain loop
+   over records that lie side by side. */
 static inline void boids_look(boids_flock *flock)
 {
     int const ranges = ugrid_has_ranges(&flock->grid);
@@ -273,7 +296,8 @@ static inline void boids_look(boids_flock *flock)
         ugrid_point(&flock->grid, place, p);
         if (ranges) {
             while (ugrid_next_range(&near))
-                for (k = near.begin; k < near.end; k++) boids_meet(flock, place, p, k, flock->grid.record[k].x);
+                for (k = near.begin; k < near.end; k++)
+                    boids_meet(flock, place, p, k, flock->grid.record[k].x);
         } else {
             while (ugrid_next(&near)) {
                 ugrid_point(&flock->grid, near.place, q);

@@ -1,10 +1,13 @@
-/* broad_phase.c - which of these spheres could touch? A uniform grid and a tree find the same pairs, one of them much sooner.
+/* broad_phase.c - which of these spheres could touch? A uniform grid and a tree find the same
+   pairs, one of them much sooner.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What it shows: when to take lbvh.h and when ugrid.h. The cells of a grid must be as wide as the largest sphere needs. With a few
-   large spheres among small ones, a thousand small ones share a cell, and each is a candidate for all of those around it.
-   The boxes of a tree are as large as what is in them. Source 004 has 3 steps/s with the grid and 45 with the tree, for a million
-   spheres and 276 of ten times their radius (section 6.3.5). With spheres of one size (--ratio 1) the grid is no slower.
+   What it shows: when to take lbvh.h and when ugrid.h. The cells of a grid must be as wide as the
+   largest sphere needs. With a few large spheres among small ones, a thousand small ones share a
+   cell, and each is a candidate for all of those around it. The boxes of a tree are as large as
+   what is in them. Source 004 has 3 steps/s with the grid and 45 with the tree, for a million
+   spheres and 276 of ten times their radius (section 6.3.5). With spheres of one size (--ratio 1)
+   the grid is no slower.
 
    How to run it:
 
@@ -13,8 +16,11 @@
        ./broad_phase -n 1000000 --picture slice.png
        ./broad_phase --help
 
-   What to look at: >>grid and >>tree below, each a build and a search. bp_tree_tests shows how a walk through the tree works.
-   broad_phase.cu is the same program on a GPU. */
+   What to look at: >>grid and >>tree below, each a build and a search. bp_tree_tests shows how a
+   walk through the tree works. broad_phase.cu is the same program on a GPU. */
+
+#define PROGRAM "broad_phase"
+#include "common/base.h"
 
 #ifndef UGRID_IMPLEMENTATION
 #define UGRID_IMPLEMENTATION
@@ -24,11 +30,12 @@
 #endif
 #include "broad_phase.h"
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>grid
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-#ifndef __CUDACC__ /* broad_phase.cu includes this file to compare its tree with >>tree; its grid is its own */
+/* broad_phase.cu includes this file to compare its tree with >>tree; its grid is its own */
+#ifndef __CUDACC__
 
 typedef struct bp_grid {
     const bp_scene *scene;
@@ -44,9 +51,12 @@ static void bp_grid_build(void *user)
     const bp_scene *scene = g->scene;
     ugrid_desc const desc = bp_grid_desc(scene);
     lbvh_desc const spheres = bp_tree_desc();
-    bp_grid_must(ugrid_build(&g->grid, &desc, scene->sphere->p, sizeof(bp_sphere), scene->n), "building the grid");
-    bp_tree_must(lbvh_boxes(&spheres, scene->sphere->p, sizeof(bp_sphere), scene->n, g->box->min, NULL), "making boxes");
-    bp_grid_must(ugrid_gather(&g->grid, g->box, sizeof(bp_box), g->near_box), "moving boxes");
+    MUST(ugrid, ugrid_build(&g->grid, &desc, scene->sphere->p, sizeof(bp_sphere), scene->n),
+         "building the grid");
+    MUST(lbvh,
+         lbvh_boxes(&spheres, scene->sphere->p, sizeof(bp_sphere), scene->n, g->box->min, NULL),
+         "making boxes");
+    MUST(ugrid, ugrid_gather(&g->grid, g->box, sizeof(bp_box), g->near_box), "moving boxes");
 }
 
 static void bp_append(bp_list *list, int32_t i, int32_t j)
@@ -58,7 +68,8 @@ static void bp_append(bp_list *list, int32_t i, int32_t j)
     list->count++;
 }
 
-/* Every sphere against the later ones of the 27 cells around it: a half walk, as each pair is wanted once. */
+/* Every sphere against the later ones of the 27 cells around it: a half walk, as each pair is
+   wanted once. */
 static void bp_grid_pairs(void *user, bp_list *list)
 {
     bp_grid *g = (bp_grid *)user;
@@ -71,7 +82,8 @@ static void bp_grid_pairs(void *user, bp_list *list)
         while (ugrid_next_range(&near)) {
             g->tests += near.end - near.begin;
             for (k = near.begin; k < near.end; k++)
-                if (bp_touch(&own, &g->near_box[k])) bp_append(list, ugrid_id(&g->grid, place), ugrid_id(&g->grid, k));
+                if (bp_touch(&own, &g->near_box[k]))
+                    bp_append(list, ugrid_id(&g->grid, place), ugrid_id(&g->grid, k));
         }
     }
 }
@@ -81,8 +93,8 @@ static bp_grid bp_grid_new(const bp_scene *scene)
     bp_grid g;
     memset(&g, 0, sizeof g);
     g.scene = scene;
-    g.box = (bp_box *)bp_alloc((size_t)scene->n, sizeof(bp_box));
-    g.near_box = (bp_box *)bp_alloc((size_t)scene->n, sizeof(bp_box));
+    g.box = (bp_box *)zeros((size_t)scene->n, sizeof(bp_box));
+    g.near_box = (bp_box *)zeros((size_t)scene->n, sizeof(bp_box));
     return g;
 }
 
@@ -95,9 +107,9 @@ static void bp_grid_free(bp_grid *g)
 
 #endif
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>tree
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct bp_tree {
     const bp_scene *scene;
@@ -108,18 +120,20 @@ static void bp_tree_build(void *user)
 {
     bp_tree *t = (bp_tree *)user;
     lbvh_desc const desc = bp_tree_desc();
-    bp_tree_must(lbvh_build(&t->tree, &desc, t->scene->sphere->p, sizeof(bp_sphere), t->scene->n), "building the tree");
+    MUST(lbvh, lbvh_build(&t->tree, &desc, t->scene->sphere->p, sizeof(bp_sphere), t->scene->n),
+         "building the tree");
 }
 
 static void bp_tree_pairs(void *user, bp_list *list)
 {
     bp_tree *t = (bp_tree *)user;
     lbvh_result const result = lbvh_pairs(&t->tree, list->ids, list->room, &list->count);
-    if (result != LBVH_BUFFER_TOO_SMALL) bp_tree_must(result, "finding pairs");
+    if (result != LBVH_BUFFER_TOO_SMALL) MUST(lbvh, result, "finding pairs");
 }
 
-/* How many nodes lbvh_pairs looks at. For each leaf it begins behind it, and goes on into a node whose box overlaps (its link is
-   the left child), and past one whose box does not (its skip is what comes after all that is in it). */
+/* How many nodes lbvh_pairs looks at. For each leaf it begins behind it, and goes on into a node
+   whose box overlaps (its link is the left child), and past one whose box does not (its skip is
+   what comes after all that is in it). */
 static int64_t bp_tree_tests(const lbvh *tree)
 {
     int64_t tests = 0;
@@ -130,44 +144,12 @@ static int64_t bp_tree_tests(const lbvh *tree)
         while (at >= 0) {
             const lbvh_node *node = &tree->node[at];
             tests++;
-            at = !lbvh_is_leaf(tree, at) && lbvh_boxes_touch(node, leaf->min, leaf->max) ? node->link : node->skip;
+            at = !lbvh_is_leaf(tree, at) && lbvh_boxes_touch(node, leaf->min, leaf->max)
+                     ? node->link
+                     : node->skip;
         }
     }
     return tests;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>run
-   ------------------------------------------------------------------------------------------------ */
-
-/* The first run finds out how much room the pairs need, and is not timed. */
-static bp_result bp_run(int32_t runs, void *method, void (*build)(void *), void (*search)(void *, bp_list *))
-{
-    double *building = (double *)bp_alloc((size_t)runs, sizeof *building);
-    double *searching = (double *)bp_alloc((size_t)runs, sizeof *searching);
-    bp_list list = {NULL, 0, 0};
-    bp_result result;
-    int32_t k;
-    memset(&result, 0, sizeof result);
-    build(method);
-    search(method, &list);
-    bp_make_room(&list, list.count);
-    for (k = 0; k < runs; k++) {
-        double const begin = bp_now_ms();
-        build(method);
-        building[k] = bp_now_ms() - begin;
-        list.count = 0;
-        search(method, &list);
-        searching[k] = bp_now_ms() - begin - building[k];
-    }
-    result.build_ms = bp_median(building, runs);
-    result.pairs_ms = bp_median(searching, runs);
-    result.pairs = list.count;
-    result.hash = bp_hash(list.ids, list.count);
-    free(list.ids);
-    free(building);
-    free(searching);
-    return result;
 }
 
 #include "broad_phase_draw.h"
@@ -188,7 +170,8 @@ int main(int argc, char **argv)
     by_grid.tests = grid.tests;
     by_tree = bp_run(options.runs, &tree, bp_tree_build, bp_tree_pairs);
     by_tree.tests = bp_tree_tests(&tree.tree);
-    if (options.picture) bp_draw(&options, bp_picture_of(&scene, &grid.grid, &tree.tree, &by_grid, &by_tree));
+    if (options.picture)
+        bp_draw(&options, bp_picture_of(&scene, &grid.grid, &tree.tree, &by_grid, &by_tree));
     agree = bp_finish(&options, &scene, &by_grid, &by_tree);
     bp_grid_free(&grid);
     lbvh_free(&tree.tree);

@@ -1,12 +1,14 @@
 /* drum.c - spheres in a rotating drum with lifters, read from an STL file.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What it shows: how a simulation of particles that rub (DEM) uses ugrid.h, lbvh.h and nlist.h together. In every time step
+   What it shows: how a simulation of particles that rub (DEM) uses ugrid.h, lbvh.h and nlist.h
+   together. In every time step
 
        1. move         each sphere moves under the forces at its place,
-       2. sort         now and then: all data into the order of the grid's cells; the lists follow (nlist_remap),
+       2. sort         now and then: all data into the order of the cells, and the lists follow,
        3. triangles    the drum turns, and the tree over its triangles is refitted,
-       4. collect      a grid finds the spheres near each sphere, the tree the triangles: two lists; contacts keep their history,
+       4. collect      a grid finds the spheres near each sphere, the tree the triangles: two lists;
+                       contacts keep their history,
        5. forces       every entry of both lists adds force and torque (dem.h).
 
    How to run it (about 20 seconds):
@@ -14,131 +16,112 @@
        make build/drum && build/drum --demo            (from the top of the repository), or
        cc -O3 examples/drum.c -o drum -lstb -lm
        ./drum -n 20000 --length 0.5 --frames 50 --vtk --out pictures
-       ./drum --help
 
-   What to look at: >>sort, >>collect, >>forces and >>step below, 130 lines in all. The force of a contact is dem_law in dem.h.
-   drum.cu is the same program on a GPU. */
+   What to look at: >>sort, >>collect, >>forces and >>step below, 110 lines in all. The force of
+   a contact is dem_law in common/dem.h. drum.cu is the same program on a GPU. */
+
+#define PROGRAM "drum"
+#include "common/base.h"
 
 #ifndef UGRID_IMPLEMENTATION
 #define UGRID_IMPLEMENTATION
 #define LBVH_IMPLEMENTATION
 #define NLIST_IMPLEMENTATION
 #endif
-#include "drum.h"
+#include "drum_serial.h"
 
-/* Everything one run needs. */
-typedef struct drum_serial {
-    const drum_options *options;
-    drum_mesh *mesh;
-    double omega_dt;            /* by how much the drum turns in a step */
-    dem_system system;          /* its arrays are those of state */
-    drum_state state, spare;    /* spare: for sorting */
-    ugrid_desc grid_desc;
-    nlist_desc pairs_desc, walls_desc;
-    nlist_sums pair_sums, wall_sums;
-    ugrid grid;
-    lbvh tree;                  /* over the triangles */
-    nlist pairs, walls;
-    int64_t step;
-    drum_times spent;           /* seconds, summed over all steps */
-    int64_t counted, sorts;
-} drum_serial;
-
-/* ------------------------------------------------------------------------------------------------
-   >>sort: near spheres come to lie near each other in memory. Both lists name spheres by their index, and follow
-   ------------------------------------------------------------------------------------------------ */
+/* -------------------------------------------------------------------------------------------------
+   >>sort: spheres in the order of the cells; both lists, which name spheres by index, follow
+   ---------------------------------------------------------------------------------------------- */
 
 static void drum_grid(drum_serial *run)
 {
-    drum_must_grid(ugrid_build(&run->grid, &run->grid_desc, run->state.pos, DEM_STRIDE, run->state.n), "building the grid");
-}
-
-static void drum_use(drum_serial *run)
-{
-    run->system.pos = run->state.pos;
-    run->system.vel = run->state.vel;
-    run->system.spin = run->state.spin;
+    MUST(ugrid, ugrid_build(&run->grid, &run->grid_desc, run->state.pos, DEM_STRIDE, run->state.n),
+         "building the grid");
 }
 
 static void drum_sort(drum_serial *run)
 {
     drum_state const old = run->state;
     drum_grid(run);
-    drum_must_grid(ugrid_gather(&run->grid, old.pos, DEM_STRIDE, run->spare.pos), "sorting positions");
-    drum_must_grid(ugrid_gather(&run->grid, old.vel, DEM_STRIDE, run->spare.vel), "sorting velocities");
-    drum_must_grid(ugrid_gather(&run->grid, old.spin, DEM_STRIDE, run->spare.spin), "sorting spins");
-    drum_must_grid(ugrid_gather(&run->grid, old.id, sizeof *old.id, run->spare.id), "sorting ids");
-    drum_must_list(nlist_remap(&run->pairs, run->grid.inverse, old.n), "renaming spheres in the list of pairs");
-    drum_must_list(nlist_remap(&run->walls, run->grid.inverse, old.n), "renaming spheres in the list of triangles");
+    MUST(ugrid, ugrid_gather(&run->grid, old.pos, DEM_STRIDE, run->spare.pos), "sorting positions");
+    MUST(ugrid, ugrid_gather(&run->grid, old.vel, DEM_STRIDE, run->spare.vel),
+         "sorting velocities");
+    MUST(ugrid, ugrid_gather(&run->grid, old.spin, DEM_STRIDE, run->spare.spin), "sorting spins");
+    MUST(ugrid, ugrid_gather(&run->grid, old.id, sizeof *old.id, run->spare.id), "sorting ids");
+    MUST(nlist, nlist_remap(&run->pairs, run->grid.inverse, old.n),
+         "renaming spheres in the list of pairs");
+    MUST(nlist, nlist_remap(&run->walls, run->grid.inverse, old.n),
+         "renaming spheres in the list of triangles");
     run->state = run->spare;
     run->spare = old;
     drum_use(run);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>collect
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* The triangles of the turned drum keep their neighbourhood, so the tree is still a good one once its boxes are new. */
+/* The triangles of the turned drum stay neighbours, so the tree is still a good one
+   once its boxes are new. */
 static void drum_triangles(drum_serial *run)
 {
     drum_turn_mesh(run->mesh, run->omega_dt * (double)run->step);
-    drum_must_tree(lbvh_refit(&run->tree, run->mesh->now, 0), "refitting the tree");
+    MUST(lbvh, lbvh_refit(&run->tree, run->mesh->now, 0), "refitting the tree");
 }
 
 static void drum_collect_triangles(drum_serial *run)
 {
-    drum_must_list(
-        nlist_build_mesh(&run->walls, &run->walls_desc, &run->tree, &run->system.mesh, run->state.pos, DEM_STRIDE, run->state.n),
-        "collecting triangles");
+    MUST(nlist,
+         nlist_build_mesh(&run->walls, &run->walls_desc, &run->tree, &run->system.mesh,
+                          run->state.pos, DEM_STRIDE, run->state.n),
+         "collecting triangles");
 }
 
-/* With a skin the last list serves until somebody has moved by half of it. */
+/* With a skin the last list serves until a sphere has moved by half of it. */
 static int drum_needs_pairs(const drum_serial *run)
 {
     int32_t moved = 1;
-    if (run->pairs_desc.skin > 0) drum_must_list(nlist_moved(&run->pairs, run->state.pos, DEM_STRIDE, &moved), "the skin");
+    if (run->pairs_desc.skin > 0)
+        MUST(nlist, nlist_moved(&run->pairs, run->state.pos, DEM_STRIDE, &moved), "the skin");
     return moved;
 }
 
 static void drum_collect_spheres(drum_serial *run)
 {
-    drum_must_list(nlist_build_ugrid(&run->pairs, &run->pairs_desc, &run->grid, run->state.pos, DEM_STRIDE, run->state.n),
-                   "collecting spheres");
+    MUST(nlist,
+         nlist_build_ugrid(&run->pairs, &run->pairs_desc, &run->grid, run->state.pos, DEM_STRIDE,
+                           run->state.n),
+         "collecting spheres");
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>forces
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void drum_push_triangles(drum_serial *run)
 {
     memset(run->state.sums, 0, (size_t)run->state.n * DEM_SUMS * sizeof(float));
-    drum_must_list(nlist_sum(&run->walls, &run->wall_sums, dem_triangle_fn, &run->system, run->state.sums), "forces of the drum");
+    MUST(nlist, nlist_sum(&run->walls, &run->wall_sums, dem_triangle_fn, &run->system,
+                          run->state.sums), "forces of the drum");
 }
 
 static void drum_push_spheres(drum_serial *run)
 {
-    drum_must_list(nlist_sum(&run->pairs, &run->pair_sums, dem_spheres_fn, &run->system, run->state.sums), "forces of spheres");
+    MUST(nlist, nlist_sum(&run->pairs, &run->pair_sums, dem_spheres_fn, &run->system,
+                          run->state.sums), "forces of spheres");
 }
 
 static void drum_move(drum_serial *run)
 {
     int32_t i;
-    for (i = 0; i < run->state.n; i++) dem_move(&run->system, i, run->state.sums + DEM_SUMS * (size_t)i);
+    for (i = 0; i < run->state.n; i++)
+        dem_move(&run->system, i, run->state.sums + DEM_SUMS * (size_t)i);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>step
-   ------------------------------------------------------------------------------------------------ */
-
-/* Adds the time since `*last` to one of the parts. */
-static void drum_count(drum_serial *run, int stage, double *last)
-{
-    double const now = drum_now();
-    run->spent.stage[stage] += now - *last;
-    *last = now;
-}
+   ---------------------------------------------------------------------------------------------- */
 
 /* Lists and forces for the spheres as they lie. */
 static void drum_look_around(drum_serial *run, double *last)
@@ -160,7 +143,7 @@ static void drum_look_around(drum_serial *run, double *last)
 
 static void drum_step(drum_serial *run)
 {
-    double const start = drum_now();
+    double const start = seconds_now();
     double last = start;
     run->step++;
     drum_move(run);
@@ -175,53 +158,14 @@ static void drum_step(drum_serial *run)
     run->counted++;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>engine: what drum_run in drum.h calls
-   ------------------------------------------------------------------------------------------------ */
-
-/* A run that begins, at `step`, with these spheres; its lists are still empty. */
-static drum_serial drum_serial_new(const drum_options *o, drum_setup *setup, const drum_state *state, int64_t step)
-{
-    drum_serial run;
-    lbvh_desc const tree = drum_tree_desc(&setup->system.mesh);
-    memset(&run, 0, sizeof run);
-    run.options = o;
-    run.mesh = &setup->mesh;
-    run.omega_dt = drum_angle(setup, 1);
-    run.system = setup->system;
-    run.grid_desc = setup->grid;
-    run.pairs_desc = setup->pairs;
-    run.walls_desc = setup->walls;
-    run.pairs_desc.grow = run.walls_desc.grow = 1;
-    run.pair_sums = setup->pair_sums;
-    run.wall_sums = setup->wall_sums;
-    run.step = step;
-    run.state = drum_state_new(state->n);
-    run.spare = drum_state_new(state->n);
-    drum_copy_state(&run.state, state);
-    drum_use(&run);
-    drum_must_tree(lbvh_build(&run.tree, &tree, setup->mesh.now, 0, setup->mesh.triangles), "the tree over the drum");
-    return run;
-}
-
-static void drum_serial_free(drum_serial *run)
-{
-    ugrid_free(&run->grid);
-    lbvh_free(&run->tree);
-    nlist_free(&run->pairs);
-    nlist_free(&run->walls);
-    drum_state_free(&run->state);
-    drum_state_free(&run->spare);
-}
+/* ---- for drum_run in drum_run.h ---- */
 
 static void drum_serial_advance(void *user, int32_t steps)
 {
     while (steps-- > 0) drum_step((drum_serial *)user);
 }
 
-/* drum.cu includes this file to check the GPU's steps against these. */
-#ifndef __CUDACC__
-
+#ifndef __CUDACC__ /* drum.cu checks its steps against these */
 static const drum_state *drum_serial_look(void *user) { return &((drum_serial *)user)->state; }
 static const nlist *drum_serial_pairs(void *user) { return &((drum_serial *)user)->pairs; }
 static int64_t drum_serial_entries(void *user) { return ((drum_serial *)user)->pairs.total; }
@@ -229,27 +173,7 @@ static int64_t drum_serial_entries(void *user) { return ((drum_serial *)user)->p
 static drum_times drum_serial_times(void *user)
 {
     const drum_serial *run = (const drum_serial *)user;
-    drum_times times = run->spent;
-    int k;
-    for (k = 0; k < DRUM_STAGES; k++) {
-        int64_t const count = k == DRUM_SORT ? run->sorts : run->counted;
-        times.stage[k] /= count ? (double)count : 1;
-    }
-    times.step /= run->counted ? (double)run->counted : 1;
-    return times;
-}
-
-static drum_engine drum_serial_engine(drum_serial *run)
-{
-    drum_engine engine;
-    engine.user = run;
-    engine.stride = 1;
-    engine.advance = drum_serial_advance;
-    engine.look = drum_serial_look;
-    engine.pairs = drum_serial_pairs;
-    engine.entries = drum_serial_entries;
-    engine.times = drum_serial_times;
-    return engine;
+    return drum_average(&run->spent, run->counted, run->sorts, run->counted);
 }
 
 int main(int argc, char **argv)
@@ -258,8 +182,10 @@ int main(int argc, char **argv)
     drum_setup setup = drum_setup_new(&options);
     drum_state start = drum_start(&options, &setup.mesh, setup.radius, setup.mass);
     drum_serial run = drum_serial_new(&options, &setup, &start, 0);
-    drum_engine const engine = drum_serial_engine(&run);
-    double ignored = drum_now();
+    drum_engine const engine = {
+        &run, 1, drum_serial_advance, drum_serial_look, drum_serial_pairs, drum_serial_entries,
+        drum_serial_times};
+    double ignored = seconds_now();
     drum_state_free(&start);
     drum_look_around(&run, &ignored);
     memset(&run.spent, 0, sizeof run.spent);

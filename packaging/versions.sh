@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints every place that names nearfield's version, as lines "VERSION PLACE"; "none PLACE" where it is not found.
-# tests/test_packages.sh wants them all equal, release.sh changes them.
+# tests/quality/packages/run.sh wants them all equal, release.sh changes them.
 #
 #   packaging/versions.sh [TREE]      SPDX-License-Identifier: MIT OR Unlicense
 set -u

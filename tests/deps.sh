@@ -50,7 +50,7 @@ optional() {
     web
 }
 
-# What tests/portability builds for and runs on: big, so `make test` does not install it.
+# What tests/quality/portability builds for and runs on: big, so `make test` does not install it.
 foreign() {
     [ "$(uname -m)" = x86_64 ] && [ "$all" ] || return 0
     have qemu-s390x-static || echo qemu-user-static
@@ -60,7 +60,7 @@ foreign() {
     have wine || echo wine wine64
 }
 
-# WebAssembly, for tests/portability and tests/test_web.sh, and a browser for the latter: big, too.
+# WebAssembly, for tests/quality/portability and tests/examples/test_web.sh, and a browser for the latter: big, too.
 web() {
     [ "$all" ] || return 0
     have emcc || echo emscripten

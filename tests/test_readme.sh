@@ -13,21 +13,21 @@
 #   <!-- prototypes: HEADER --> declarations, copied from that header (its comments may be left out)
 #   <!-- not tested -->         a block of C, CUDA or CMake that is none of these
 #
-# Also: the example in the comment of each header, the sketch of its API (sketch_ugrid.c and so on); links and their
+# Also: the example in the comment of each header; links and their
 # #anchors; names of make targets, of functions, types and constants; how long the pages are, and the cells of the table
 # below <!-- table: choice --> in README.md. The last line is "N passed, M failed, K skipped".
 #
 # Environment: CC, NVCC, GPU (not empty: there is one), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler, flags and object of
-# the emulator; see emu/emu.mk), JOBS (checks at a time, 2), PARTS (some of text c manual cuda cmake sketch) and ONLY
+# the emulator; see emu/emu.mk), JOBS (checks at a time, 2), PARTS (some of text c manual cuda cmake) and ONLY
 # (the one program or header to look at), CHANGED and CHANGED_OF (a text to take instead of the page or header that
 # CHANGED_OF names).
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-. "$root/tests/units.sh"
-. "$root/tests/manual.sh"
+. "$root/tests/common/units.sh"
+. "$root/tests/common/manual.sh"
 pages=$(cd "$root" && echo README.md docs/*.md)
-strict='-std=c99 -Wall -Wextra -Wpedantic -Werror -O0'    # the headers meet the optimizer's warnings in tests/vendor
+strict='-std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only'    # the headers meet the optimizer's warnings in tests/quality/vendor
 compilers=${CC:-cc}
 [ "${PARTS:-}" ] || compilers="$compilers clang"     # one opinion is enough for a part
 
@@ -135,7 +135,7 @@ make_targets() {
     bad=0
     for page in $pages examples/README.md; do
         for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*/*' "$(text_of "$page")" | sed '/\/$/d; s/.*make //' | sort -u); do
-            grep -Eq "^(.* )?$target( .*)?:" "$root/Makefile" || { echo "$page: no such target: $target"; bad=1; }
+            grep -Eq "^(.* )?$target( .*)?:" "$root/Makefile" "$root"/examples/*.mk "$root"/tests/*/*.mk || { echo "$page: no such target: $target"; bad=1; }
         done
     done
     return $bad
@@ -295,7 +295,7 @@ warning_free() {
 c_program() {
     program=$1
     folder_for "$program"
-    check "$(page_of "$program") $program: compiles without a warning as C99" warning_free "$program" -o strict -lm
+    check "$(page_of "$program") $program: compiles without a warning as C99" warning_free "$program"
     check "$(page_of "$program") $program: its commands, and it prints what the page says" build_and_run
 }
 
@@ -304,12 +304,12 @@ manual_program() {
     manual_example "$(text_of "$1.h")" >"$work/here/program.c"
     copy_included program.c
     manual_prints "$1" >"$work/expected"
-    check "$1.h, example: compiles without a warning as C99" warning_free program.c -o program -lm
+    check "$1.h, example: compiles without a warning as C99" warning_free program.c
     check "$1.h, example: runs" manual_runs
 }
 # Its exit status says whether the number of pairs is right. A number with many digits is compared in two.
 manual_runs() {
-    ./program >"$work/all_digits" &&
+    ${CC:-cc} -std=c99 -O0 program.c -o program -lm && ./program >"$work/all_digits" &&
     awk '{ for (k = 1; k <= NF; k++) if ($k ~ /^-?[0-9]+\.[0-9][0-9][0-9]+$/) $k = sprintf("%.2f", $k); print }' \
         "$work/all_digits" >"$work/printed" && same_output
 }
@@ -340,7 +340,7 @@ emulate() {
     sed "$launches" "$source" >on_cpu.cu
     write_launch >launch.h
     # shellcheck disable=SC2086
-    "$EMU_CXX" -std=c++17 -Wall -Wextra -Werror -O0 -g -ffp-contract=off $EMU_SANITIZE -fno-sanitize-recover=all -I. \
+    "$EMU_CXX" -std=c++17 -Wall -Wextra -Werror -O0 -ffp-contract=off $EMU_SANITIZE -fno-sanitize-recover=all -I. \
         -I"$root/tests/emu/include" -I"$root/tests/emu" -D__CUDACC__ -include cuda_runtime.h -include launch.h \
         -x c++ on_cpu.cu -x none "$EMU_OBJECT" "$@" -o on_cpu &&
     EMU_ORDER=random EMU_QUIET=1 $same_addresses ./on_cpu >"$work/printed" && same_output
@@ -371,104 +371,6 @@ on_cpu() {
     folder_for "$program"
     if [ ! "${EMU_OBJECT:-}" ]; then skip "$(page_of "$program") $program on the CPU: no emulator (a C++ compiler, and make test-readme)"
     else check "$(page_of "$program") $program: on the CPU it prints what the page says" emulate "$program"; fi
-}
-
-# ---- the sketch: C that calls CUDA ----------------------------------------------------------------
-
-# One main per header: it calls the sketch with data on both sides. They print the number of pairs, or 1 where the forces are right.
-sketch_main_ugrid() {
-    cat <<'end'
-#define UGRID_IMPLEMENTATION
-#define UGRID_CUDA
-#include "ugrid.h"
-#include <stdio.h>
-extern "C" int64_t sketch(const float *pos, int32_t n, int32_t i, float radius, const float *d_pos, struct CUstream_st *stream);
-int main()
-{
-    float const pos[9] = {0.01f, 0.5f, 0.5f,   0.99f, 0.5f, 0.5f,   0.5f, 0.5f, 0.5f}; /* one pair, through the periodic wall */
-    float *d_pos;
-    if (cudaMalloc(&d_pos, sizeof pos) || cudaMemcpy(d_pos, pos, sizeof pos, cudaMemcpyHostToDevice)) return 1;
-    printf("%d\n", (int)sketch(pos, 3, 0, 0.04f, d_pos, 0));
-    return cudaDeviceSynchronize() || cudaFree(d_pos);
-}
-end
-}
-
-sketch_main_lbvh() {
-    cat <<'end'
-#define LBVH_IMPLEMENTATION
-#define LBVH_CUDA
-#include "lbvh.h"
-#include <stdio.h>
-extern "C" int64_t sketch(const float *boxes, int32_t n, const float *box, const float *d_boxes, struct CUstream_st *stream);
-int main()
-{
-    float const boxes[18] = {0, 0, 0, 2, 2, 2,   1, 1, 1, 3, 3, 3,   8, 8, 8, 9, 9, 9}; /* one pair */
-    float *d_boxes;
-    if (cudaMalloc(&d_boxes, sizeof boxes) || cudaMemcpy(d_boxes, boxes, sizeof boxes, cudaMemcpyHostToDevice)) return 1;
-    printf("%d\n", (int)sketch(boxes, 3, boxes, d_boxes, 0));
-    return cudaDeviceSynchronize() || cudaFree(d_boxes);
-}
-end
-}
-
-sketch_main_nlist() {
-    cat <<'end'
-#define UGRID_IMPLEMENTATION
-#define UGRID_CUDA
-#include "ugrid.h"
-#define NLIST_IMPLEMENTATION
-#define NLIST_CUDA
-#include "nlist.h"
-#include <stdio.h>
-extern "C" int64_t sketch(const float *pos, int32_t n, int32_t i, float r, const float *d_pos, struct CUstream_st *stream);
-int main()
-{
-    float const pos[9] = {0.50f, 0.5f, 0.5f,   0.53f, 0.5f, 0.5f,   0.9f, 0.5f, 0.5f}; /* one contact */
-    float *d_pos;
-    if (cudaMalloc(&d_pos, sizeof pos) || cudaMemcpy(d_pos, pos, sizeof pos, cudaMemcpyHostToDevice)) return 1;
-    printf("%d\n", (int)sketch(pos, 3, 0, 0.04f, d_pos, 0));
-    return cudaDeviceSynchronize() || cudaFree(d_pos);
-}
-end
-}
-
-sketch_main_nbody() {
-    cat <<'end'
-#define NBODY_IMPLEMENTATION
-#define NBODY_CUDA
-#include "nbody.h"
-#include <stdio.h>
-extern "C" int sketch(const float *pos, const float *mass, int32_t n, float *acc, const float *d_pos, const float *d_mass, float *d_acc,
-                      struct CUstream_st *stream);
-int main()
-{
-    float const pos[4] = {-1, 0, 1, 0}, mass[2] = {1, 3}; /* each is drawn by a quarter of the other's mass */
-    float acc[4], back[4], *d_pos, *d_mass, *d_acc;
-    if (cudaMalloc(&d_pos, sizeof pos) || cudaMalloc(&d_mass, sizeof mass) || cudaMalloc(&d_acc, sizeof acc) ||
-        cudaMemcpy(d_pos, pos, sizeof pos, cudaMemcpyHostToDevice) || cudaMemcpy(d_mass, mass, sizeof mass, cudaMemcpyHostToDevice)) return 1;
-    int const n = sketch(pos, mass, 2, acc, d_pos, d_mass, d_acc, 0);
-    if (cudaDeviceSynchronize() || cudaMemcpy(back, d_acc, sizeof back, cudaMemcpyDeviceToHost)) return 1;
-    printf("%d\n", n == 2 && acc[0] == 0.75f && acc[2] == -0.25f && fabsf(back[0] - 0.75f) < 1e-6f && fabsf(back[2] + 0.25f) < 1e-6f);
-    return cudaFree(d_pos) || cudaFree(d_mass) || cudaFree(d_acc);
-}
-end
-}
-
-api_sketch() {
-    [ -f "$root/tests/sketch_$1.c" ] || return 0
-    empty_folder
-    cp "$root/tests/sketch_$1.c" "$work/here/"
-    copy_included "sketch_$1.c"
-    # It names what it shows, used or not.
-    check "sketch of $1.h: compiles as C99" warning_free -Wno-unused-variable -c "sketch_$1.c" -o sketch.o
-    if [ ! -f "$root/cuda/$1.cu" ]; then skip "sketch of $1.h on the CPU: no cuda/$1.cu"; return; fi
-    mkdir "$work/here/cuda"
-    copy_included "sketch_$1.c"
-    if [ ! "${EMU_OBJECT:-}" ]; then skip "sketch of $1.h on the CPU: no emulator"; return; fi
-    "sketch_main_$1" >"$work/here/main.cu"
-    echo 1 >"$work/expected"
-    check "sketch of $1.h: runs, called from C" emulate main.cu sketch.o
 }
 
 cmake_project() {
@@ -567,10 +469,9 @@ part_cuda() {
     done
 }
 part_cmake()  { unit cmake_project; }
-part_sketch() { for h in $(headers); do unit api_sketch "$h"; done; }
 
 case ${1:-} in
-'') for part in ${PARTS:-text c manual cuda cmake sketch}; do "part_$part"; done ;;
+'') for part in ${PARTS:-text c manual cuda cmake}; do "part_$part"; done ;;
 --self-check) self_check ;;
 *) sed -n '2,27s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

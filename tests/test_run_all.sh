@@ -10,26 +10,27 @@ export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
-unset MAKEFLAGS LOGS TEST_GROUPS DEPS_DONE
+unset MAKEFLAGS LOGS DEPS_DONE
 
 report() {      # report STATUS NAME
     if [ "$1" -eq 0 ]; then passed=$((passed + 1)); return; fi
     failed=$((failed + 1)); echo "FAILED   run_all: $2"; sed 's/^/    | /' "$work/said"
 }
 
-mkdir "$work/tests" && cp tests/run_all.sh tests/run_programs.sh tests/units.sh "$work/tests/" || exit 1
+mkdir -p "$work/tests/unit" "$work/tests/common" && cp tests/run_all.sh "$work/tests/" && cp tests/unit/run.sh "$work/tests/unit/" &&
+    cp tests/common/units.sh "$work/tests/common/" || exit 1
 cat >"$work/make" <<'END'
 #!/bin/bash
 for group; do :; done
 case $group in
-test-prepared)   [ ! -e unprepared ] || { echo "cc: a header is missing"; exit 1; } ;;
+prepared)        [ ! -e unprepared ] || { echo "cc: a header is missing"; exit 1; } ;;
 good)            echo "ok       one"; echo "3 passed, 0 failed, 1 skipped" ;;
 one-check-fails) echo "ok       one"; echo "FAILED   the moon: it is 3 km away"; echo "    | more"; echo "2 passed, 1 failed"; exit 1 ;;
 dies)            echo "1 passed, 0 failed"; echo "cc: killed by signal 9"; exit 137 ;;
 by-cmocka)       echo "[ RUN      ] test_it"; echo "[  PASSED  ] 4 test(s)." ;;
 nothing-said)    ;;
 hangs)           touch hanging; until [ -e enough ]; do sleep 0.05; done ;;
-program)         mkdir -p build/tests; tests/run_programs.sh "$PWD/bad.program" ;;
+program)         mkdir -p build/tests; tests/unit/run.sh "$PWD/bad.program" ;;
 esac
 END
 cat >"$work/bad.program" <<'END'
@@ -41,7 +42,7 @@ END
 chmod +x "$work/make" "$work/bad.program"
 
 # run GROUPS...: sets status; what is said goes into a file.
-run() { (cd "$work" && TEST_GROUPS="$*" MAKE=$work/make JOBS=${jobs:-2} tests/run_all.sh) >"$work/said" 2>&1 </dev/null; status=$?; }
+run() { (cd "$work" && MAKE=$work/make JOBS=${jobs:-2} tests/run_all.sh prepared "$@") >"$work/said" 2>&1 </dev/null; status=$?; }
 says() { grep -qx -- "$1" "$work/said"; }
 # last TEXT LINES: among the last lines
 last() { tail -n "$2" "$work/said" | grep -qF -- "$1"; }
@@ -72,17 +73,17 @@ report $? "a test program: its test is named, and its own log is kept"
 
 touch "$work/unprepared"
 run good
-[ $status -eq 1 ] && last 'make test-prepared' 2 && last '0 passed, 1 failed' 1 && there test-prepared.log 'a header is missing'
+[ $status -eq 1 ] && last 'make prepared' 2 && last '0 passed, 1 failed' 1 && there prepared.log 'a header is missing'
 report $? "what cannot be prepared is named"
 rm "$work/unprepared"
 
 if command -v flock >/dev/null; then
     run hangs & other=$!
     until [ -e "$work/hanging" ]; do sleep 0.05; kill -0 $other 2>/dev/null || break; done
-    (cd "$work" && TEST_GROUPS=good MAKE=$work/make tests/run_all.sh) >"$work/second" 2>&1; second=$?
+    (cd "$work" && MAKE=$work/make tests/run_all.sh prepared good) >"$work/second" 2>&1; second=$?
     touch "$work/enough"
     wait $other
-    [ $second -eq 1 ] && grep -q 'runs in this folder already' "$work/second"; report $? "a second run in the same folder is refused"
+    [ $second -eq 1 ] && grep -q 'run in this folder already' "$work/second"; report $? "a second run in the same folder is refused"
 fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

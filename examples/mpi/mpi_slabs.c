@@ -1,8 +1,10 @@
-/* mpi_slabs.c - spheres on any number of MPI ranks: slabs, ghosts, migration, and the same contacts as on one rank, bit for bit.
+/* mpi_slabs.c - spheres on any number of MPI ranks: slabs, ghosts, migration, and the same contacts
+   as on one rank, bit for bit.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What it shows: ugrid.h beyond one machine. Each rank builds a grid over its own spheres and over copies of those just beyond its
-   borders, and needs nothing else of the others. One grid knows nothing of another, so nothing in ugrid.h had to change for this.
+   What it shows: ugrid.h beyond one machine. Each rank builds a grid over its own spheres and over
+   copies of those just beyond its borders, and needs nothing else of the others. One grid knows
+   nothing of another, so nothing in ugrid.h had to change for this.
 
    How to run it (Debian: libopenmpi-dev openmpi-bin):
 
@@ -10,81 +12,17 @@
        mpicc -O3 examples/mpi/mpi_slabs.c -o mpi_slabs -lm
        mpirun -n 4 ./mpi_slabs --check --particles 2000
        mpirun -n 2 ./mpi_slabs --weak --particles 200000
-       ./mpi_slabs --help
 
-   What to look at: >>map, >>messages and >>step in mpi_slabs.h, then the phases below, which are 100 lines. mpi_slabs.cu is the same
-   program with one GPU for each rank. */
+   What to look at: >>map, >>messages and >>step in mpi_slabs.h, then the phases below, which are
+   100 lines. mpi_slabs.cu is the same program with one GPU for each rank. */
 
 #define UGRID_IMPLEMENTATION
-#include "mpi_slabs.h"
+#include "mpi_slabs_run.h"
+#include "mpi_slabs_serial.h"
 
-/* ------------------------------------------------------------------------------------------------
-   >>arrays
-   ------------------------------------------------------------------------------------------------ */
-
-struct slabs_work {
-    ugrid grid;
-    slabs_particle *all;        /* own ones, then ghosts */
-    slabs_particle *sorted;     /* the same in the order of the grid */
-    slabs_particle *out;        /* what is to be sent, in the order of the ranks */
-    float *place;               /* [3 room] what the grid is built of */
-    int64_t *cursor;            /* [ranks] where the next one for each rank goes in `out` */
-    int64_t room, out_room;
-};
-
-static struct slabs_work *slabs_work_new(const slabs_run *run)
-{
-    struct slabs_work *work = (struct slabs_work *)slabs_memory(1, sizeof *work);
-    work->cursor = (int64_t *)slabs_memory(run->map.ranks, sizeof *work->cursor);
-    return work;
-}
-
-static void slabs_work_free(struct slabs_work *work)
-{
-    ugrid_free(&work->grid);
-    free(work->all);
-    free(work->sorted);
-    free(work->out);
-    free(work->place);
-    free(work->cursor);
-    free(work);
-}
-
-/* Room for so many, and a quarter more; own particles stay. */
-static void slabs_room(slabs_run *run, int64_t count)
-{
-    struct slabs_work *work = run->work;
-    slabs_particle *all;
-    if (count <= work->room) return;
-    work->room = count + count / 4;
-    all = (slabs_particle *)slabs_memory(work->room, sizeof *all);
-    if (run->own) memcpy(all, work->all, (size_t)run->own * sizeof *all);
-    free(work->all);
-    free(work->sorted);
-    free(work->place);
-    work->all = all;
-    work->sorted = (slabs_particle *)slabs_memory(work->room, sizeof *work->sorted);
-    work->place = (float *)slabs_memory(work->room, 3 * sizeof *work->place);
-}
-
-/* mail.count is known, and so where in `out` each rank's part begins; tells all, and makes room for what will come. */
-static void slabs_address(slabs_run *run)
-{
-    struct slabs_work *work = run->work;
-    int64_t begin = 0;
-    int32_t r;
-    for (r = 0; r < run->map.ranks; begin += run->mail.count[r++]) work->cursor[r] = begin;
-    slabs_announce(run);
-    if (run->mail.out_total > work->out_room) {
-        free(work->out);
-        work->out_room = run->mail.out_total + run->mail.out_total / 4;
-        work->out = (slabs_particle *)slabs_memory(work->out_room, sizeof *work->out);
-    }
-}
-
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>start, move, bins
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void slabs_work_start(slabs_run *run, int64_t begin, int64_t end)
 {
@@ -102,12 +40,13 @@ static void slabs_work_move(slabs_run *run)
 static void slabs_work_bins(slabs_run *run, int64_t *bins)
 {
     int64_t i;
-    for (i = 0; i < run->own; i++) bins[(int64_t)run->work->all[i].x[0] * SLABS_BINS / run->map.edge]++;
+    for (i = 0; i < run->own; i++)
+        bins[(int64_t)run->work->all[i].x[0] * SLABS_BINS / run->map.edge]++;
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>migrate: who has left the slab goes to its new owner, be that a neighbour or the rank at the other end
-   ------------------------------------------------------------------------------------------------ */
+/* -------------------------------------------------------------------------------------------------
+   >>migrate: those outside of the slab go to the owner of their place, on whatever rank
+   ---------------------------------------------------------------------------------------------- */
 
 static void slabs_work_migrate(slabs_run *run)
 {
@@ -131,9 +70,9 @@ static void slabs_work_migrate(slabs_run *run)
     run->migrated = slabs_sent(run);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>halo: copies of those near a border go to all who may meet them. An image is sent as what it is there: x is its x.
-   ------------------------------------------------------------------------------------------------ */
+/* -------------------------------------------------------------------------------------------------
+   >>halo: copies of those near a border go to all ranks that need them; of an image, with its x
+   ---------------------------------------------------------------------------------------------- */
 
 static void slabs_work_halo(slabs_run *run)
 {
@@ -159,9 +98,9 @@ static void slabs_work_halo(slabs_run *run)
     run->copied = slabs_sent(run);
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>grid and >>contacts
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void slabs_work_grid(slabs_run *run)
 {
@@ -169,12 +108,16 @@ static void slabs_work_grid(slabs_run *run)
     ugrid_desc const desc = slabs_desc(run);
     int64_t const n = run->own + run->ghosts;
     int64_t i;
-    for (i = 0; i < n; i++) slabs_place(&work->all[i], run->border[run->map.self], work->place + 3 * i);
-    slabs_must(ugrid_build(&work->grid, &desc, work->place, 0, slabs_int(n, "particles of a rank")));
-    slabs_must(ugrid_gather(&work->grid, work->all, sizeof *work->all, work->sorted));
+    for (i = 0; i < n; i++)
+        slabs_place(&work->all[i], run->border[run->map.self], work->place + 3 * i);
+    MUST(ugrid,
+         ugrid_build(&work->grid, &desc, work->place, 0, slabs_int(n, "particles of a rank")),
+         "ugrid");
+    MUST(ugrid, ugrid_gather(&work->grid, work->all, sizeof *work->all, work->sorted), "ugrid");
 }
 
-/* All near the one at a place, in whole ranges of places: a plain loop over particles that lie side by side. */
+/* All near the one at a place, in whole ranges of places: a plain loop over particles that lie
+   side by side. */
 static slabs_view slabs_look(const slabs_run *run, int32_t place)
 {
     const struct slabs_work *work = run->work;
@@ -183,12 +126,13 @@ static slabs_view slabs_look(const slabs_run *run, int32_t place)
     int32_t k;
     memset(&view, 0, sizeof view);
     while (ugrid_next_range(&near))
-        for (k = near.begin; k < near.end; k++) slabs_meet(&run->model, &work->sorted[place], &work->sorted[k], &view);
+        for (k = near.begin; k < near.end; k++)
+            slabs_meet(&run->model, &work->sorted[place], &work->sorted[k], &view);
     return view;
 }
 
-/* Ghosts only are looked at: their owners do the same with them. Own ones are left in the order of the grid, so that those who are near
-   each other lie near each other in memory. */
+/* Ghosts only are looked at: their owners do the same with them. Own ones are left in the order
+   of the grid, so that near ones lie near each other in memory. */
 static void slabs_work_contacts(slabs_run *run)
 {
     struct slabs_work *work = run->work;
@@ -203,9 +147,9 @@ static void slabs_work_contacts(slabs_run *run)
         }
 }
 
-/* ------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
    >>main
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void slabs_work_fetch(slabs_run *run, slabs_particle *own)
 {
@@ -214,7 +158,7 @@ static void slabs_work_fetch(slabs_run *run, slabs_particle *own)
 
 static int32_t slabs_device(int32_t wanted)
 {
-    if (wanted >= 0) slabs_leave(2, "--messages: there is no GPU's memory here, only in mpi_slabs.cu");
+    if (wanted >= 0) stop(2, "--messages: there is no GPU's memory here, only in mpi_slabs.cu");
     return 0;
 }
 

@@ -4,7 +4,7 @@ SPDX-License-Identifier: MIT OR Unlicense
     python3 examples/python/gpu_check.py [LIBRARY]         default: build/cuda/libnearfield_cuda.so
 
 Needs NumPy, and CuPy or torch, or both. A line for each check; the last line is "N passed, M failed[, K skipped]".
-(--emulator: without a GPU, LIBRARY being built for the CPU by tests/test_python.sh.)
+(--emulator: without a GPU, LIBRARY being built for the CPU by tests/python/run.sh.)
 """
 import contextlib
 import ctypes

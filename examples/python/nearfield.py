@@ -1232,7 +1232,7 @@ _OPTIONS = {
     "nbody.integrator": "leapfrog euler"}
 _ARRAYS = {"radii": None, "masks": np.uint32, "indices": np.int32}
 
-# From the headers, without their comments; `real` stands for ugrid_real and so on. tests/test_python.sh compares all of it with them.
+# From the headers, without their comments; `real` stands for ugrid_real and so on. tests/python/run.sh compares all of it with them.
 _STRUCTS = """
 struct ugrid_desc {
     int32_t dim; real min[3], max[3]; real cell; int32_t split; int32_t periodic[3]; int32_t unbounded; int32_t buckets;

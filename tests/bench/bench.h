@@ -100,7 +100,8 @@ BENCH_FN void bench_start(int argc, char **argv, const char *program, const char
     if (bench.runs == 0) bench.runs = bench.small ? 1 : bench.quick ? 3 : 11;
     if (bench.small && bench.n == 0) bench.n = 2000; /* enough to see whether it works, on the emulator too */
     if (!fine || !bench_groups_exist(bench.only) || bench.n < 0 || bench.runs < 1) { bench_usage(); exit(2); }
-    if (bench.csv) fprintf(bench.csv, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit\n");
+    if (bench.csv) fprintf(bench.csv, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,"
+                           "unit,base_ms,bar_ratio\n");
 }
 
 BENCH_FN void bench_print_date(void)
@@ -300,7 +301,7 @@ BENCH_FN void bench_csv(const bench_row_s *row)
     fprintf(bench.csv, "%s,%s,%s,\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g,", bench.program, row->group, row->workload, row->method,
             (long long)row->n, row->ms, bench_rate(row->n, row->ms), row->floor_ms, row->bar_ms, row->peer_ms);
     if (row->unit) fprintf(bench.csv, "%.6g,%s", row->value, row->unit);
-    fprintf(bench.csv, "%s\n", row->unit ? "" : ",");
+    fprintf(bench.csv, "%s,%.6g,%.6g\n", row->unit ? "" : ",", row->base_ms, row->bar_ratio);
 }
 
 /* A line of the CSV file that no table shows: something that is no time. */

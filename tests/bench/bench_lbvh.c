@@ -17,7 +17,7 @@
 #include "ugrid.h" /* to compare with, where all elements have one size */
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_tree.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>

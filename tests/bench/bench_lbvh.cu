@@ -12,7 +12,7 @@
 #include "lbvh.h"
 #include "tests/bench/bench_gpu.h"
 #include "tests/bench/scaling_gpu.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 namespace {
 

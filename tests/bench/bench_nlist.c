@@ -16,7 +16,7 @@
 #include "nlist.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_box.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 static void must(nlist_result result)
 {

@@ -23,10 +23,10 @@
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
 #include "nlist.h"
-#include "examples/dem.h"
+#include "examples/common/dem.h"
 #include "tests/bench/bench_gpu.h"
 #include "tests/bench/scaling_gpu.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,7 @@
 #include "ugrid.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_grid.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 /* Everything that is timed gets one of these. */
 typedef struct job {

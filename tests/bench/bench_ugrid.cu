@@ -10,7 +10,7 @@
 #define UGRID_CUDA
 #include "ugrid.h"
 #include "tests/bench/bench_gpu.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #ifndef NBODY_BENCH_H
 #define NBODY_BENCH_H
 
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 static double pair_ms; /* set by main */
 

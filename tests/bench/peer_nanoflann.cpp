@@ -8,7 +8,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #include "tests/bench/bench.h"
-#include "tests/workloads.h"
+#include "tests/common/workloads.h"
 
 #include <memory>
 #include <nanoflann.hpp>

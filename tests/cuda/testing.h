@@ -1,8 +1,10 @@
-/* testing.h - what the tests of this folder share: checks, device memory, launches, a heap that counts, main. One file each includes it.
+/* testing.h - what the tests of this folder share: checks, device memory, launches, a heap that
+   counts, main. One file each includes it.
    SPDX-License-Identifier: MIT OR Unlicense
 
        #include "ugrid.h"                      first what is tested, with UGRID_CUDA,
-       #define TESTED ugrid                    and its prefix: whose numbers are `real`, whose results CHECK_RESULT compares
+       #define TESTED ugrid                    and its prefix: its numbers are `real`,
+                                               CHECK_RESULT compares its results
        #include "testing.h"
 
        static const Test tests[] = {{"few", test_few}, {"totals", test_totals}};
@@ -28,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "../workloads.h"
+#include "../common/workloads.h"
 
 #ifdef CUDA_EMU
 #include "emu.h"
@@ -49,15 +51,22 @@ inline std::string context;     /* which case is being tested */
 
 inline void failed(const char *file, int line, const char *what)
 {
-    if (++failures <= 20) printf("%s:%d: check failed: %s\n  %s\n", file, line, what, context.c_str());
+    if (++failures <= 20)
+        printf("%s:%d: check failed: %s\n  %s\n", file, line, what, context.c_str());
 }
 
-#define CHECK(condition) do { checks++; if (!(condition)) failed(__FILE__, __LINE__, #condition); } while (0)
+#define CHECK(condition) do { \
+        checks++; \
+        if (!(condition)) failed(__FILE__, __LINE__, #condition); \
+    } while (0)
 
 #define CHECK_RESULT(call, expected) do { \
         OF_TESTED(_result) const got_ = (call), want_ = (expected); \
         checks++; \
-        if (got_ != want_) { printf("got %s\n", OF_TESTED(_result_text)(got_)); failed(__FILE__, __LINE__, #call " is " #expected); } \
+        if (got_ != want_) { \
+            printf("got %s\n", OF_TESTED(_result_text)(got_)); \
+            failed(__FILE__, __LINE__, #call " is " #expected); \
+        } \
     } while (0)
 
 inline void must(cudaError_t error, const char *file, int line, const char *what)
@@ -81,17 +90,27 @@ template <class T> bool same_bits(const std::vector<T> &a, const std::vector<T> 
 }
 
 /* Neither is there, or both are, with the same bits. */
-template <class T> bool same_array(const T *a, const T *b, size_t count) { return !a == !b && (!a || same_bits(a, b, count)); }
+template <class T> bool same_array(const T *a, const T *b, size_t count)
+{
+    return !a == !b && (!a || same_bits(a, b, count));
+}
 
 /* ---- cases ---- */
 
 inline int n_max, share;        /* most elements of a case; every how manyth case is run */
 
-/* A number that follows from k alone, without a pattern that could fall together with one of the cases. */
-__host__ __device__ inline uint32_t scattered(uint64_t k) { return (uint32_t)((k + 1) * 0x9E3779B97F4A7C15u >> 33); }
+/* A number that follows from k alone, without a pattern that could fall together with one of the
+   cases. */
+__host__ __device__ inline uint32_t scattered(uint64_t k)
+{
+    return (uint32_t)((k + 1) * 0x9E3779B97F4A7C15u >> 33);
+}
 
 /* One of `every` cases; and one of `most` however large --share is. */
-inline bool chosen(size_t k, int every, int most) { return scattered(k) % (uint32_t)std::max(std::min(every, most), 1) == 0; }
+inline bool chosen(size_t k, int every, int most)
+{
+    return scattered(k) % (uint32_t)std::max(std::min(every, most), 1) == 0;
+}
 
 /* ---- the device ---- */
 
@@ -117,7 +136,8 @@ template <class T> struct Device {
     }
     void set(const std::vector<T> &host) const
     {
-        if (!host.empty()) MUST(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+        if (!host.empty())
+            MUST(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
         MUST(cudaDeviceSynchronize());
     }
     std::vector<T> get(cudaStream_t after = stream) const
@@ -141,7 +161,8 @@ void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... argumen
     MUST(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 
-/* Device memory with a count, and a failure on request: of allocation fail_at, with `forever` of all from there on. */
+/* Device memory with a count, and a failure on request: of allocation fail_at, with `forever` of
+   all from there on. */
 struct Heap {
     long calls, live, fail_at, failed;
     size_t live_bytes;
@@ -197,18 +218,29 @@ inline void read_options(int argc, char **argv, std::initializer_list<Option> op
 {
     for (int k = 1; k + 1 < argc; k += 2) {
         if (!strcmp(argv[k], "--only")) only = argv[k + 1];
-        for (const Option &o : options) if (!strcmp(argv[k], o.name)) *o.value = std::max(atoi(argv[k + 1]), o.least);
+        for (const Option &o : options)
+            if (!strcmp(argv[k], o.name)) *o.value = std::max(atoi(argv[k + 1]), o.least);
     }
+}
+
+/* TEST_SKIP=NAME,NAME in the environment leaves tests out. */
+inline bool is_skipped(const char *name)
+{
+    const char *names = getenv("TEST_SKIP");
+    if (!names) return false;
+    return ("," + std::string(names) + ",").find("," + std::string(name) + ",") != std::string::npos;
 }
 
 /* Milliseconds of the clock on the wall. */
 inline double now_ms()
 {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double,
+        std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 /* All tests, without those of `slow` unless --only asks for them. What main returns. */
-template <size_t count> int run_tests(const Test (&tests)[count], std::initializer_list<std::string> slow = {})
+template <size_t count> int run_tests(const Test (&tests)[count],
+    std::initializer_list<std::string> slow = {})
 {
     int devices = 0, passed = 0, bad = 0;
     double const begun = now_ms();
@@ -218,14 +250,21 @@ template <size_t count> int run_tests(const Test (&tests)[count], std::initializ
     }
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (const Test &test : tests) {
-        if (!strstr(test.name, only) || (!only[0] && std::count(slow.begin(), slow.end(), test.name))) continue;
+        if (!strstr(test.name, only) ||
+            (!only[0] && std::count(slow.begin(), slow.end(), test.name)))
+            continue;
+        if (is_skipped(test.name)) {
+            printf("skipped  %s\n", test.name);
+            continue;
+        }
         int const before = failures;
         double const start = now_ms();
         context = test.name;
         test.run();
         MUST(cudaDeviceSynchronize());
         (failures == before ? passed : bad)++;
-        printf("%s %s, %.0f ms\n", failures == before ? "ok    " : "FAILED", test.name, now_ms() - start);
+        printf("%s %s, %.0f ms\n", failures == before ? "ok    " : "FAILED", test.name,
+            now_ms() - start);
         fflush(stdout);
     }
     MUST(cudaStreamDestroy(stream));

@@ -17,7 +17,8 @@ namespace {
 
 const int block = 64;
 
-int answer(bool right) {
+int answer(bool right)
+{
     if (!right) fprintf(stderr, "bugs: wrong answer\n");
     return right ? 0 : 1;
 }
@@ -36,7 +37,8 @@ __global__ void double_all(int *x, int n) {
     int i = global_index();
     if (i < n) x[i] *= 2;
 }
-int global_bounds(bool bug) {
+int global_bounds(bool bug)
+{
     Device<int> x(counting(100));
     must(launch(nullptr, 2, block, 0, double_all, x.get(), bug ? 101 : 100));
     return answer(x.host()[99] == 198);
@@ -49,7 +51,8 @@ __global__ void reverse_block(int *x, int shift) {
     __syncthreads();
     x[i] = tile[i];
 }
-int shared_bounds(bool bug) {
+int shared_bounds(bool bug)
+{
     Device<int> x(counting(block));
     must(launch(nullptr, 1, block, 0, reverse_block, x.get(), bug ? 1 : 0));
     return answer(x.host()[0] == block - 1);
@@ -62,7 +65,8 @@ __global__ void reverse_dynamic(int *x) {
     __syncthreads();
     x[i] = tile[i];
 }
-int dynamic_shared_bounds(bool bug) {
+int dynamic_shared_bounds(bool bug)
+{
     Device<int> x(counting(block));
     must(launch(nullptr, 1, block, (block - bug) * sizeof(int), reverse_dynamic, x.get()));
     return answer(x.host()[0] == block - 1);
@@ -72,7 +76,8 @@ __global__ void sum_float4(const float *x, float *out) {
     const float4 *quad = (const float4 *)x;
     out[threadIdx.x] = quad[threadIdx.x].w;
 }
-int misaligned(bool bug) {
+int misaligned(bool bug)
+{
     Device<float> x(4 * block + 4, 0), out(block);
     must(launch(nullptr, 1, block, 0, sum_float4, (const float *)x.get() + bug, out.get()));
     return answer(out.host()[0] == 0);
@@ -82,7 +87,8 @@ struct View {
     int *data;
 };
 __global__ void fill_view(View view) { view.data[threadIdx.x] = 1; }
-int use_after_free(bool bug) {
+int use_after_free(bool bug)
+{
     Device<int> x(block);
     int *freed;
     must(cudaMalloc(&freed, block * sizeof(int)));
@@ -91,33 +97,38 @@ int use_after_free(bool bug) {
     return answer(x.host()[0] == 1);
 }
 
-int host_reads_device(bool bug) {
+int host_reads_device(bool bug)
+{
     Device<int> x(counting(block));
     return answer((bug ? x.get()[5] : x.host()[5]) == 5);
 }
 
-int host_pointer_to_kernel(bool bug) {
+int host_pointer_to_kernel(bool bug)
+{
     std::vector<int> host = counting(block);
     Device<int> x(host);
     must(launch(nullptr, 1, block, 0, double_all, bug ? host.data() : x.get(), block));
     return 0;
 }
 
-int copy_past_end(bool bug) {
+int copy_past_end(bool bug)
+{
     Device<int> x(counting(block));
     std::vector<int> host(2 * block);
     must(cudaMemcpy(host.data(), x.get(), (block + bug) * sizeof(int), cudaMemcpyDeviceToHost));
     return answer(host[5] == 5);
 }
 
-int copy_direction(bool bug) {
+int copy_direction(bool bug)
+{
     Device<int> x(counting(block));
     int first;
     must(cudaMemcpy(&first, x.get(), sizeof first, bug ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
     return answer(first == 0);
 }
 
-int leak(bool bug) {
+int leak(bool bug)
+{
     int *p;
     must(cudaMalloc(&p, 100));
     if (!bug) must(cudaFree(p));
@@ -130,7 +141,8 @@ __global__ void count_odd(const int *x, int n, int *count) {
     int i = global_index();
     if (i < n && (x[i] & 1)) atomicAdd(count, 1);
 }
-int counter_not_zeroed(bool bug) {
+int counter_not_zeroed(bool bug)
+{
     Device<int> x(counting(100)), count(1);
     if (!bug) must(cudaMemset(count.get(), 0, sizeof(int)));
     must(launch(nullptr, 2, block, 0, count_odd, (const int *)x.get(), 100, count.get()));
@@ -145,13 +157,15 @@ __global__ void histogram(const int *x, int *out, bool bug) {
     __syncthreads();
     if (threadIdx.x < 8) out[threadIdx.x] = bin[threadIdx.x];
 }
-int shared_not_set(bool bug) {
+int shared_not_set(bool bug)
+{
     Device<int> x(counting(block)), out(8);
     must(launch(nullptr, 1, block, 0, histogram, (const int *)x.get(), out.get(), bug));
     return answer(out.host()[3] == block / 8);
 }
 
-int short_copy(bool bug) {
+int short_copy(bool bug)
+{
     std::vector<int> host = counting(100);
     Device<int> x(100), count(1, 0);
     must(cudaMemcpy(x.get(), host.data(), bug ? 100 : 100 * sizeof(int), cudaMemcpyHostToDevice));
@@ -168,7 +182,8 @@ __global__ void neighbour(int *x, bool bug) {
     if (!bug) __syncthreads();
     x[i] = tile[i ^ 1];
 }
-int missing_barrier(bool bug) {
+int missing_barrier(bool bug)
+{
     Device<int> x(counting(block));
     must(launch(nullptr, 1, block, 0, neighbour, x.get(), bug));
     return answer(x.host()[4] == 5 && x.host()[5] == 4);
@@ -185,7 +200,8 @@ __global__ void add_rounds(const int *x, int *out, bool bug) {
     }
     out[i] = sum;
 }
-int missing_barrier_in_loop(bool bug) {
+int missing_barrier_in_loop(bool bug)
+{
     Device<int> x(counting(block)), out(block);
     must(launch(nullptr, 1, block, 0, add_rounds, (const int *)x.get(), out.get(), bug));
     return answer(out.host()[0] == 3 * (block - 1) + 3);
@@ -200,7 +216,8 @@ __global__ void split(int *x, bool bug) {
         __syncthreads();
     }
 }
-int divergent_barrier(bool bug) {
+int divergent_barrier(bool bug)
+{
     Device<int> x(block);
     must(launch(nullptr, 1, block, 0, split, x.get(), bug));
     return answer(x.host()[3] == 1);
@@ -213,7 +230,8 @@ __global__ void early_return(int *x, int n, bool bug) {
     __syncthreads();
     if ((int)threadIdx.x < n) x[threadIdx.x] = first;
 }
-int exit_before_barrier(bool bug) {
+int exit_before_barrier(bool bug)
+{
     Device<int> x(50, 0);
     must(launch(nullptr, 1, block, 0, early_return, x.get(), 50, bug));
     return answer(x.host()[49] == 0);
@@ -227,7 +245,8 @@ __global__ void two_sums(int *out, bool bug) {
     int b = Reduce(storage).Sum(1);
     if (threadIdx.x == 0) out[0] = a, out[1] = b;
 }
-int cub_storage_reused(bool bug) {
+int cub_storage_reused(bool bug)
+{
     Device<int> out(2);
     must(launch(nullptr, 1, block, 0, two_sums, out.get(), bug));
     return answer(out.host()[0] == block * (block - 1) / 2 && out.host()[1] == block);
@@ -241,7 +260,8 @@ __global__ void swap_in_warp(int *x, bool bug) {
     if (!bug) __syncwarp();
     x[threadIdx.x] = tile[threadIdx.x ^ 16];
 }
-int missing_syncwarp(bool bug) {
+int missing_syncwarp(bool bug)
+{
     Device<int> x(counting(32));
     must(launch(nullptr, 1, 32, 0, swap_in_warp, x.get(), bug));
     return answer(x.host()[0] == 16);
@@ -251,7 +271,8 @@ __global__ void spread(int *x, bool bug) {
     unsigned int lower = 0x0000ffffu;
     if (threadIdx.x < 16) x[threadIdx.x] = __shfl_sync(lower, x[threadIdx.x], bug ? 20 : 3);
 }
-int shuffle_from_absent_lane(bool bug) {
+int shuffle_from_absent_lane(bool bug)
+{
     Device<int> x(counting(32));
     must(launch(nullptr, 1, 32, 0, spread, x.get(), bug));
     return answer(x.host()[0] == 3);
@@ -260,14 +281,16 @@ int shuffle_from_absent_lane(bool bug) {
 __global__ void vote_of_half(int *out, bool bug) {
     if (threadIdx.x < 16) out[threadIdx.x] = (int)__ballot_sync(bug ? 0xffffffffu : 0x0000ffffu, 1);
 }
-int mask_names_absent_lanes(bool bug) {
+int mask_names_absent_lanes(bool bug)
+{
     Device<int> out(16);
     must(launch(nullptr, 1, 32, 0, vote_of_half, out.get(), bug));
     return answer(out.host()[0] == 0xffff);
 }
 
 __global__ void vote_without_self(int *out, bool bug) { out[threadIdx.x] = __any_sync(bug ? 0x0000ffffu : 0xffffffffu, 1); }
-int lane_not_in_mask(bool bug) {
+int lane_not_in_mask(bool bug)
+{
     Device<int> out(32);
     must(launch(nullptr, 1, 32, 0, vote_without_self, out.get(), bug));
     return answer(out.host()[31] == 1);
@@ -280,7 +303,8 @@ __global__ void sum_active(const int *x, int *out, bool bug) {
         if ((int)threadIdx.x == __ffs((int)odd) - 1) *out = n;
     }
 }
-int activemask_taken_for_all(bool bug) {
+int activemask_taken_for_all(bool bug)
+{
     Device<int> x(counting(32)), out(1);
     must(launch(nullptr, 1, 32, 0, sum_active, (const int *)x.get(), out.get(), bug));
     return answer(out.host()[0] == 16);
@@ -293,7 +317,8 @@ __global__ void count_cells(const int *cell, int *count, bool bug) {
     if (bug) count[c]++;
     else atomicAdd(&count[c], 1);
 }
-int plain_increment(bool bug) {
+int plain_increment(bool bug)
+{
     std::vector<int> cells(2 * block);
     for (size_t i = 0; i < cells.size(); ++i) cells[i] = (int)(i % 7);
     Device<int> cell(cells), count(7, 0);
@@ -309,7 +334,8 @@ __global__ void take_number(int *next, int *taken, bool bug) {
     if (bug && threadIdx.x == 0) *next = mine + 1;
     if (threadIdx.x == 0) taken[blockIdx.x] = mine;
 }
-int race_between_blocks(bool bug) {
+int race_between_blocks(bool bug)
+{
     Device<int> next(1, 0), taken(8);
     must(launch(nullptr, 8, block, 0, take_number, next.get(), taken.get(), bug));
     return answer(next.host()[0] == 8);
@@ -359,7 +385,8 @@ __global__ void wait_for_neighbour(int *flag, bool bug) {
     if (bug)
         while (atomicAdd(&flag[(blockIdx.x + 1) % gridDim.x], 0) == 0) {}
 }
-int waits_for_other_block(bool bug) {
+int waits_for_other_block(bool bug)
+{
     Device<int> flag(3, 0);
     must(launch(nullptr, 3, 1, 0, wait_for_neighbour, flag.get(), bug));
     return answer(flag.host()[0] == 1);
@@ -367,7 +394,8 @@ int waits_for_other_block(bool bug) {
 
 /* ---- streams, graphs, results ------------------------------------------------------------------ */
 
-int missing_stream_sync(bool bug) {
+int missing_stream_sync(bool bug)
+{
     cudaStream_t stream;
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     int *pinned, seen;
@@ -385,7 +413,8 @@ int missing_stream_sync(bool bug) {
     return answer(seen == 10);
 }
 
-int missing_event_wait(bool bug) {
+int missing_event_wait(bool bug)
+{
     cudaStream_t one, two;
     cudaEvent_t event;
     must(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
@@ -411,19 +440,22 @@ cudaError_t step(int *x, int n, bool bug) {
     cudaError_t error = launch(nullptr, (unsigned int)((n + block - 1) / block), block, 0, double_all, x, n);
     return bug ? cudaSuccess : error;
 }
-int launch_not_checked(bool bug) {
+int launch_not_checked(bool bug)
+{
     Device<int> x(counting(block));
     emu_fail_launch(1);
     cudaError_t error = step(x.get(), block, bug);
     (void)cudaGetLastError();
     return answer(error == cudaErrorLaunchOutOfResources);
 }
-int grid_of_zero(bool bug) {
+int grid_of_zero(bool bug)
+{
     Device<int> x(block);
     return answer(step(x.get(), bug ? 0 : block, false) == cudaSuccess);
 }
 
-int cub_storage_too_small(bool bug) {
+int cub_storage_too_small(bool bug)
+{
     Device<int> keys(counting(1000)), sorted(1000);
     size_t bytes = 0;
     const int *in = keys.get();
@@ -456,13 +488,16 @@ int run_capture(void (*forbidden)(cudaStream_t), bool bug) {
     (void)cudaGetLastError();
     return answer(error == cudaSuccess && x.host()[3] == 12);
 }
-int capture_synchronises(bool bug) {
+int capture_synchronises(bool bug)
+{
     return run_capture([](cudaStream_t stream) { (void)cudaStreamSynchronize(stream); }, bug);
 }
-int capture_allocates(bool bug) {
+int capture_allocates(bool bug)
+{
     return run_capture([](cudaStream_t) { int *p = nullptr; (void)cudaMalloc(&p, 100); }, bug);
 }
-int capture_uses_default_stream(bool bug) {
+int capture_uses_default_stream(bool bug)
+{
     return run_capture([](cudaStream_t) { (void)launch(nullptr, 1, 1, 0, fill_view, View{nullptr}); }, bug);
 }
 

@@ -8,10 +8,10 @@
 #       -O1 -g -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all \
 #       PROGRAM.cu -x none emu.o -o PROGRAM
 #
-# Targets: test-emu, and its parts
+# Targets: quick-emu; test-emu, and its parts
 #   emu-selftest   does the emulator compute what CUDA says? In all modes and orders.
 #   emu-bugs       does it find every planted bug in the mode that has to, and nothing else?
-#   emu-programs   tests/cuda/test_*.cu in all modes; then: was every kernel of cuda/ executed?
+#   emu-programs   tests/cuda/*/test_*.cu in all modes; then: was every kernel of cuda/ executed?
 # With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are two builds of each program but EMU_ASAN_ONLY, .asan and
 # .tsan, and with FULL=1 .msan; with only g++ there is .asan alone; without either all is skipped.
 
@@ -29,16 +29,21 @@ EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off -f
 # Nobody may turn the emulator's own loops into memset: that is a function of the sanitizers.
 EMU_OBJECT := -O2 -fno-builtin $(if $(EMU_TSAN_LIBRARY),,-fno-tree-loop-distribute-patterns)
 
-EMU_SANITIZE_asan := -fsanitize=address,undefined $(if $(EMU_TSAN_LIBRARY),,-fsanitize-sections=.emu_shared)
+EMU_SECTION := $(if $(EMU_TSAN_LIBRARY),,-fsanitize-sections=.emu_shared)
+EMU_SANITIZE_asan := -fsanitize=address,undefined $(EMU_SECTION)
 EMU_SANITIZE_tsan := -fsanitize=thread
 # MSan sees no library code: with this macro std::string is compiled along.
 EMU_SANITIZE_msan := -fsanitize=memory -D_GLIBCXX_ASSERTIONS
+# What compiles fast: for make test, and for the programs of pages.
+EMU_SANITIZE_quick := -O0 -fsanitize=address $(EMU_SECTION)
 EMU_OBJECT_asan := $(EMU_OUT)/emu.o
+EMU_OBJECT_quick := $(EMU_OUT)/emu.o
 EMU_OBJECT_tsan := $(EMU_OUT)/emu.o
 EMU_OBJECT_msan := $(EMU_OUT)/emu.msan.o
 
 EMU_HEADERS := $(EMU)/emu.h $(EMU)/test_support.h $(EMU)/include/cuda_runtime.h $(EMU)/include/cub/cub.cuh
-EMU_PROGRAMS := $(patsubst tests/cuda/%.cu,%,$(wildcard tests/cuda/test_*.cu))
+EMU_SOURCES := $(wildcard tests/cuda/*/test_*.cu)
+EMU_PROGRAMS := $(basename $(notdir $(EMU_SOURCES)))
 emu_builds = $(foreach mode,$(EMU_MODES),$(addsuffix .$(mode),$(addprefix $(EMU_OUT)/,$1)))
 # One build will do for those that run kernels which the others run, too, for what the host does with them; and FULL has the races of
 # test_nbody, which takes longest.
@@ -54,16 +59,22 @@ $(EMU_OUT)/emu.msan.o: $(EMU)/emu.cc $(EMU_HEADERS)
 	@mkdir -p $(EMU_OUT)
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_OBJECT) -fsanitize=memory -c $< -o $@
 
-# $1 = mode: the emulator's own programs, and those of tests/cuda.
+# $1 = mode: the emulator's own programs.
 define EMU_RULES
 $(EMU_OUT)/%.$1: $(EMU)/%.cu $(EMU_HEADERS) $(EMU_OBJECT_$1)
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_$1) $$< -x none $(EMU_OBJECT_$1) -o $$@
-
-$(EMU_OUT)/%.$1: tests/cuda/%.cu $(SOURCES) $(EMU_HEADERS) $(EMU_OBJECT_$1)
-	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_$1) $(CMOCKA_CFLAGS) $(STB_CFLAGS) $$< \
-	    -x none $(EMU_OBJECT_$1) -o $$@ -Wl,--as-needed $(CMOCKA_LIBS) $(STB_LIBS)
 endef
 $(foreach mode,$(EMU_MODES),$(eval $(call EMU_RULES,$(mode))))
+
+# $1 = mode, $2 = a source in tests/cuda.
+define EMU_TEST_RULE
+$(EMU_OUT)/$(basename $(notdir $2)).$1: $2 $(wildcard $(dir $2)*) $(SOURCES) $(EMU_HEADERS) \
+    $(EMU_OBJECT_$1) | deps-test
+	$$(EMU_CXX) $$(EMU_FLAGS) $$(EMU_CUDA) $$(EMU_SANITIZE_$1) $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \
+	    -x none $$(EMU_OBJECT_$1) -o $$@ -Wl,--as-needed $$(CMOCKA_LIBS) $$(STB_LIBS)
+endef
+$(foreach mode,quick $(EMU_MODES),$(foreach source,$(EMU_SOURCES),\
+    $(eval $(call EMU_TEST_RULE,$(mode),$(source)))))
 
 .PHONY: emu-all emu-selftest emu-bugs emu-programs
 emu-selftest: $(call emu_builds,selftest)
@@ -73,7 +84,13 @@ emu-bugs: $(call emu_builds,bugs)
 emu-programs: $(EMU_PROGRAM_BUILDS)
 	@$(EMU)/run.sh $(EMU_OUT) programs $(EMU_PROGRAMS)
 
-# What the Makefile runs: everything, with one sum at the end.
-EMU_TESTS := emu-all
-emu-all: $(call emu_builds,selftest bugs) $(EMU_PROGRAM_BUILDS)
+# What else can run kernels on the CPU: programs of pages, examples. Without a C++ compiler empty.
+ON_CPU := $(if $(EMU_MODES),$(EMU_OBJECT_asan))
+
+.PHONY: test-emu quick-emu
+# Every kernel of the four headers, once, in random order.
+EMU_QUICK := $(if $(EMU_MODES),$(patsubst %,$(EMU_OUT)/test_%.quick,nbody lbvh ugrid nlist))
+quick-emu: $(EMU_QUICK)
+	@$(EMU)/run.sh $(EMU_OUT) quick $(EMU_QUICK)
+test-emu: $(call emu_builds,selftest bugs) $(EMU_PROGRAM_BUILDS)
 	@$(EMU)/run.sh $(EMU_OUT) selftest bugs programs $(EMU_PROGRAMS)

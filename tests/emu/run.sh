@@ -1,16 +1,17 @@
 #!/bin/bash
-# Runs programs that emu.mk has built: tests/emu/run.sh DIR [selftest] [bugs] [programs NAME...]
+# Runs programs that emu.mk has built: tests/emu/run.sh DIR [selftest] [bugs] [programs NAME...], or DIR quick PROGRAM...
 #
 #   selftest   the emulator's self-test in all modes and orders
 #   bugs       each planted bug in the mode that has to find it; and all programs without their bugs in
 #              every mode, where nothing may be reported
+#   quick      each program PROGRAM... once, with little work
 #   programs   the named programs in all modes; then a table of kernels and launches, in which no kernel
 #              of cuda/ may be missing
 # SPDX-License-Identifier: MIT
 set -u
 dir=$1
 shift
-. "$(dirname "$0")/../units.sh"
+. "$(dirname "$0")/../common/units.sh"
 limit=3600     # seconds, for what hangs: the longest takes minutes
 
 export TSAN_OPTIONS="halt_on_error=1 history_size=4 ${TSAN_OPTIONS:-}"
@@ -25,12 +26,13 @@ fails() {
 }
 skips() { echo "skipped  $1"; skipped=$((skipped + 1)); }
 
-if [ ! -x "$dir/selftest.asan" ]; then
+if [ ! -x "$dir/selftest.asan" ] && [ $# -eq 1 -o "${1:-}" != quick ]; then
     echo 'skipped  kernels on the CPU: no C++ compiler (clang++-14 with libclang-rt-14-dev is best, g++ does)'
     echo '0 passed, 0 failed, 1 skipped'
     exit 0
 fi
-if [ ! -x "$dir/selftest.tsan" ]; then skips 'ThreadSanitizer and MemorySanitizer: they need clang++ and libclang-rt'
+if [ "${1:-}" = quick ]; then :
+elif [ ! -x "$dir/selftest.tsan" ]; then skips 'ThreadSanitizer and MemorySanitizer: they need clang++ and libclang-rt'
 elif [ ! -x "$dir/selftest.msan" ]; then skips 'MemorySanitizer: make test FULL=1'; fi
 
 # good PROGRAM ARGUMENT VARIABLES...: has to end without a word from the emulator or a sanitizer.
@@ -145,8 +147,18 @@ run_programs() {
     report_kernels "$dir/kernels.txt"
 }
 
+# Without what tests the host's side of calls, and takes long: test-emu has it.
+quick_programs() {
+    local program slow='growth,out of memory,launch errors,too large,graph,unfit remap'
+    skips "tests of the host's side that take long: make test-emu has them ($slow)"
+    for program; do
+        unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$slow" TEST_SMALL=1
+    done
+}
+
 while [ $# -gt 0 ]; do
     case $1 in
+    quick) shift; quick_programs "$@"; break ;;
     selftest) all_modes selftest; more_seeds selftest; shift ;;
     bugs) run_bugs; shift ;;
     programs) shift; run_programs "$@"; break ;;

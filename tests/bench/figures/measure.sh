@@ -74,7 +74,7 @@ take() {
     rm -f "$1.part"
 }
 
-heading() { echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit'; }
+heading() { echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'; }
 
 # dam FILE PROGRAM NAME SIZE METHOD...: whole steps of examples/dam_break, on average over 2000.
 dam() {
@@ -88,7 +88,7 @@ dam() {
             sed -n 's/^ *particles moved *\([0-9.]*\) million.*/\1/p')
         if [ ! "$rate" ]; then echo "$binary -n $n --method $method" >>"$out/failed"; continue; fi
         echo "$name $method $n $rate" |
-            awk '{ printf "%s,dam,dam-break,\"%s\",%d,%.6g,%.6g,0,0,0,,\n", $1, $2, $3, $3 / $4 * 1e-3, $4 }' >>"$file"
+            awk '{ printf "%s,dam,dam-break,\"%s\",%d,%.6g,%.6g,0,0,0,,,0,0\n", $1, $2, $3, $3 / $4 * 1e-3, $4 }' >>"$file"
     done
 }
 

@@ -22,9 +22,9 @@ check_data() {
         echo "the first line does not name machine and date"
     awk -F '"' '
         /^#/ { next }
-        /^program,/ { if (split($0, name, ",") != 12) print "heading: " $0; next }
+        /^program,/ { if (split($0, name, ",") != 14) print "heading: " $0; next }
         { fields = split($1, a, ",") + split($3, b, ",") - 1
-          if (NF != 3 || fields != 12) { print "not 12 fields: " $0; next }
+          if (NF != 3 || fields != 14) { print "not 14 fields: " $0; next }
           if (!(b[3] > 0) && !(b[8] != "" && b[9] != "")) print "no value: " $0
           if ($0 ~ /nan|inf[,"]/) print "not a number: " $0 }' "$1/figures.csv"
     local want
@@ -63,11 +63,11 @@ check_results() {
 
 made_up() {
     echo '# GPU made up, driver 0; 2026-01-01; all'
-    echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit'
+    echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'
     awk 'function row(program, group, workload, method, n, value, unit) {
              k += 0.01
              printf "%s,%s,%s,\"%s\",%d,%.6g,%.6g,0,0,", program, group, workload, method, n, unit ? 0 : n * 1e-6 + k, n
-             printf "%.6g,%s,%s\n", 2, value, unit
+             printf "%.6g,%s,%s,0,0\n", 2, value, unit
          }
          function list(words, separator) { split("", how); return split(words, how, separator) }
          BEGIN {
@@ -170,11 +170,11 @@ damaged() {
 # Lines as the serial programs write them, the least that check_data asks for.
 good_lines() {
     echo '# CPU made up, one core; 2026-01-01; cpu'
-    echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit'
+    echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'
     local what
     for what in ugrid,insert ugrid,walks ugrid,scaling lbvh,scaling nlist,history nlist,scaling nbody,methods nbody,direction \
         nbody,length nbody,scaling; do
-        yes "bench_$what,some,\"a, b\",1000,1.5,1,0,0,0,," | head -n 90
+        yes "bench_$what,some,\"a, b\",1000,1.5,1,0,0,0,,,0,0" | head -n 90
     done
 }
 
@@ -183,7 +183,7 @@ self_check() {
     expect 'self-check: good lines' check_data "$work/good"
     damaged 'a first line without date' '1s/2026.*//'
     damaged 'a group that is missing' '/^bench_lbvh/d'
-    damaged 'a lost field' '30s/,0,0,0,,$/,0,0,,/'
+    damaged 'a lost field' '30s/,0,0,0,,,0,0$/,0,0,,,0,0/'
     damaged 'a time of 0' '40s/1000,1.5/1000,0/'
     damaged 'a time that is no number' '50s/1000,1.5/1000,nan/'
     damaged 'another heading' '2s/,unit//'

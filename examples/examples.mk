@@ -1,0 +1,103 @@
+# examples.mk - builds the examples and tests them; included by the Makefile.
+# SPDX-License-Identifier: MIT OR Unlicense
+#
+#   examples/NAME.c       -> build/NAME
+#   examples/NAME.cu      -> build/cuda/NAME (tests/cuda/cuda.mk); on the CPU build/emu/cuda_NAME.asan
+#   examples/web/         -> build/web/nearfield.html (emscripten)
+#   examples/mpi/         -> build/mpi_slabs, build/mpi_slabs_gpu
+#   examples/python/      -> build/libnearfield.so and, for GPUs, two more
+
+ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
+ASSIMP_LIBS = $$(pkg-config --libs assimp)
+# Optional: empty where pkg-config knows no sdl2.
+SDL_CFLAGS = $$(pkg-config --exists sdl2 && echo -DGALAXY_WINDOW $$(pkg-config --cflags sdl2))
+SDL_LIBS = $$(pkg-config --exists sdl2 && pkg-config --libs sdl2)
+
+EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
+
+# --as-needed: only the examples that draw are tied to libstb.
+$(EXAMPLES): build/%: examples/%.c $(SOURCES) | deps-demo
+	@mkdir -p build
+	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $(OWN_CFLAGS) $< -o $@ \
+	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) $(OWN_LIBS) -lm
+
+# The one that reads meshes needs assimp, and only that one.
+build/pick: OWN_CFLAGS = $(ASSIMP_CFLAGS)
+build/pick: OWN_LIBS = $(ASSIMP_LIBS)
+build/pick: | deps-pick
+
+# Those that can show a window.
+build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
+build/boids: OWN_CFLAGS = $(subst GALAXY,BOIDS,$(SDL_CFLAGS))
+build/galaxy build/boids: OWN_LIBS = $(SDL_LIBS)
+
+# ---- in a browser: one file, which needs no server --------------------------------------------
+
+# NODE_PATH: where Debian has the modules of its emscripten, for a node that is not Debian's.
+# -msse2: emscripten makes WebAssembly's vectors of it, and nbody.h runs four times as fast.
+EMCC ?= emcc
+WEB_FLAGS := -msimd128 -msse2 -sSINGLE_FILE=1 -sENVIRONMENT=web -sALLOW_MEMORY_GROWTH=1 \
+    -sTOTAL_STACK=1MB -sEXPORTED_RUNTIME_METHODS=UTF8ToString -sMINIFY_HTML=0
+.PHONY: web
+web: build/web/nearfield.html
+	@echo 'open $<'
+build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/*.h) \
+    examples/web/page.html $(SOURCES)
+	@mkdir -p build/web
+	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) \
+	    --shell-file examples/web/page.html $< -o $@
+
+# ---- several ranks ------------------------------------------------------------------------------
+
+# Where there is an MPI (Debian: libopenmpi-dev openmpi-bin); elsewhere the test says "skipped".
+# mpicxx is the C++ compiler with what MPI needs; OMPI_CXX and MPICH_CXX tell it which compiler.
+MPICXX ?= $(patsubst %mpicc,%mpicxx,$(MPICC))
+MPI_HEADERS := $(wildcard examples/mpi/*.h)
+MPI_PROGRAMS := $(if $(MPICC),$(if $(ON_CPU),build/emu/cuda_mpi_slabs.asan) build/mpi_slabs)
+
+build/mpi_slabs: examples/mpi/mpi_slabs.c $(MPI_HEADERS) $(SOURCES) | deps-demo
+	@mkdir -p build
+	$(MPICC) -std=c99 -O3 $(WARN) $(CPPFLAGS) $< -o $@ $(LDFLAGS) -lm
+
+build/emu/cuda_mpi_slabs.asan: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) $(EMU_HEADERS) \
+    $(ON_CPU) | deps-test
+	OMPI_CXX='$(EMU_CXX)' MPICH_CXX='$(EMU_CXX)' $(MPICXX) $(EMU_FLAGS) $(EMU_CUDA) \
+	    $(EMU_SANITIZE_asan) $< -x none $(ON_CPU) -o $@
+
+# For the GPUs of this machine: not a part of make cuda, since an MPI cannot be carried along.
+.PHONY: mpi
+mpi: build/mpi_slabs $(if $(NVCC),build/mpi_slabs_gpu)
+build/mpi_slabs_gpu: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) | deps-demo
+	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -ccbin $(MPICXX) $< -o $@
+
+# ---- for Python and whoever else loads libraries ----------------------------------------------
+
+# All four headers in one, in float and double; for GPUs one library for each of the two.
+.PHONY: shared shared-cuda
+shared: build/libnearfield.so
+build/libnearfield.so: $(wildcard examples/python/*.c) $(SOURCES)
+	@mkdir -p build
+	$(CC) -std=c99 -O3 -ffp-contract=off $(WARN) $(CPPFLAGS) -shared -fPIC -I. $(filter %.c,$^) \
+	    -o $@ $(LDFLAGS) -lm
+shared-cuda: $(CUDA_DIR)/libnearfield_cuda.so $(CUDA_DIR)/libnearfield64_cuda.so
+$(CUDA_DIR)/lib%_cuda.so: examples/python/%.cu examples/python/nearfield.c \
+    examples/python/nearfield.cu $(SOURCES) $(CUDA_DIR)/arch
+	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -shared -Xcompiler -fPIC \
+	    -I. $< -o $@
+
+# ---- their tests --------------------------------------------------------------------------------
+
+# The GPU's programs on the CPU: three of them; FULL=1: all.
+CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%.asan,\
+    $(if $(FULL),$(wildcard examples/*.cu),$(addprefix examples/,boids.cu dam_break.cu drum.cu))))
+build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) \
+	    -o $@ -Wl,--as-needed $(STB_LIBS)
+
+.PHONY: test-examples
+test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS)
+	@status=0; \
+	tests/examples/run.sh $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS) $(EXAMPLES) || status=1; \
+	$(if $(MPICC),$(if $(FULL),tests/examples/test_mpi_slabs.sh --self-check || status=1;), \
+	    tests/examples/test_mpi_slabs.sh || status=1;) \
+	MAKE='$(MAKE)' tests/examples/test_web.sh || status=1; exit $$status

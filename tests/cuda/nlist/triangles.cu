@@ -1,0 +1,152 @@
+/* triangles.cu - a part of test_nlist.cu: spheres that roll over a mesh: keys, order, history
+   and events on both sides.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/* A patch of hills, of indexed triangles or of loose ones. */
+struct Mesh {
+    std::vector<real> vertices;
+    std::vector<int32_t> indices;
+    size_t stride;
+    int32_t vertex_count, triangles;
+};
+
+static void put_corner(Mesh *mesh, int x, int y, int edge)
+{
+    mesh->vertices.push_back((real)x / (real)edge);
+    mesh->vertices.push_back((real)y / (real)edge);
+    /* flat on one side */
+    mesh->vertices.push_back((real)((x * 7 + y * 5) % 3) * (real)0.03 * (real)(x > edge / 2));
+}
+
+static void put_triangle(Mesh *mesh, bool indexed, const int corner[3][2], int edge)
+{
+    for (int v = 0; v < 3; v++) {
+        if (indexed) mesh->indices.push_back(corner[v][1] * (edge + 1) + corner[v][0]);
+        else put_corner(mesh, corner[v][0], corner[v][1], edge);
+    }
+    mesh->triangles++;
+}
+
+static Mesh mesh_of(int edge, bool indexed, bool wide)
+{
+    Mesh mesh = {};
+    for (int y = 0; y <= edge && indexed; y++)
+        for (int x = 0; x <= edge; x++) {
+            put_corner(&mesh, x, y, edge);
+            if (wide) mesh.vertices.insert(mesh.vertices.end(), 2, not_a_number);
+        }
+    for (int y = 0; y < edge; y++)
+        for (int x = 0; x < edge; x++) {
+            int const low[3][2] = {{x, y}, {x + 1, y}, {x + 1, y + 1}},
+                high[3][2] = {{x, y}, {x + 1, y + 1}, {x, y + 1}};
+            put_triangle(&mesh, indexed, low, edge);
+            put_triangle(&mesh, indexed, high, edge);
+        }
+    if (indexed) mesh.vertex_count = (edge + 1) * (edge + 1);
+    if (indexed && wide) mesh.stride = 5 * sizeof(real);
+    return mesh;
+}
+
+static lbvh_desc mesh_tree(const Mesh &mesh, const int32_t *indices)
+{
+    lbvh_desc d = {};
+    d.kind = LBVH_TRIANGLES;
+    if (!mesh.indices.empty()) d.indices = indices, d.vertices = mesh.vertex_count;
+    return d;
+}
+
+static nlist_mesh mesh_desc(const Mesh &mesh, const real *vertices, const int32_t *indices)
+{
+    nlist_mesh m = {};
+    m.vertices = vertices;
+    m.stride = mesh.stride;
+    m.vertex_count = mesh.vertex_count;
+    m.indices = mesh.indices.empty() ? nullptr : indices;
+    m.triangles = mesh.triangles;
+    return m;
+}
+
+struct MeshOnDevice {
+    Device<real> vertices;
+    Device<int32_t> indices;
+    explicit MeshOnDevice(const Mesh &mesh) : vertices(mesh.vertices), indices(mesh.indices) {}
+};
+
+/* Trees over the triangles, on both sides. */
+static void build_mesh_trees(Both *b, const Mesh &mesh, const MeshOnDevice &on_device)
+{
+    lbvh_desc const host = mesh_tree(mesh, mesh.indices.data()),
+        device = mesh_tree(mesh, on_device.indices.p);
+    CHECK(lbvh_build(&b->tree, &host, mesh.vertices.data(), mesh.stride, mesh.triangles) ==
+        LBVH_OK);
+    CHECK(lbvh_cuda_build(&b->tree_gpu, &device, on_device.vertices.p, mesh.stride, mesh.triangles,
+        stream) == LBVH_OK);
+}
+
+static nlist_result mesh_serial(Both *b, const nlist_desc &d, const Mesh &mesh, const Input &in)
+{
+    nlist_mesh const m = mesh_desc(mesh, mesh.vertices.data(), mesh.indices.data());
+    return nlist_build_mesh(&b->serial, &d, &b->tree, &m, in.pos.data(), in.stride, in.n);
+}
+
+static nlist_result mesh_gpu(Both *b, const nlist_desc &d, const Mesh &mesh,
+    const MeshOnDevice &mesh_there, const Input &in, const OnDevice &there)
+{
+    nlist_mesh const m = mesh_desc(mesh, mesh_there.vertices.p, mesh_there.indices.p);
+    return nlist_cuda_build_mesh(&b->gpu, &d, &b->tree_gpu, &m, there.pos.p, in.stride, in.n,
+        stream);
+}
+
+/* Spheres over the patch, most of them in touch. */
+static Input mesh_particles(int n, bool wide, bool radii, wl_random *r)
+{
+    Input in = {};
+    std::vector<real> points;
+    in.n = n;
+    in.dim = 3;
+    in.ordered = true;
+    for (int i = 0; i < n; i++) {
+        for (int a = 0; a < 2; a++) points.push_back((real)(1.2 * (double)wl_u(r) - 0.1));
+        points.push_back((real)(0.2 * (double)wl_u(r) - 0.05));
+        if (radii) in.radii.push_back((real)(0.08 * (double)wl_u(r)));
+    }
+    in.pos = wide ? padded(points, 3) : points;
+    in.stride = wide ? 6 * sizeof(real) : 0;
+    in.desc.radius = radii ? 0 : (real)0.06;
+    in.desc.layout = NLIST_DYNAMIC;
+    return in;
+}
+
+/* Particles roll over the patch: keys, order, history and events on both sides. */
+static void run_mesh(int seed, int steps)
+{
+    Both b;
+    wl_random r = wl_seed((uint64_t)seed);
+    Mesh const mesh = mesh_of(3 + seed % 5, seed % 2, seed / 2 % 2);
+    MeshOnDevice const mesh_there(mesh);
+    Input in = mesh_particles(std::min(n_max, 150), seed / 4 % 2, seed / 8 % 2, &r);
+    in.desc.history = 4 * (seed % 3);
+    in.desc.events = seed / 3 % 2;
+    in.desc.deterministic = seed / 2 % 2;
+    build_mesh_trees(&b, mesh, mesh_there);
+    for (int step = 1; step <= steps; step++) {
+        context = "mesh " + std::to_string(seed) + ", step " + std::to_string(step);
+        OnDevice const there(in);
+        nlist_desc device = device_desc(in, there);
+        CHECK_RESULT(mesh_serial(&b, host_desc(in), mesh, in), NLIST_OK);
+        if (step % 2) fit_exactly(b.serial, &device), device.width = 0;
+        else device.grow = 1;
+        CHECK_RESULT(mesh_gpu(&b, device, mesh, mesh_there, in, there), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
+        compare(&b, in.desc.deterministic != 0, true);
+        if (in.desc.events) check_witnesses(&b);
+        if (in.desc.history) stamp_all(&b, nullptr, (uint32_t)(1000 * seed + step));
+        for (real &x : in.pos) x += (real)(0.03 * ((double)wl_u(&r) - 0.5));
+    }
+}
+
+static void test_mesh()
+{
+    for (int seed = 0; seed < 32; seed++)
+        if (chosen((size_t)seed, share, 4)) run_mesh(seed, share > 4 ? 4 : 20);
+}

@@ -1,0 +1,316 @@
+/* builds.cu - a part of test_ugrid.cu: all cases; crowded and empty cells, few particles, one
+   object with many builds, strides, numbers that are not finite, full cells.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+static void test_product()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        Case const &c = cases[k];
+        if (!chosen(k, share)) continue;
+        context = "product: " + name_of(c);
+        ugrid_desc const d = desc_of(c);
+        int const n = c.size > 0 || c.bounds == CROWDED ? n_max / 4 : n_max;
+        std::vector<real> const pos = mixed_points(d, n, (int)k), points = query_points(d);
+        Device<real> d_pos(pos), d_points(points);
+        real const radius = d.cell * (k % 3 == 0 ? (real)0.6 : k % 3 == 1 ? (real)1 : (real)1.7);
+        Grids g;
+        if (!build(&g, d, pos, d_pos)) continue;
+        check_arrays(c, g.serial, g.copy);
+        check_walks(g, points, d_points, radius);
+        check_pairs(g, radius);
+        for (int flags = 0; flags < 4; flags++) check_counts(g, radius, flags);
+        check_neighbors(g, radius, (int)(k % 4));
+        check_neighbors(g, radius, (int)((k + 1) % 4));
+        check_neighbors_at(g, points, d_points, radius);
+        check_sums(g, 1 + (int)(k % 3));
+        check_moves(g);
+    }
+}
+
+/* Rows longer than any buffer: 600 particles on one spot, and a grid of a single cell. */
+static void test_crowds()
+{
+    for (int method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++)
+        for (int periodic = 0; periodic < 8; periodic += 7) {
+            Case const c = {3, periodic, (ugrid_method)method, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS,
+                UGRID_ROWS, 0, 0};
+            ugrid_desc d = desc_of(c);
+            context = "crowds: " + name_of(c);
+            std::vector<real> pos;
+            for (int i = 0; i < 600; i++)
+                for (int a = 0; a < 3; a++)
+                    pos.push_back(d.min[a] + (i < 500 ? (real)0.1 : (real)0.001 * (real)i));
+            Device<real> d_pos(pos);
+            Grids g;
+            if (!build(&g, d, pos, d_pos)) continue;
+            check_arrays(c, g.serial, g.copy);
+            check_pairs(g, (real)0.05);
+            check_neighbors(g, (real)0.05, method % 4);
+            check_sums(g, 2);
+        }
+}
+
+/* Few particles in many cells: whole chunks of empty cells in front, between and behind, also with
+   the particles on the borders of chunks (cell 4096 k, and the one before). */
+static void test_sparse()
+{
+    std::vector<std::vector<int32_t>> const scenes = {{0}, {4095}, {4096}, {8191, 8192}, {63999},
+        {0, 63999}, {12287, 12288, 40960}, {20000, 20001, 20001},
+        {5000, 36864, 36863, 61439, 61440}};
+    for (size_t k = 0; k < scenes.size(); k++) {
+        Case const c = {3, 0, UGRID_SORT, UGRID_SLOTS_BY_ROW, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+        ugrid_desc d = desc_of(c);
+        std::vector<real> pos;
+        context = "sparse " + std::to_string(k);
+        for (int a = 0; a < 3; a++) {
+            d.min[a] = 0;
+            d.max[a] = 40;
+        }
+        d.cell = 1; /* 64000 of them */
+        for (int32_t cell : scenes[k]) {
+            pos.push_back((real)(cell % 40) + (real)0.5);
+            pos.push_back((real)(cell / 40 % 40) + (real)0.5);
+            pos.push_back((real)(cell / 1600) + (real)0.5);
+        }
+        if (k == 3) pos[0] = (real)NAN; /* in no cell: at the end of the order */
+        Device<real> d_pos(pos);
+        Grids g;
+        if (k == 3) {
+            CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, 2, stream), UGRID_OK);
+            CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+            for (int32_t cell = 0; cell <= 64000; cell++)
+                CHECK(g.copy.start[cell] == (cell > 8192));
+            continue;
+        }
+        if (!build(&g, d, pos, d_pos)) continue;
+        check_arrays(c, g.serial, g.copy);
+        CHECK(memcmp(g.serial.start, g.copy.start, 64001 * sizeof(int32_t)) == 0);
+    }
+}
+
+/* No particles, and one. */
+static void test_few()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        if (!chosen(k, 5 * share)) continue;
+        for (int n = 0; n < 3; n++) {
+            ugrid_desc const d = desc_of(cases[k]);
+            std::vector<real> pos = mixed_points(d, n, 3), points = query_points(d);
+            Device<real> d_pos(pos), d_points(points);
+            Grids g;
+            context = "few: n " + std::to_string(n) + ", " + name_of(cases[k]);
+            if (!build(&g, d, pos, d_pos)) continue;
+            check_arrays(cases[k], g.serial, g.copy);
+            check_walks(g, points, d_points, d.cell);
+            check_pairs(g, d.cell);
+            check_counts(g, d.cell, 0);
+            check_neighbors(g, d.cell, (int)(k % 4));
+            check_neighbors_at(g, points, d_points, d.cell);
+            check_sums(g, 2);
+            check_moves(g);
+        }
+    }
+    ugrid_cuda gpu = {};
+    ugrid_desc d = desc_of(cases[0]);
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, nullptr, 0, 0, stream), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+    ugrid_cuda_free(&gpu);
+    ugrid_cuda_free(&gpu);
+    ugrid_cuda_free(nullptr);
+}
+
+/* One grid object, rebuilt with more, fewer, and other kinds of particles: no data of the last
+   build is left. */
+static void test_rebuild()
+{
+    std::vector<Case> const cases = all_cases();
+    Grids g;
+    wl_random r = wl_seed(77);
+    for (int step = 0; step < 300 / share; step++) {
+        Case const &c = cases[wl_below(&r, (uint32_t)cases.size())];
+        ugrid_desc const d = desc_of(c);
+        std::vector<real> const pos =
+            mixed_points(d, (int)wl_below(&r, (uint32_t)(n_max / 4)), step);
+        Device<real> d_pos(pos);
+        context = "rebuild, step " + std::to_string(step) + ": " + name_of(c);
+        if (!build(&g, d, pos, d_pos)) continue;
+        check_arrays(c, g.serial, g.copy);
+        check_neighbors(g, d.cell, (int)wl_below(&r, 4));
+        if (step % 50 == 49) ugrid_cuda_free(&g.gpu);
+    }
+}
+
+/* Positions inside a larger struct. */
+static void test_stride()
+{
+    struct Body { int32_t tag; real x[3]; uint8_t color[4]; };
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        if (!chosen(k, 3 * share)) continue;
+        Case const &c = cases[k];
+        ugrid_desc d = desc_of(c);
+        int const n = n_max / 4;
+        std::vector<real> const pos = mixed_points(d, n, 5);
+        std::vector<Body> bodies((size_t)n);
+        for (int i = 0; i < n; i++)
+            for (int a = 0; a < c.dim; a++) bodies[(size_t)i].x[a] = pos[(size_t)(i * c.dim + a)];
+        Device<Body> d_bodies(bodies);
+        Grids g;
+        context = "stride: " + name_of(c);
+        d.slots = d.method == UGRID_FIXED ? n * 8 : 0;
+        CHECK_RESULT(ugrid_build(&g.serial, &d, bodies[0].x, sizeof(Body), n), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_bodies.p->x, sizeof(Body), n, stream),
+            UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+        g.copy.pos = bodies[0].x;
+        g.copy.stride = sizeof(Body);
+        check_arrays(c, g.serial, g.copy);
+        check_pairs(g, d.cell);
+        check_counts(g, d.cell, 1);
+        Device<int64_t> d_offsets((size_t)n + 1); /* query points with a stride */
+        CHECK_RESULT(ugrid_cuda_neighbors_at(&g.gpu, d_bodies.p->x, sizeof(Body), n, d.cell,
+            d_offsets.p, nullptr, 0, stream), UGRID_OK);
+        std::vector<int64_t> want((size_t)n + 1);
+        int64_t needed;
+        ugrid_neighbors_at(&g.copy, bodies[0].x, sizeof(Body), n, d.cell, want.data(), nullptr, 0,
+            &needed);
+        CHECK(d_offsets.get() == want);
+    }
+}
+
+/* The box and the cell from the points, as the serial function finds them. */
+static void test_fit()
+{
+    for (int dim = 2; dim <= 3; dim++)
+        for (int n = 0; n <= n_max; n += n < 2 ? 1 : n_max - 2) {
+            Case const c = {dim, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS,
+                0, 0};
+            std::vector<real> pos = mixed_points(desc_of(c), n, 9);
+            if (n > 3) pos[4] = -1000, pos[5] = 3000;
+            Device<real> d_pos(pos);
+            ugrid_desc serial = {}, device = {};
+            serial.dim = device.dim = dim;
+            context = "fit: dim " + std::to_string(dim) + ", n " + std::to_string(n);
+            CHECK_RESULT(ugrid_fit(&serial, pos.data(), 0, n, nullptr), UGRID_OK);
+            CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, n, stream), UGRID_OK);
+            for (int a = 0; a < 3; a++)
+                CHECK(serial.min[a] == device.min[a] && serial.max[a] == device.max[a]);
+            CHECK(serial.cell == device.cell);
+            if (n < 4) continue;
+            pos[(size_t)(dim * (n / 2))] = (real)NAN;
+            d_pos.set(pos);
+            memset(&device, 0, sizeof device);
+            device.dim = dim;
+            CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, n, stream), UGRID_NOT_FINITE);
+        }
+    ugrid_desc d = {};
+    Device<real> d_one(std::vector<real>(3, 1));
+    CHECK_RESULT(ugrid_cuda_fit(nullptr, d_one.p, 0, 1, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_fit(&d, nullptr, 0, 1, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_fit(&d, d_one.p, 1, 1, stream), UGRID_BAD_ARGUMENT);
+    d.periodic[0] = 1;
+    CHECK_RESULT(ugrid_cuda_fit(&d, d_one.p, 0, 1, stream), UGRID_BAD_BOX);
+    d.dim = 5;
+    CHECK_RESULT(ugrid_cuda_fit(&d, d_one.p, 0, 1, stream), UGRID_BAD_DIM);
+    real const largest = std::numeric_limits<real>::max();
+    Device<real> d_wide(std::vector<real>{0, largest, 0, 1, -largest, 1});
+    d = ugrid_desc{};
+    CHECK_RESULT(ugrid_cuda_fit(&d, d_wide.p, 0, 2, stream), UGRID_BOX_TOO_WIDE);
+}
+
+/* NaN and Inf: the first one is reported, all other particles can be searched as if these were not
+   there, and nothing reads out of bounds. */
+static void test_not_finite()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        if (!chosen(k, share)) continue;
+        Case const &c = cases[k];
+        ugrid_desc d = desc_of(c);
+        int const n = std::min(n_max / 4, 400), first = std::min(17 + (int)(k % 50), n - 1),
+            dim = c.dim;
+        std::vector<real> pos = mixed_points(d, n, 6), good;
+        std::vector<int32_t> ids;
+        context = "not finite: " + name_of(c);
+        d.slots = d.method == UGRID_FIXED ? n * 8 : 0;
+        for (int i = 0; i < n; i++) {
+            bool const bad = i == first || (i > first && i % 11 == 0);
+            if (bad) pos[(size_t)(i * dim + i % dim)] = i % 3 ? (real)NAN : (real)INFINITY;
+            for (int a = 0; a < dim && !bad; a++) good.push_back(pos[(size_t)(i * dim + a)]);
+            if (!bad) ids.push_back(i);
+        }
+        Device<real> d_pos(pos);
+        Grids g;
+        CHECK_RESULT(ugrid_build(&g.serial, &d, good.data(), 0, (int32_t)ids.size()), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_NOT_FINITE);
+        CHECK(g.gpu.device.grid.bad_id == first);
+        std::vector<int32_t> want(ids.size()), got;
+        Device<int32_t> d_counts((size_t)n);
+        CHECK_RESULT(ugrid_count_neighbors(&g.serial, d.cell, 0, want.data()), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream), UGRID_OK);
+        got = d_counts.get();
+        int64_t sum = 0, total = 0, pairs;
+        for (size_t i = 0; i < ids.size(); i++) {
+            CHECK(got[(size_t)ids[i]] == want[i]);
+            total += want[i];
+        }
+        for (int i = 0; i < n; i++) sum += got[(size_t)i];
+        CHECK(sum == total && "the others have no neighbours");
+        Device<int64_t> d_pairs(1);
+        CHECK_RESULT(ugrid_count_pairs(&g.serial, d.cell, &pairs), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_count_pairs(&g.gpu, d.cell, d_pairs.p, stream), UGRID_OK);
+        CHECK(d_pairs.get()[0] == pairs);
+        std::vector<real> ones((size_t)n, 1), sums;
+        Device<real> d_ones(ones), d_sums((size_t)g.gpu.device.grid.cell_count);
+        CHECK_RESULT(ugrid_cuda_cell_sums(&g.gpu, d_ones.p, 1, 0, d_sums.p, stream), UGRID_OK);
+        real in_cells = 0;
+        for (real s : d_sums.get()) in_cells += s;
+        CHECK(in_cells == (real)ids.size());
+        for (int i = 0; i < n; i++)
+            for (int a = 0; a < dim; a++)
+                if (!(pos[(size_t)(i * dim + a)] - pos[(size_t)(i * dim + a)] == 0))
+                    pos[(size_t)(i * dim + a)] = 0;
+        d_pos.set(pos); /* the next build of the same object is not affected */
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        ugrid_result const again = ugrid_cuda_check(&g.gpu, stream);
+        CHECK((again == UGRID_OK || again == UGRID_CELL_FULL) && g.gpu.device.grid.bad_id == -1);
+    }
+}
+
+/* FIXED with too few slots: what fits is kept, the exact number of slots needed is reported, and
+   with these the build is complete. */
+static void test_cell_full()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        Case const &c = cases[k];
+        if (c.method != UGRID_FIXED || c.walk != UGRID_CELLS || !chosen(k, share)) continue;
+        ugrid_desc d = desc_of(c);
+        std::vector<real> const pos = mixed_points(d, n_max / 4, 8);
+        Device<real> d_pos(pos);
+        int const n = n_max / 4;
+        Grids g;
+        context = "cell full: " + name_of(c);
+        d.slots = 2;
+        CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_CELL_FULL);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_CELL_FULL);
+        CHECK(g.gpu.device.grid.needed_slots == g.serial.needed_slots);
+        Device<int32_t> d_counts((size_t)n); /* a search through what was kept is sound */
+        CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream), UGRID_OK);
+        for (int32_t count : d_counts.get()) CHECK(count >= 0 && count < n);
+        CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+        for (int32_t cell = 0; cell < g.copy.cell_count; cell++)
+            for (int s = 0; s < std::min(g.copy.count[cell], 2); s++) {
+                int32_t const entry = g.copy.slot[c.layout == UGRID_SLOTS_BY_ROW ? cell * 2 + s :
+                    s * g.copy.cell_count + cell];
+                CHECK(entry >= 0 && entry < n * g.copy.spans);
+            }
+        d.slots = g.gpu.device.grid.needed_slots;
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_OK);
+    }
+}

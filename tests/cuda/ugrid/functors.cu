@@ -1,0 +1,58 @@
+/* functors.cu - a part of test_ugrid.cu: searches that call a functor for each contact, and
+   sums.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+static void test_functors()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        Case const &c = cases[k];
+        /* each path of the templates */
+        bool const strips = c.walk == UGRID_STRIPS && c.method == UGRID_SORT && !c.no_records;
+        if (!chosen(k, 3 * share) && !(strips && c.bounds <= 1)) continue;
+        ugrid_desc const d = desc_of(c);
+        int const n = std::min(n_max / 4, 2000);
+        std::vector<real> const pos = mixed_points(d, n, 4);
+        Device<real> d_pos(pos);
+        Grids g;
+        context = "functors: " + name_of(c);
+        if (!build(&g, d, pos, d_pos)) continue;
+        Device<int32_t> as_i((size_t)n), as_j((size_t)n), wrong(1), sums((size_t)n);
+        for (int half = 0; half < 2; half++) {
+            Lists const want = serial_lists(g.copy, d.cell, half ? UGRID_HALF : 0);
+            std::vector<int32_t> want_i((size_t)n), want_j((size_t)n), want_sum((size_t)n),
+                zero((size_t)n);
+            as_i.set(zero);
+            as_j.set(zero);
+            wrong.set(std::vector<int32_t>(1, 0));
+            Note const note = {as_i.p, as_j.p, wrong.p, d.cell};
+            CHECK_RESULT(ugrid_cuda_each(&g.gpu, d.cell, half ? UGRID_HALF : 0, note, stream),
+                UGRID_OK);
+            for (int32_t i = 0; i < n; i++)
+                for (int64_t e = want.offsets[(size_t)i]; e < want.offsets[(size_t)i + 1]; e++) {
+                    int32_t const j = want.ids[(size_t)e];
+                    want_i[(size_t)i]++;
+                    want_j[(size_t)j]++;
+                    bool const moved = g.copy.start && d.placement == UGRID_LOOSE;
+                    want_sum[(size_t)i] += i * 3 + j * 5 +
+                        (moved ? g.copy.inverse[i] - g.copy.inverse[j] : i - j);
+                }
+            CHECK(as_i.get() == want_i && as_j.get() == want_j && wrong.get()[0] == 0);
+            if (half) continue;
+            CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, 0, Weigh(), sums.p, stream), UGRID_OK);
+            CHECK(sums.get() == want_sum);
+            std::vector<int32_t> by_place((size_t)n);
+            CHECK_RESULT(ugrid_gather(&g.copy, want_sum.data(), sizeof(int32_t), by_place.data()),
+                UGRID_OK);
+            CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, UGRID_PLACES, Weigh(), sums.p, stream),
+                UGRID_OK);
+            CHECK(sums.get() == by_place);
+        }
+    }
+    ugrid_cuda empty = {};
+    CHECK_RESULT(ugrid_cuda_sum(&empty, 1, 0, Weigh(), (int32_t *)nullptr, stream),
+        UGRID_BAD_ARGUMENT);
+    Note const note = {nullptr, nullptr, nullptr, 1};
+    CHECK_RESULT(ugrid_cuda_each((ugrid_cuda *)nullptr, 1, 0, note, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_each(&empty, 0, 0, note, stream), UGRID_BAD_RADIUS);
+}

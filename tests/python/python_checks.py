@@ -1,0 +1,748 @@
+"""For tests/python/run.sh: examples/python/nearfield.py against scipy, ASE, and NumPy over all pairs.
+
+    python_checks.py [NAME...]      all checks, or these; NEARFIELD_LIBRARY is the library, NEARFIELD_MODULE the folder of nearfield.py
+
+Prints "ok" or "FAILED" and a name per check, and "N passed, M failed" at the end. In float64 pairs must be the very same: none of
+scipy's distances is within a rounding of the radius but those of the lattice, which are exact in both. In float32 pairs may differ that
+are within a float's rounding of the radius.
+"""
+import contextlib
+import ctypes
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import traceback
+
+import numpy as np
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.join(here, "..", "examples", "python")))
+import nearfield as nf  # noqa: E402
+
+TYPES = np.float32, np.float64
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+def inputs(dim):
+    """name, points in 0 .. 1, radius"""
+    r = rng(dim)
+    yield "uniform", r.random((1500, dim)), 0.11
+    yield "clustered", np.clip(0.5 + 0.1 * r.standard_normal((900, dim)) ** 3, 0, 0.999), 0.03
+    side = np.arange(8) / 8
+    lattice = np.stack(np.meshgrid(*[side] * dim), -1).reshape(-1, dim)
+    yield "lattice", lattice, 0.125
+    yield "lattice, diagonals", lattice, 0.1875
+    yield "coincident", np.full((60, dim), 0.25), 0.1
+    yield "two places", np.repeat([[0.25] * dim, [0.375] * dim], 20, 0), 0.125 * dim ** 0.5 + 1e-6
+    border = r.integers(0, 17, (400, dim)) / 17
+    border[::2] = np.nextafter(border[::2], 2)
+    yield "on the borders of cells", np.minimum(border, np.nextafter(1, 0)), 1 / 17 + 1e-5
+    yield "one", r.random((1, dim)), 0.5
+    yield "none", np.zeros((0, dim)), 0.5
+    yield "radius beyond the box", r.random((70, dim)), 3.0
+
+
+def row_pairs(offsets, ids):
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), np.asarray(ids, int)
+
+
+def as_set(i, j):
+    return set(zip(np.asarray(i).tolist(), np.asarray(j).tolist()))
+
+
+def same_pairs(what, ours, theirs, distance, radius, dtype):
+    """Equal sets; in float32 but for pairs within rounding of the radius."""
+    different = ours ^ theirs
+    if dtype == np.float32:
+        different = {p for p in different if abs(distance(*p) - radius) > 3e-7 * (1 + radius)}
+    assert not different, "%s: %d pairs, not %d; for example %s" % (what, len(ours), len(theirs), sorted(different)[:3])
+
+
+def refused(kind, text, function, *arguments, **keywords):
+    try:
+        function(*arguments, **keywords)
+    except kind as error:
+        assert text in str(error), "%r does not say %r" % (str(error), text)
+        return error
+    raise AssertionError("not refused: %s %s %s" % (function, arguments, keywords))
+
+
+@contextlib.contextmanager
+def bounded(seconds=60, gigabytes=2):
+    """What is inside fails where it needs more time or memory, instead of taking the machine down."""
+    def late(*_):
+        raise AssertionError("not done after %d seconds" % seconds)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    handler = signal.signal(signal.SIGALRM, late)
+    resource.setrlimit(resource.RLIMIT_AS, (used + gigabytes * 2**30, limits[1]))
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+# ---- Grid -------------------------------------------------------------------------------------------------------------------------------
+
+
+def check_grid_against_scipy():
+    from scipy.spatial import cKDTree
+    for dim in (2, 3):
+        for name, points, radius in inputs(dim):
+            for dtype in TYPES:
+                p = points.astype(dtype)
+                radius = float(dtype(radius))
+                tree, grid = cKDTree(p.astype(float)), nf.Grid(p, cell=radius)
+                what = "%s, %dD, %s" % (name, dim, np.dtype(dtype))
+                gap = lambda i, j: np.linalg.norm(p[i].astype(float) - p[j])
+                want = as_set(*tree.query_pairs(radius, output_type="ndarray").T)
+                pairs = grid.pairs(radius)
+                same_pairs(what, as_set(*pairs.T), want, gap, radius, dtype)
+                assert len(pairs) == len(as_set(*pairs.T)) == grid.count_pairs(radius), what + ": a pair twice"
+                i, j = row_pairs(*grid.neighbors(radius))
+                same_pairs(what, as_set(i, j), want | {(b, a) for a, b in want}, gap, radius, dtype)
+                assert (np.bincount(i, minlength=len(p)) == grid.count_neighbors(radius)).all(), what + ": counts"
+                at = np.concatenate([p[:50], rng(7).random((200, dim)).astype(dtype) * dtype(1.4) - dtype(0.2)])
+                gap = lambda q, j: np.linalg.norm(at[q].astype(float) - p[j])
+                want = {(q, j) for q, row in enumerate(tree.query_ball_point(at.astype(float), radius)) for j in row} if len(p) else set()
+                same_pairs(what + ", points", as_set(*row_pairs(*grid.query(at, radius))), want, gap, radius, dtype)
+                grid.validate()
+
+
+def check_periodic_grid_against_scipy():
+    from scipy.spatial import cKDTree
+    for dim in (2, 3):
+        for flags in ([1] * dim, [1] + [0] * (dim - 1), [0] * (dim - 1) + [1]):
+            for name, points, radius in inputs(dim):
+                radius = min(radius, 0.45)
+                for dtype in TYPES:
+                    p = points.astype(dtype)
+                    p = np.minimum(p, np.nextafter(dtype(1), dtype(0)))
+                    r = float(dtype(radius))
+                    tree = cKDTree(p.astype(float), boxsize=np.array(flags, float))
+                    what = "%s, %dD, %s, periodic %s" % (name, dim, np.dtype(dtype), flags)
+
+                    def gap(i, j):
+                        d = np.abs(p[i].astype(float) - p[j])
+                        return np.linalg.norm(np.where(flags, np.minimum(d, 1 - d), d))
+
+                    want = as_set(*tree.query_pairs(r, output_type="ndarray").T)
+                    outside = p + np.array(flags, dtype) * rng(3).integers(-2, 3, p.shape).astype(dtype)    # may round: only where exact
+                    exact = name.startswith(("lattice", "coincident")) or len(p) == 0
+                    for q in (p, outside) if exact else (p,):
+                        grid = nf.Grid(q, cell=r, box=(0, 1), periodic=flags)
+                        same_pairs(what, as_set(*grid.pairs(r).T), want, gap, r, dtype)
+                        assert grid.count_pairs(r) == len(grid.pairs(r))
+
+
+def check_grid_options():
+    p = rng().random((500, 3))
+    want = as_set(*nf.Grid(p, cell=0.1).pairs(0.1).T)
+    for fields in (dict(method="sort"), dict(method="fixed", slots=64), dict(method="list"), dict(method="list_packed"),
+                   dict(placement="tight", size=0.1), dict(walk="modular"), dict(cell_order="morton"), dict(split=3), dict(no_records=1),
+                   dict(unbounded=1), dict(min=[0, 0, 0], max=1)):
+        grid = nf.Grid(p, cell=0.1, **fields)
+        assert as_set(*grid.pairs(0.1).T) == want, fields
+    assert (np.sort(grid.order) == np.arange(500)).all()
+    assert grid.desc.cell == 0.1 and grid.nbytes > 0 and grid.n == 500
+    grid.build(p[:7])
+    assert grid.n == 7 and len(grid.order) == 7
+
+
+# ---- Tree -------------------------------------------------------------------------------------------------------------------------------
+
+
+def check_nearest_against_scipy():
+    from scipy.spatial import cKDTree
+    for dim in (2, 3):
+        for name, points, radius in inputs(dim):
+            for dtype in TYPES:
+                p = points.astype(dtype)
+                tree = nf.Tree(p, "points")
+                at = np.concatenate([p[:100], rng(5).random((100, dim)).astype(dtype)])
+                for k, reach in ((1, np.inf), (7, np.inf), (7, float(dtype(radius * 0.7)))):
+                    ids, d2 = tree.nearest(at, k, reach)
+                    if len(p) == 0:
+                        assert (ids == -1).all() and np.isinf(d2).all()
+                        continue
+                    want, _ = cKDTree(p.astype(float)).query(at.astype(float), np.arange(1, k + 1), distance_upper_bound=reach)
+                    bound = 1e-6 if dtype == np.float32 else 1e-13
+                    known = min(reach, 1e9)         # for those that are not there
+                    gap = np.abs(np.minimum(np.sqrt(d2), known) - np.minimum(want, known))
+                    assert (gap <= bound).all(), (name, k)
+                    found = ids >= 0
+                    q, _ = np.nonzero(found)
+                    gap = np.linalg.norm(at[q].astype(float) - p[ids[found]], axis=1)
+                    assert (np.abs(gap - np.sqrt(d2[found])) <= bound).all(), name + ": ids"
+                    assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in ids), name + ": an id twice"
+
+
+def check_boxes_and_spheres():
+    for dim in (2, 3):
+        r = rng(dim)
+        low = r.random((400, dim))
+        boxes = np.concatenate([low, low + 0.15 * r.random((400, dim)) ** 3], 1)
+        tree = nf.Tree(boxes)
+        a, b = boxes[:, None], boxes[None]
+        meet = ((a[..., :dim] <= b[..., dim:]) & (b[..., :dim] <= a[..., dim:])).all(-1)
+        want = as_set(*np.nonzero(np.triu(meet, 1)))
+        pairs = np.sort(tree.pairs(), axis=1)
+        assert as_set(*pairs.T) == want and len(pairs) == len(want) == tree.count_pairs()
+        own = as_set(*np.nonzero(meet & ~np.eye(400, dtype=bool)))
+        assert as_set(*row_pairs(*tree.overlaps())) == own
+        assert as_set(*row_pairs(*tree.overlaps(boxes[:50]))) == as_set(*np.nonzero(meet[:50]))
+        moved = boxes + np.tile(0.02 * r.random((400, dim)), 2)
+        assert as_set(*row_pairs(*tree.refit(moved).overlaps())) == as_set(*row_pairs(*nf.Tree(moved).overlaps()))
+        spheres = np.concatenate([low, 0.05 * r.random((400, 1))], 1)
+        at = r.random((90, dim))
+        inside = np.linalg.norm(at[:, None] - low[None], axis=2) <= 0.2
+        assert as_set(*row_pairs(*nf.Tree(low, "points").query(at, 0.2))) == as_set(*np.nonzero(inside))
+        d = np.maximum(np.abs(low[:, None] - low[None]) - spheres[None, :, -1:], 0)    # to the box around each sphere
+        reach = np.linalg.norm(d, axis=2) <= spheres[:, -1:]
+        assert as_set(*row_pairs(*nf.Tree(spheres, "spheres").overlaps(spheres, "spheres"))) == as_set(*np.nonzero(reach))
+        masks = r.integers(0, 4, 400).astype(np.uint32)
+        some = meet & ((masks[:, None] & masks[None]) != 0)
+        assert as_set(*np.sort(nf.Tree(boxes, masks=masks).pairs(), axis=1).T) == as_set(*np.nonzero(np.triu(some, 1)))
+        tree.validate()
+    assert nf.Tree(np.zeros((0, 6))).count_pairs() == 0
+
+
+def check_rays():
+    r = rng(4)
+    corners = r.random((200, 1, 3)) + 0.2 * r.standard_normal((200, 3, 3))
+    origins, directions = r.random((300, 3)) * 2 - 0.5, r.standard_normal((300, 3))
+    a, e1, e2 = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    h = np.cross(directions[:, None], e2[None])                         # Moeller and Trumbore, all against all
+    f = 1 / np.einsum("rtk,tk->rt", h, e1)
+    s = origins[:, None] - a[None]
+    u = f * np.einsum("rtk,rtk->rt", s, h)
+    q = np.cross(s, e1[None])
+    v = f * np.einsum("rk,rtk->rt", directions, q)
+    t = f * np.einsum("tk,rtk->rt", e2, q)
+    t = np.where((u >= 0) & (v >= 0) & (u + v <= 1) & (t >= 0), t, np.inf)
+    want = np.where(np.isinf(t.min(1)), -1, t.argmin(1))
+    assert 50 < (want >= 0).sum() < 300
+    vertices, indices = corners.reshape(-1, 3), np.arange(600).reshape(200, 3)
+    for tree in (nf.Tree(corners, "triangles"), nf.Tree(vertices, "triangles", indices=indices),
+                 nf.Tree(np.ascontiguousarray(vertices[::-1]), "triangles", indices=599 - indices)):
+        ids, at = tree.rays(origins, directions)
+        assert (ids == want).all() and np.allclose(at[ids >= 0], t.min(1)[ids >= 0], rtol=1e-10)
+        ids, at = tree.rays(origins, directions, 0.3)
+        assert (ids == np.where(t.min(1) <= 0.3, want, -1)).all() and (at[ids < 0] == 0.3).all()
+    refused(nf.Error, "names a vertex", nf.Tree, vertices, "triangles", indices=indices + 1)
+
+
+# ---- List -------------------------------------------------------------------------------------------------------------------------------
+
+
+def brute_pairs(p, reach, periodic=None, box=1.0):
+    """i < j with distance <= reach (a number, or a matrix)"""
+    d = p[:, None].astype(float) - p[None]
+    if periodic is not None:
+        d -= np.where(periodic, box * np.round(d / box), 0)
+    return as_set(*np.nonzero(np.triu(np.linalg.norm(d, axis=2) <= reach, 1)))
+
+
+def check_list_rows():
+    for dim in (2, 3):
+        for half in (0, 1):
+            p = rng(dim).random((600, dim))
+            radii = 0.04 * rng(9).random(600)
+            reach = 0.02 + radii[:, None] + radii[None]
+            grid, tree = nf.Grid(p, cell=0.1), nf.Tree(np.c_[p, radii + 0.01], "spheres")
+            for source in (None, grid, tree):
+                contacts = nf.List(p, 0.02, source, radii=radii, half=half)
+                pairs = contacts.pairs()
+                want = brute_pairs(p, reach)
+                assert as_set(*np.sort(pairs, axis=1).T) == want and len(pairs) == (2 - half) * len(want)
+                i, j = row_pairs(*contacts.rows())
+                assert (np.c_[i, j] == pairs).all()
+                contacts.validate()
+            masks = rng(2).integers(0, 4, 600)
+            excluded = np.array(sorted(want)[::2])
+            contacts = nf.List(p, 0.02, radii=radii, half=half, masks=masks, exclude=excluded[:, ::-1])
+            kept = {(i, j) for i, j in want - as_set(*excluded.T) if masks[i] & masks[j]}
+            assert as_set(*np.sort(contacts.pairs(), axis=1).T) == kept
+            flags = [1] + [0] * (dim - 1)
+            contacts = nf.List(p, 0.1, half=1, box=(0, 1), periodic=flags)
+            pairs, shift = contacts.pairs(), contacts.shifts(p)
+            assert as_set(*np.sort(pairs, axis=1).T) == brute_pairs(p, 0.1, flags)
+            assert (np.linalg.norm(p[pairs[:, 1]] + shift - p[pairs[:, 0]], axis=1) <= 0.1 + 1e-12).all() and shift.any()
+
+
+def check_history():
+    """Every contact counts its own age; a dictionary does the same. Steps, and now and then sorting, deletion and insertion."""
+    r, n, radius = rng(8), 300, 0.09
+    p = r.random((n, 3))
+    contacts, ages = nf.List(radius=radius, half=1, history="2f8", events=1), {}
+    for step in range(25):
+        if step % 4 == 3:
+            keep = r.random(n) < 0.9
+            names = np.full(n, -1)
+            names[keep] = r.permutation(keep.sum())
+            new_n = int(keep.sum()) + (7 if step % 8 == 7 else 0)
+            moved = r.random((new_n, 3))
+            moved[names[keep]] = p[keep]
+            contacts.remap(names, new_n)
+            ages = {(names[i], names[j]): a for (i, j), a in ages.items() if keep[i] and keep[j]}
+            p, n = moved, new_n
+        p = p + 0.01 * r.standard_normal(p.shape)
+        contacts.build(p)
+        pairs = [tuple(pair) for pair in contacts.pairs().tolist()]
+        known = {tuple(sorted(pair)) for pair in ages}
+        want = brute_pairs(p, radius)
+        assert {tuple(sorted(pair)) for pair in pairs} == want and len(pairs) == len(want)
+        for kind, expected in (("begun", want - known), ("persisted", want & known), ("ended", known - want)):
+            events = contacts.events(kind)
+            assert as_set(events["i"], events["j"]) == expected, "%s in step %d" % (kind, step)
+            if kind != "ended":
+                assert [tuple(sorted(pairs[e])) for e in events["entry"]] == list(zip(events["i"].tolist(), events["j"].tolist()))
+        history = contacts.history
+        assert history.shape == (len(pairs), 2)
+        for pair, row in zip(pairs, history):
+            assert row[0] == ages.get(pair, 0) and row[1] == 2 * row[0], "step %d: %s has %s, not %s" % (step, pair, row, ages.get(pair, 0))
+        history[:, 0] += 1
+        history[:, 1] += 2
+        ages = {pair: ages.get(pair, 0) + 1 for pair in pairs}
+    assert max(ages.values()) > 5
+    again = nf.List(radius=radius, half=1, history="2f8", events=1).load(contacts.save())
+    assert (again.pairs() == contacts.pairs()).all() and (again.history == contacts.history).all()
+    refused(nf.Error, "undamaged", again.load, contacts.save()[:-1])
+
+
+def check_skin():
+    r = rng(3)
+    p = r.random((300, 2)).astype(np.float32)
+    contacts = nf.List(p, 0.05, skin=0.02, half=1, box=(0, 1), periodic=True)
+    assert as_set(*contacts.pairs().T) == brute_pairs(p, np.float32(0.05) + np.float32(0.02), [1, 1])
+    assert not contacts.moved(p) and not contacts.moved(p + np.float32(0.0069)) and contacts.moved(p + np.float32(0.0071))
+    assert contacts.moved(p[:-1])
+
+
+# ---- NBody ------------------------------------------------------------------------------------------------------------------------------
+
+
+def direct(pos, mass, at=None, law=2, soft=0.0):
+    at = pos if at is None else at
+    d = pos[None].astype(float) - at[:, None]
+    r2 = (d ** 2).sum(-1) + soft ** 2
+    none = (d == 0).all(-1)
+    r2[none] = 1
+    weight = np.where(none, 0, mass / r2 ** (1.5 if law == 2 else 1))
+    potential = np.where(none, 0, -mass / np.sqrt(r2) if law == 2 else mass * np.log(r2) / 2)
+    return (weight[..., None] * d).sum(1), potential.sum(1), np.abs(weight * np.sqrt((d ** 2).sum(-1))).sum(1)
+
+
+def check_nbody():
+    r = rng(6)
+    for dtype in TYPES:
+        for law in ("inverse_square", "inverse"):
+            for cloud in (r.random((1500, 2)), r.standard_normal((1500, 2)) ** 3):
+                pos, mass = cloud.astype(dtype), (0.5 + r.random(1500)).astype(dtype)
+                power = 2 if law == "inverse_square" else 1
+                acc, potential, terms = direct(pos, mass, law=power, soft=0.01)
+                last = 1
+                for order, bound in ((4, 1e-2), (8, 1e-4)):
+                    sim = nf.NBody(method="force_nodes", law=law, order=order, softening=0.01)
+                    ours, pot = sim.fields(pos, mass)
+                    error = np.linalg.norm(ours - acc, axis=1) / terms
+                    assert ours.dtype == dtype and error.max() < bound and error.mean() < min(last, bound / 10), (law, order, error.max())
+                    assert np.allclose(pot, potential, rtol=50 * bound, atol=5 * bound * np.abs(potential).mean())
+                    told = sim.estimate(samples=1500)
+                    assert told.samples == 1500 and abs(told.share - error.max()) < 0.05 * error.max() + 1e-6
+                    assert (ours == nf.NBody(method="force_nodes", law=law, order=order, softening=0.01).accelerations(pos, mass)).all()
+                    last = error.mean()
+                    at = r.random((50, 2)).astype(dtype)
+                    there, pot = sim.fields_at(at)
+                    want = direct(pos, mass, at, power, 0.01)
+                    assert (np.linalg.norm(there - want[0], axis=1) < bound * want[2]).all()
+                    sim.validate()
+    for n in (0, 1, 2):
+        acc, potential = nf.NBody().fields(np.arange(2.0 * n).reshape(n, 2))
+        assert acc.shape == (n, 2) and potential.shape == (n,)
+    assert np.allclose(acc, [[8 ** -1.0 / 2 ** 0.5] * 2, [-(8 ** -1.0) / 2 ** 0.5] * 2])
+
+
+def check_nbody_steps():
+    pos, vel = np.array([[-1.0, 0], [1, 0]]), np.array([[0, -0.5], [0, 0.5]])     # on a circle: 4 pi for a turn
+    nf.NBody().step(pos, vel, 4 * np.pi / 2000, steps=2000)
+    assert np.allclose(pos, [[-1, 0], [1, 0]], atol=1e-4) and np.allclose(vel, [[0, -0.5], [0, 0.5]], atol=1e-4)
+    r = rng(2)
+    pos, vel, mass = r.standard_normal((200, 2)), r.standard_normal((200, 2)), r.random(200)
+    want_pos, want_vel = pos.copy(), vel.copy()
+    for _ in range(3):
+        want_vel += 0.005 * direct(want_pos, mass, soft=0.1)[0]
+        want_pos += 0.01 * want_vel
+        want_vel += 0.005 * direct(want_pos, mass, soft=0.1)[0]
+    nf.NBody(method="direct", softening=0.1).step(pos, vel, 0.01, mass, steps=3)
+    assert np.allclose(pos, want_pos, atol=1e-12) and np.allclose(vel, want_vel, atol=1e-12)
+    sim = nf.NBody()
+    for bad in (pos[::2], np.asfortranarray(pos), pos.astype(np.float32), pos.tolist()):
+        refused(ValueError, "in place", sim.step, pos, bad, 0.01)
+        refused(ValueError, "in place", sim.step, bad, pos, 0.01)
+    fixed = pos.copy()
+    fixed.flags.writeable = False
+    refused(ValueError, "writeable", sim.step, fixed, vel, 0.01)
+
+
+# ---- neighbor_list ----------------------------------------------------------------------------------------------------------------------
+
+
+def same_lists(ours, theirs):
+    def table(columns):
+        rows = np.column_stack([np.asarray(c, float) for c in columns])
+        return rows[np.lexsort(rows.T[::-1])]
+    a, b = table(ours), table(theirs)
+    return a.shape == b.shape and (a == b).all()
+
+
+def check_neighbor_list_against_ase():
+    from ase import Atoms
+    from ase.build import bulk
+    from ase.neighborlist import neighbor_list
+    r, pairs = rng(12), 0
+    for trial in range(150):
+        n = int(r.integers(1, 25))
+        cell = np.diag(0.7 + 4 * r.random(3))
+        if trial % 3 == 2:
+            cell = cell + 0.3 * r.standard_normal((3, 3))
+        pos = (r.random((n, 3)) * 3 - 1) @ cell                          # outside of the cell, too
+        if trial % 5 == 0:
+            pos = np.round(pos * 4) / 4                                 # some on top of each other, some on the border
+        atoms = Atoms("H%d" % n, positions=pos, cell=cell, pbc=r.random(3) < 0.6)
+        cutoff = float(r.choice([0.5, 1.0, 2.5, 4.0]))
+        if trial % 7 == 0:
+            cutoff = r.random(n) * 1.5
+        own = bool(trial % 11 == 0)
+        theirs = neighbor_list("ijSdD", atoms, cutoff, self_interaction=own)
+        ours = nf.neighbor_list("ijSdD", atoms, cutoff, self_interaction=own)
+        assert same_lists(ours, theirs), "trial %d: %d pairs, not %d" % (trial, len(ours[0]), len(theirs[0]))
+        assert (np.diff(ours[0]) >= 0).all()
+        assert same_lists(nf.neighbor_list("ijSdD", (atoms.positions, atoms.cell[:], atoms.pbc), cutoff, own), theirs)
+        pairs += len(theirs[0])
+    assert pairs > 50000
+    for atoms in (bulk("Cu", cubic=True), bulk("Cu") * (3, 3, 3), bulk("NaCl", "rocksalt", a=5.64), bulk("Ti")):
+        for cutoff in (3.0, 6.5, atoms.get_distance(0, min(1, len(atoms) - 1), mic=True) or 2.0):   # the last: exactly at the rim
+            assert same_lists(nf.neighbor_list("ijSdD", atoms, cutoff), neighbor_list("ijSdD", atoms, cutoff))
+    far = Atoms("H2", positions=[[0, 0, 0], [1e7, 1e7, 1e7]])
+    assert len(nf.neighbor_list("i", far, 1.0)) == 0
+
+
+def check_neighbor_list_itself():
+    i, j, d = nf.neighbor_list("ijd", (np.array([[0, 0, 0], [0.9, 0, 0]]), [1, 1, 1], [True, False, False]), 0.3)
+    assert as_set(i, j) == {(0, 1), (1, 0)} and np.allclose(d, 0.1)
+    assert nf.neighbor_list("i", (np.zeros((0, 3)), [1, 1, 1], True), 1.0).shape == (0,)
+    assert nf.neighbor_list("S", (np.zeros((1, 3)), [1, 1, 1], True), 1.01).shape == (6, 3)
+    assert nf.neighbor_list("i", ([], [1, 1, 1], True), 1.0).shape == (0,)
+    assert nf.neighbor_list("i", (np.zeros((0, 3)), [1, 1, 1], True), []).shape == (0,)
+    one = np.zeros((1, 3)), np.eye(3), True
+    refused(ValueError, "quantities", nf.neighbor_list, "ix", one, 1.0)
+    refused(ValueError, "finite", nf.neighbor_list, "i", (np.array([[np.nan, 0, 0]]), np.eye(3), True), 1.0)
+    refused(ValueError, "independent", nf.neighbor_list, "i", (np.zeros((1, 3)), np.zeros((3, 3)), True), 1.0)
+    refused(ValueError, "each of the 1 atoms", nf.neighbor_list, "i", one, [1.0, 2.0])
+    refused(TypeError, "cutoff", nf.neighbor_list, "i", one, {("H", "H"): 1.0})
+
+
+def check_neighbor_list_shapes():
+    """Numbers are never taken as other atoms than they were."""
+    six = np.arange(18.0).reshape(6, 3)
+    for bad in (six[:, :2], six.reshape(9, 2), six.ravel(), six[0], six.reshape(2, 3, 3), six.T, np.zeros((0, 2)), np.zeros((4, 0)), 1.0):
+        text = "shape (n, 3), not %s" % (np.shape(bad),)
+        refused(ValueError, text, nf.neighbor_list, "i", (bad, [9, 9, 9], False), 1.0)
+    for bad in (np.eye(3).ravel(), np.eye(2), np.ones(6), np.ones((1, 3)), 5.0):
+        refused(ValueError, "(3, 3), not %s" % (np.shape(bad),), nf.neighbor_list, "i", (six, bad, True), 0.5)
+    for bad in (np.ones((6, 1)), np.ones((2, 3)), np.ones(5)):
+        refused(ValueError, "each of the 6 atoms, not an array of shape %s" % (bad.shape,), nf.neighbor_list, "i", (six, [9, 9, 9], True), bad)
+
+
+def check_neighbor_list_cutoffs():
+    two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
+    for bad in (0, 0.0, -1, -1e-300, np.nan, np.inf, -np.inf, np.float32(0), [0, 0], np.zeros(2)):
+        refused(ValueError, "cutoff must be positive and finite", nf.neighbor_list, "ij", two, bad)
+    for bad in (-1e-9, np.nan, np.inf, -np.inf):
+        refused(ValueError, "cutoff: row 1 is not a radius", nf.neighbor_list, "ij", two, [0.3, bad])
+    refused(ValueError, "cutoff must be positive", nf.neighbor_list, "i", (np.zeros((0, 3)), [1, 1, 1], True), -1.0)
+    assert as_set(*nf.neighbor_list("ij", two, [0.2, 0])) == {(0, 1), (1, 0)}, "no radius of its own, but near"
+
+
+def check_neighbor_list_far_atoms():
+    """One atom that flew away is found or refused by its index, and costs neither time nor memory."""
+    r = rng(5)
+    inside = r.random((500, 3)) * 10
+    want = as_set(*nf.neighbor_list("ij", (inside[:499], [10, 10, 10], False), 1.0))
+    with bounded():
+        for far in (2e13, 1e16, -1e16, 1e18, 1e25, 1e100, 1.7e308, np.inf, -np.inf, np.nan):
+            for pbc in (False, True, [0, 1, 0]):
+                for axis in range(3):
+                    p = inside.copy()
+                    p[321, axis] = far
+                    refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), 1.0)
+                    refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), np.full(500, 0.5))
+        for far in (1e4, 1e9, 1e12):
+            p = inside.copy()
+            p[499, 1] = far
+            assert as_set(*nf.neighbor_list("ij", (p, [10, 10, 10], False), 1.0)) == want
+            near = p.copy()
+            near[499, 1] -= 10 * np.round(far / 10)
+            periodic = [as_set(*nf.neighbor_list("ij", (q, [10, 10, 10], True), 1.0)) for q in (p, near)]
+            assert periodic[0] == periodic[1] > want, "an atom %g away" % far
+        many = r.random((100000, 3)) * 50
+        many[7] = 1e9                                                   # all others must not be in one cell now
+        assert len(nf.neighbor_list("i", (many, [50, 50, 50], False), 1.0)) > 300000
+
+
+def check_neighbor_list_needs():
+    """What needs more memory than there is is refused before it is asked for."""
+    here = np.zeros((1, 3))
+    with bounded():
+        for cell, cutoff in ((5, 1e5), (5, 1e16), (5, 1e300), (1e-5, 1.0), (1e-200, 1.0)):
+            refused(ValueError, "images of atoms", nf.neighbor_list, "i", (here, [cell] * 3, True), cutoff)
+        refused(ValueError, "images of atoms", nf.neighbor_list, "i", (here, [1, 1e-12, 1], [0, 1, 0]), 1.0)
+        refused(nf.Error, "radius", nf.neighbor_list, "i", (np.eye(3) * 1e200, [1, 1, 1], False), 1e200)
+        saved, nf._machine_bytes = nf._machine_bytes, lambda: 1e6
+        try:
+            refused(ValueError, "pairs are within the cutoff", nf.neighbor_list, "i", (rng().random((2000, 3)), [1, 1, 1], False), 0.9)
+            assert len(nf.neighbor_list("i", (rng().random((200, 3)), [1, 1, 1], False), 0.1)) > 0
+        finally:
+            nf._machine_bytes = saved
+        assert nf._machine_bytes() > 2**28
+        assert len(nf.neighbor_list("i", (here, [1e-3, 1, 1], [1, 0, 0]), 1.0)) == 1998      # (1000 are at the cutoff or beyond)
+
+
+# ---- what is refused, layouts, memory ---------------------------------------------------------------------------------------------------
+
+
+def check_refusals():
+    bad = np.zeros((5, 3))
+    bad[3, 1] = np.nan
+    refused(nf.Error, "bad_id = 3", nf.Grid, bad, cell=0.1)
+    refused(nf.Error, "bad_id = 3", nf.Tree, bad, "points")
+    refused(nf.Error, "bad_id = 3", nf.List, bad, 0.1, box=(0, 1), periodic=True)
+    refused(nf.Error, "bad_id = 3", nf.NBody().fields, bad[:, :2])
+    bad[3, 1] = np.inf
+    refused(nf.Error, "bad_id = 3", nf.Grid, bad, cell=0.1)
+    good = rng().random((9, 3))
+    for shape in ((9,), (9, 4), (9, 1), (3, 3, 3)):
+        refused(ValueError, "shape", nf.Grid, np.zeros(shape))
+        refused(ValueError, "shape", nf.NBody().fields, np.zeros(shape))
+    refused(ValueError, "shape", nf.Tree, good)
+    refused(ValueError, "kind", nf.Tree, good, "cubes")
+    refused(ValueError, "expected one of auto", nf.Grid, good, method="fast")
+    refused(TypeError, "no field 'cells'", nf.Grid, good, cells=0.1)
+    refused(ValueError, "one number, or 3", nf.Grid, good, box=([0, 0], [1, 1]))
+    refused(nf.Error, "periodic axis", nf.Grid, good, periodic=True)
+    refused(nf.Error, "needed_cells", nf.Grid, good, cell=1e-6)
+    refused(nf.Error, "desc.cell", nf.Grid, good, cell=-1.0)
+    grid = nf.Grid(good, cell=0.1)
+    for radius in (0, -1, np.nan, np.inf):
+        for search in (grid.neighbors, grid.count_pairs, grid.count_neighbors):
+            refused(nf.Error, "radius", search, radius)
+        refused(nf.Error, "radius", grid.query, good, radius)
+    refused(ValueError, "(n, 3)", grid.query, good[:, :2], 0.1)
+    refused(ctypes.ArgumentError, "", grid.neighbors, "wide")
+    for empty in (nf.Grid(), nf.Tree(), nf.List(), nf.NBody()):
+        for name in ("neighbors", "query", "nearest", "overlaps", "pairs", "estimate", "fields_at", "validate", "count_pairs"):
+            if hasattr(empty, name):
+                argument = {"neighbors": (1,), "query": (good, 1), "nearest": (good,), "fields_at": (good,)}.get(name, ())
+                argument = (1,) if (name, type(empty)) in (("pairs", nf.Grid), ("count_pairs", nf.Grid)) else argument
+                refused((nf.Error, AttributeError), "", getattr(empty, name), *argument)
+    refused(ValueError, "precision", nf.List, good, 0.1, nf.Grid(good.astype(np.float32), cell=0.1))
+    refused(ValueError, "radii: expected 9", nf.List, good, 0.1, radii=np.ones(8))
+    refused(ValueError, "exclude names", nf.List, good, 0.1, exclude=[[0, 9]])
+    refused(nf.Error, "half of a period", nf.List, good, 0.6, box=(0, 1), periodic=True)
+    refused(nf.Error, "bad_id = 1", nf.List(good, 0.1, history="f4").remap, [0, 0, 2, 3, 4, 5, 6, 7, 8])
+    refused(ValueError, "new_id: expected 9", nf.List(good, 0.1, history="f4").remap, [0, 1])
+    refused(ValueError, "mass: expected 9", nf.NBody().fields, good[:, :2], np.ones(8))
+    refused(nf.Error, "negative mass", nf.NBody(sources="mass_centres", method="virtual_particles").fields, good[:, :2], -np.ones(9))
+    refused(nf.Error, "estimate needs", nf.NBody().estimate)
+    refused(nf.Error, "nothing was built", nf.Tree().validate)
+    refused(ValueError, "as many elements", nf.Tree(good, "points").refit, good[:5])
+    refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
+    refused(nf.Error, "history", lambda: nf.List(good, 0.1).history)
+    for radius in (0, -1, np.nan, np.inf):
+        refused(nf.Error, "desc.radius must be positive", nf.List, good, radius)
+    for radius in (-1, np.nan, np.inf):
+        refused(nf.Error, "nlist.h", nf.List, good, 0.1, radii=[0.1] * 8 + [radius])
+        refused(nf.Error, "nlist.h", nf.List, good, 0.1, skin=radius)
+    assert grid.count_pairs(0.5) == len(brute_pairs(good, 0.5)), "usable after a refusal"
+
+
+def check_refused_queries():
+    """Searches that could find nothing are not answered with an empty list."""
+    good = rng().random((9, 3))
+    grid, tree, sim = nf.Grid(good, cell=0.1), nf.Tree(good, "points"), nf.NBody()
+    triangles = nf.Tree(rng().random((4, 3, 3)), "triangles")
+    contacts = nf.List(good, 0.9, box=(0, 2), periodic=1)
+    sim.build(good[:, :2])
+    for number in (np.nan, np.inf, -np.inf):
+        bad = good.copy()
+        bad[4, 1] = bad[6, 0] = number
+        for function, arguments in ((grid.query, (bad, 0.1)), (tree.query, (bad, 0.1)), (tree.nearest, (bad,)), (triangles.rays, (bad, good)),
+                                    (triangles.rays, (good, bad)), (sim.fields_at, (bad[:, :2],)), (contacts.shifts, (bad,))):
+            refused(ValueError, "row 4 is NaN or infinite", function, *arguments)
+    for radius in (-1, np.nan):
+        spheres = np.c_[good, np.full(9, 0.1)]
+        spheres[5, 3] = radius
+        refused(ValueError, "queries: row 5 ", tree.overlaps, spheres, "spheres")
+        refused(nf.Error, "radius", tree.query, good, radius)
+        refused(nf.Error, "reach", tree.nearest, good, 1, radius)
+        refused(ValueError, "t_max", triangles.rays, good, good, radius)
+    boxes = np.c_[good, good + 1]
+    boxes[3, 2] = -np.inf
+    assert len(tree.overlaps(boxes)[1]) > 9
+    boxes[3, 2] = np.nan
+    refused(ValueError, "queries: row 3 is NaN", tree.overlaps, boxes)
+
+
+def check_refused_shapes():
+    """As many numbers, but not in the shape that says whose they are."""
+    good = rng().random((6, 3))
+    for shape in ((2, 3), (3, 2), (1, 6), (6, 2), (5,), ()):
+        refused(ValueError, "radii: expected 6", nf.List, good, 0.1, radii=np.ones(shape))
+        refused(ValueError, "masks: expected 6", nf.List, good, 0.1, masks=np.ones(shape, np.uint32))
+        refused(ValueError, "mass: expected 6", nf.NBody().fields, good[:, :2], np.ones(shape))
+        refused(ValueError, "new_id: expected 6", nf.List(good, 0.1).remap, np.zeros(shape, int))
+    assert nf.List(good, 0.1, radii=np.ones((6, 1))).n == 6
+    for pairs in ([[0, 1, 2], [3, 4, 5]], [0, 1, 2, 3], np.zeros((2, 5), int), 1, np.zeros((0, 3), int)):
+        refused(ValueError, "exclude: expected an array of shape (m, 2), not", nf.List, good, 0.1, exclude=pairs)
+    assert nf.List(good, 0.1, exclude=[]).n == 6
+    for kind, shape in (("triangles", (6, 2, 3)), ("triangles", (6, 9, 1)), ("boxes", (6, 3, 2)), ("boxes", (6, 6, 1)), ("points", (6, 1, 3)),
+                        ("spheres", (6, 2, 2)), ("spheres", (6, 1, 3))):
+        refused(ValueError, "shape", nf.Tree, np.ones(shape), kind)
+    refused(ValueError, "shape", nf.Tree, np.ones((3, 1, 3)), "triangles", indices=[[0, 1, 2]])
+    for shape in ((9, 1), (1, 9), (3, 2)):
+        refused(ValueError, "indices", nf.Tree, good, "triangles", indices=np.zeros(shape, int))
+    assert nf.Tree(np.stack([good, good + 1], 1)).count_pairs() == nf.Tree(np.c_[good, good + 1]).count_pairs()
+    for empty in (np.zeros((0, 2)), np.zeros((5, 0)), np.zeros((0, 3, 1))):
+        for function in (nf.Grid(good).query, nf.Tree(good, "points").query):
+            refused(ValueError, "shape (n, 3), not %s" % (empty.shape,), function, empty, 0.1)
+    assert len(nf.Grid(good).query([], 0.1)[0]) == 1
+
+
+def nf_with_path(path):
+    saved = nf._path
+    try:
+        nf.load(path)
+        nf.Grid(np.zeros((1, 3)))
+    finally:
+        nf._path = saved
+        nf._library.cache_clear()
+
+
+def check_layouts():
+    """Any array that NumPy can hold gives the same answer, and the usual ones are not copied."""
+    wide = rng().random((400, 5))
+    want = nf.Grid(np.ascontiguousarray(wide[:, 1:4]), cell=0.1).neighbors(0.1)[1]
+    raw = np.zeros(400 * 24 + 1, np.uint8)
+    unaligned = raw[1:].view(np.float64).reshape(400, 3)
+    unaligned[:] = wide[:, 1:4]
+    for name, p in (("part of wider rows", wide[:, 1:4]),
+                    ("by columns", np.asfortranarray(wide[:, 1:4])), ("backwards", wide[::-1, 1:4][::-1]),
+                    ("a list", wide[:, 1:4].tolist()), ("not aligned", unaligned), ("other bytes", wide[:, 1:4].astype(">f8")),
+                    ("read only", np.frombuffer(np.ascontiguousarray(wide[:, 1:4]).tobytes()).reshape(400, 3))):
+        assert (nf.Grid(p, cell=0.1).neighbors(0.1)[1] == want).all(), name
+    backwards = nf.Grid(wide[::-1, 1:4], cell=0.1).count_neighbors(0.1)
+    assert (backwards[::-1] == nf.Grid(wide[:, 1:4], cell=0.1).count_neighbors(0.1)).all()
+    assert nf.Grid(np.broadcast_to(wide[0, :3], (9, 3)), cell=0.1).count_pairs(0.1) == 36
+    assert nf.Grid(np.arange(6).reshape(2, 3), cell=1.0).count_pairs(6) == 1
+    grid = nf.Grid(wide[:, 1:4])
+    assert np.shares_memory(grid._rows(wide[:, 1:4], 3)[0], wide) and np.shares_memory(grid._rows(wide[::2, 1:4], 3)[0], wide)
+    single = nf.Grid(wide[:, :3].astype(np.float32), cell=0.1)
+    assert single._lib.dtype == np.float32 and nf.Grid(wide[:, :3].astype(np.float16), cell=0.1)._lib.dtype == np.float64
+
+
+def check_views_outlive_their_object():
+    p = rng().random((500, 3))
+    contacts = nf.List(p, 0.2, half=1, history="f8")
+    history, (offsets, ids) = contacts.history, contacts.rows()
+    history[:] = np.arange(len(history))
+    copies = history.copy(), offsets.copy(), ids.copy()
+    contacts.build(rng(2).random((5000, 3)))                            # other memory
+    contacts.build(rng(3).random((9000, 3)))
+    order = nf.Grid(p, cell=0.1).order                                  # gone at once
+    del contacts
+    gc.collect()
+    junk = [np.full(4000, 7.0) for _ in range(500)]
+    assert (history == copies[0]).all() and (offsets == copies[1]).all() and (ids == copies[2]).all()
+    assert (np.sort(order) == np.arange(500)).all() and len(junk) == 500
+
+
+def check_memory_is_freed():
+    p = rng().random((200000, 3))
+
+    def work():
+        kept = nf.Grid(p, cell=0.05), nf.Tree(p, "points"), nf.List(p, 0.02, half=1, history="4f8"), nf.NBody()
+        kept[3].accelerations(p[:, :2])
+        return [x._memory for x in kept], sum(x.nbytes for x in kept)
+
+    memories, size = work()
+    gc.collect()
+    assert size > 5e7 and all(m.nbytes() == 0 for m in memories), [m.nbytes() for m in memories]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(4):
+        work()
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * 1024 < size, "%d KB more" % grown
+
+
+def check_out_of_memory():
+    p = rng().random((1000, 3))
+    grid = nf.Grid(p, cell=0.1)
+    grid._memory._new = lambda size: (_ for _ in ()).throw(MemoryError)
+    refused(nf.Error, "an allocation failed", grid.build, rng().random((200000, 3)))
+    del grid._memory._new
+    assert grid.build(p).count_pairs(0.1) == len(brute_pairs(p, 0.1))
+
+
+def check_threads():
+    p = rng().random((30000, 3))
+    grid = nf.Grid(p, cell=0.05)
+    want, failures = grid.neighbors(0.05)[1], []
+
+    def search():
+        for _ in range(3):
+            own = nf.Grid(p, cell=0.05)
+            if (own.neighbors(0.05)[1] != want).any() or grid.count_pairs(0.05) * 2 != len(want):
+                failures.append(1)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# ---- main -------------------------------------------------------------------------------------------------------------------------------
+
+
+def main():
+    checks = {name[6:]: f for name, f in globals().items() if name.startswith("check_")}
+    failed = 0
+    names = sys.argv[1:] or list(checks)
+    for name in names:
+        try:
+            checks[name]()
+            print("ok       python: %s" % name.replace("_", " "), flush=True)
+        except ModuleNotFoundError as error:
+            print("skipped  python: %s: no %s" % (name.replace("_", " "), error.name), flush=True)
+        except Exception as error:      # noqa: BLE001
+            failed += 1
+            print("FAILED   python: %s: %s" % (name.replace("_", " "), str(error)[:300] or repr(error)), flush=True)
+            traceback.print_exc(limit=-3)
+    print("%d passed, %d failed" % (len(names) - failed, failed))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

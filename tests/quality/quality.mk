@@ -1,0 +1,82 @@
+# quality.mk - what else is tested; included by the Makefile. tests/README.md says what each is for.
+# SPDX-License-Identifier: MIT OR Unlicense
+#
+# A script tests/quality/NAME/run.sh says "N passed, M failed[, K skipped]" at its end, and takes
+# --self-check: does it notice planted faults? Those run with FULL=1.
+
+Q := tests/quality
+# $1: a script; with FULL its self-check first
+checked = status=0; $(if $(FULL),$1 --self-check || status=1;) $1 || status=1; exit $$status
+
+.PHONY: test-readme quick-headers test-vendor test-flags test-fuzz test-portability test-packages \
+    test-compilers test-python test-run-all consumers fuzz soak portability mutation
+
+# The programs of README.md, docs/ and of the headers' manuals; links, names, prototypes.
+test-readme: deps-test $(ON_CPU)
+	@export NVCC='$(NVCC)' GPU='$(GPU)'; \
+	$(if $(ON_CPU),export EMU_CXX='$(EMU_CXX)' EMU_SANITIZE='$(EMU_SANITIZE_quick)' \
+	    EMU_OBJECT='$(abspath $(ON_CPU))';) \
+	$(call checked,tests/test_readme.sh)
+
+# Is each header fit to be copied into another program?
+test-vendor: deps-test
+	@export NVCC='$(NVCC)'; $(call checked,$(Q)/vendor/run.sh)
+
+# Its rows for a header in a C99 and a C++17 program, by the compilers that most have.
+quick-headers: deps-test
+	@NVCC= $(Q)/vendor/run.sh --only '^[a-z]*: (gcc c99|clang c99|g\+\+ c\+\+17).*(two users and an|-O2: impl)'
+
+# The form of every file: columns, blanks, braces.
+.PHONY: test-style
+test-style:
+	@$(call checked,$(Q)/style/run.sh)
+
+# Other levels of optimization, -ffast-math, ThreadSanitizer.
+test-flags: deps-test
+	@status=0; $(Q)/flags/run.sh --self-check || status=1; $(Q)/flags/run.sh || status=1; exit $$status
+
+# MSVC's rules by clang; Windows, macOS and musl by zig (PyPI). A part of test-all where FULL=1.
+test-compilers: deps-test
+	@$(call checked,$(Q)/compilers/run.sh)
+
+# Any bytes become descs, points and calls, and the answers are compared with brute force: the
+# corpus, and some thousand inputs for each fuzzer. fuzz: for MINUTES each.
+test-fuzz: deps-test
+	@$(Q)/fuzz/run.sh
+MINUTES ?= 10
+fuzz: deps-test
+	@status=0; $(Q)/fuzz/run.sh --self-check || status=1; \
+	$(Q)/fuzz/run.sh --long $(MINUTES) || status=1; exit $$status
+
+# The promised bits on other processors, in emulators. portability: all cases, and the unit tests.
+test-portability: deps-test
+	@$(call checked,$(Q)/portability/run.sh)
+portability: deps-test
+	@$(Q)/portability/run.sh --full
+
+# Debian package, vcpkg port, Conan recipe, clib.json; one version everywhere.
+test-packages: deps-test
+	@$(call checked,$(Q)/packages/run.sh)
+
+# A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
+consumers: deps-test
+	@NVCC='$(NVCC)' $(Q)/consumers/run.sh
+
+# From Python, against scipy, ASE and VTK (PyPI; skipped where they cannot be had).
+test-python: deps-test build/dam_break build/drum build/lbvh_steps
+	@$(call checked,tests/python/run.sh)
+
+# Does a run of all tests end with the names of what failed?
+test-run-all:
+	@tests/test_run_all.sh
+
+# Scenes that run for long while their lists change at random: MINUTES of each, 30 unless you say.
+soak:
+	@status=0; $(Q)/soak/run.sh --self-check || status=1; \
+	$(Q)/soak/run.sh --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES)) || status=1; \
+	exit $$status
+
+# Do the tests notice when a header is wrong? Some hours; MUTANTS=5: less.
+MUTANTS ?= 60
+mutation: deps-test
+	@$(Q)/mutation/run.sh --mutants $(MUTANTS)

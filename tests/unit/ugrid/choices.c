@@ -1,0 +1,223 @@
+/* choices.c - a part of test_ugrid.c: defaults, ugrid_fit, the automatic choices, result texts,
+   the version.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+static void test_defaults(void **state)
+{
+    ugrid_desc d, in;
+    (void)state;
+    CHECK_RESULT(ugrid_defaults(&d, NULL), UGRID_OK);
+    CHECK(d.dim == 3 && d.slots == 32 && d.max_cells == 134217728 && d.method == UGRID_AUTO);
+    in = good_desc();
+    in.dim = 2;
+    in.slots = 5;
+    in.max_cells = 1000;
+    CHECK_RESULT(ugrid_defaults(&d, &in), UGRID_OK);
+    CHECK(d.dim == 2 && d.slots == 5 && d.max_cells == 1000 && d.cell == in.cell);
+    CHECK_RESULT(ugrid_defaults(&in, &in), UGRID_OK); /* in place */
+    CHECK(in.dim == 2 && in.slots == 5);
+    in.max_cells = INT64_MAX;
+    CHECK_RESULT(ugrid_defaults(&d, &in), UGRID_OK);
+    CHECK(d.max_cells == 2147482624); /* 2^31 - 1024 */
+}
+
+/* desc NULL: the box of the points, about two particles per cell. */
+static void test_fit(void **state)
+{
+    enum { N = 2000 };
+    ugrid g = {0};
+    ugrid_desc d;
+    real *p = NEW(real, 3 * N);
+    int32_t bad_id = 5;
+    int k, a;
+    (void)state;
+    dice = wl_seed(26);
+    for (k = 0; k < 3 * N; k++) p[k] = between(-3, 4);
+    CHECK_RESULT(ugrid_build(&g, NULL, p, 0, N), UGRID_OK);
+    CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
+    CHECK(g.cell_count > N / 4 && g.cell_count < N);
+    for (a = 0; a < 3; a++) {
+        real low = p[a], high = p[a];
+        for (k = 0; k < N; k++) {
+            low = p[3 * k + a] < low ? p[3 * k + a] : low;
+            high = p[3 * k + a] > high ? p[3 * k + a] : high;
+        }
+        CHECK(g.desc.min[a] == low && g.desc.max[a] == high);
+    }
+    d = good_desc(); /* a box and a cell that are given stay */
+    CHECK_RESULT(ugrid_fit(&d, p, 0, N, &bad_id), UGRID_OK);
+    CHECK(d.max[0] == 1 && d.cell == (real)0.25 && bad_id == -1);
+    d.cell = 0;
+    CHECK_RESULT(ugrid_fit(&d, p, 0, N, NULL), UGRID_OK);
+    CHECK(d.max[0] == 1 && d.cell > (real)0.08 && d.cell < (real)0.12); /* cbrt(2 / 2000) = 0.1 */
+    memset(&d, 0, sizeof d);
+    d.periodic[0] = 1;
+    CHECK_RESULT(ugrid_fit(&d, p, 0, N, NULL), UGRID_BAD_BOX);
+    memset(&d, 0, sizeof d);
+    d.dim = 7;
+    CHECK_RESULT(ugrid_fit(&d, p, 0, N, NULL), UGRID_BAD_DIM);
+    d.dim = 3;
+    CHECK_RESULT(ugrid_fit(&d, p, 0, -1, NULL), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_fit(&d, NULL, 0, 1, NULL), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_fit(&d, p, 1, 1, NULL), UGRID_BAD_ARGUMENT);
+    ugrid_free(&g);
+    free(p);
+}
+
+/* Two points on a line: the cell is their distance, where that is a normal number below the
+   largest; else 1. */
+static void test_fit_ends(void **state)
+{
+    real const least = IS_FLOAT ? (real)1.17549435e-38 : (real)2.2250738585072014e-308;
+    real const lengths[] = {least, 2 * least, REAL_LARGEST / 2, REAL_LARGEST},
+        cells[] = {1, 2 * least, REAL_LARGEST / 2, 1};
+    int k;
+    (void)state;
+    for (k = 0; k < COUNT_OF(lengths); k++) {
+        real p[4] = {0, 0, 0, 0};
+        ugrid_desc d;
+        memset(&d, 0, sizeof d);
+        d.dim = 2;
+        p[2] = lengths[k];
+        CHECK_RESULT(ugrid_fit(&d, p, 0, 2, NULL), UGRID_OK);
+        CHECK(d.cell == cells[k]);
+    }
+}
+
+/* A thin cloud: the automatic cell is that of a line. */
+static void test_fit_needle(void **state)
+{
+    enum { N = 1000 };
+    real p[3 * N];
+    ugrid g = {0};
+    int32_t i;
+    (void)state;
+    dice = wl_seed(31);
+    for (i = 0; i < N; i++) {
+        p[3 * i] = (real)i;
+        p[3 * i + 1] = between(0, (real)1e-7);
+        p[3 * i + 2] = between(0, (real)1e-7);
+    }
+    CHECK_RESULT(ugrid_build(&g, NULL, p, 0, N), UGRID_OK);
+    /* not millions, for two axes that hold one cell each */
+    CHECK(g.cell_count > N / 4 && g.cell_count < N);
+    ugrid_free(&g);
+}
+
+/* All points on a line, in a plane, on one spot near zero and far away: a box of its own for
+   each. */
+static void test_fit_flat(void **state)
+{
+    static const struct { real at[3], step[3]; } flats[] = {
+        {{0, 0, 0}, {0, 0, 0}}, {{5, 5, 5}, {0, 0, 0}}, {{-5, 5, 0}, {1, 0, 0}},
+        {{0, 0, 7}, {1, 1, 0}}, {{0, 1, 0}, {0, 0, 1}}, {{(real)1e30, 0, 0}, {0, 0, 0}},
+        {{(real)-1e30, (real)1e-30, 0}, {0, 1, 0}}, {{(real)1e-38, 0, 0}, {0, 0, 0}},
+        {{0, 0, 0}, {(real)1e-30, (real)1e-30, (real)1e-30}},
+    };
+    ugrid g = {0};
+    int f, a, dim;
+    int32_t i, n;
+    (void)state;
+    for (f = 0; f < COUNT_OF(flats); f++)
+        for (dim = 2; dim <= 3; dim++)
+            for (n = 0; n < 60; n += n < 3 ? 1 : 28) {
+                real p[3 * 60];
+                ugrid_desc d;
+                int64_t pairs = -1;
+                memset(&d, 0, sizeof d);
+                d.dim = dim;
+                for (i = 0; i < n; i++)
+                    for (a = 0; a < dim; a++)
+                        p[i * dim + a] = flats[f].at[a] + flats[f].step[a] * (real)i;
+                CHECK_RESULT(ugrid_build(&g, &d, p, 0, n), UGRID_OK);
+                CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
+                CHECK(g.n == n);
+                for (a = 0; a < dim; a++) CHECK(g.desc.min[a] < g.desc.max[a]);
+                CHECK_RESULT(ugrid_count_pairs(&g, 1000, &pairs), UGRID_OK);
+                CHECK(pairs == (int64_t)n * (n - 1) / 2);
+            }
+    ugrid_free(&g);
+}
+
+/* The automatic choice follows its reason, which names the method. */
+static void test_choose(void **state)
+{
+    static const char names[][6] = {"", "COUNT", "SORT"};
+    const char *why = NULL;
+    ugrid_desc d = good_desc();
+    ugrid g = {0};
+    int64_t cells;
+    int32_t n;
+    int sorted = 0, counted = 0;
+    (void)state;
+    d.method = UGRID_AUTO;
+    for (n = 0; n < 10000000; n = 10 * n + 1)
+        for (cells = 1; cells < 10000000000; cells *= 10) {
+            ugrid_method const m = ugrid_choose(&d, n, cells, &why);
+            CHECK((m == UGRID_COUNT || m == UGRID_SORT) && ugrid_choose(&d, n, cells, NULL) == m);
+            CHECK(why && strstr(why, names[m]) == why && strlen(why) > 20);
+            CHECK(m == UGRID_COUNT || cells > n);
+            sorted |= m == UGRID_SORT;
+            counted |= m == UGRID_COUNT;
+        }
+    CHECK(sorted && counted);
+    CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_OK);
+    CHECK(g.desc.method == ugrid_choose(&d, 4, g.cell_count, &why) && g.reason == why);
+    d.method = UGRID_LIST;
+    CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_OK);
+    CHECK(g.desc.method == UGRID_LIST && g.reason && g.reason != why);
+    ugrid_free(&g);
+}
+
+/* Every result has a text that begins with its name and names what to change. */
+static void test_texts(void **state)
+{
+    static const struct { ugrid_result r; const char *name, *field; } texts[] = {
+        {UGRID_OK, "UGRID_OK", ""}, {UGRID_STOPPED, "UGRID_STOPPED", "callback"},
+        {UGRID_BAD_ARGUMENT, "UGRID_BAD_ARGUMENT", "stride"},
+        {UGRID_BAD_DIM, "UGRID_BAD_DIM", "desc.dim"}, {UGRID_BAD_BOX, "UGRID_BAD_BOX", "desc.min"},
+        {UGRID_BAD_CELL, "UGRID_BAD_CELL", "desc.cell"},
+        {UGRID_BAD_SIZE, "UGRID_BAD_SIZE", "desc.size"},
+        {UGRID_BAD_SLOTS, "UGRID_BAD_SLOTS", "desc.slots"},
+        {UGRID_BAD_OPTION, "UGRID_BAD_OPTION", "max_cells"},
+        {UGRID_BAD_WALK, "UGRID_BAD_WALK", "desc.walk"},
+        {UGRID_BAD_PLACEMENT, "UGRID_BAD_PLACEMENT", "desc.method"},
+        {UGRID_BAD_ALLOCATOR, "UGRID_BAD_ALLOCATOR", "desc.allocator"},
+        {UGRID_BAD_RADIUS, "UGRID_BAD_RADIUS", "radius"},
+        {UGRID_NOT_FINITE, "UGRID_NOT_FINITE", "grid.bad_id"},
+        {UGRID_TOO_MANY_CELLS, "UGRID_TOO_MANY_CELLS", "desc.max_cells"},
+        {UGRID_TOO_MANY_ENTRIES, "UGRID_TOO_MANY_ENTRIES", "desc.size"},
+        {UGRID_CELL_FULL, "UGRID_CELL_FULL", "grid.needed_slots"},
+        {UGRID_BUFFER_TOO_SMALL, "UGRID_BUFFER_TOO_SMALL", "size"},
+        {UGRID_OUT_OF_MEMORY, "UGRID_OUT_OF_MEMORY", "desc.allocator"},
+        {UGRID_NOT_BUILT, "UGRID_NOT_BUILT", "ugrid_build"},
+        {UGRID_INVALID, "UGRID_INVALID", "damaged"},
+        {UGRID_CUDA_ERROR, "UGRID_CUDA_ERROR", "cuda_error"},
+        {UGRID_BOX_TOO_WIDE, "UGRID_BOX_TOO_WIDE", "span more than the largest"},
+        {UGRID_BAD_ROWS, "UGRID_BAD_ROWS", "desc.rows"},
+    };
+    int k, other;
+    (void)state;
+    CHECK(COUNT_OF(texts) == UGRID_RESULT_COUNT);
+    for (k = 0; k < COUNT_OF(texts); k++) {
+        const char *text = ugrid_result_text(texts[k].r);
+        CHECK((int)texts[k].r == k && strstr(text, texts[k].name) == text &&
+            strstr(text, texts[k].field) != NULL);
+        CHECK(strncmp(text + strlen(texts[k].name), ": ", 2) == 0);
+        for (other = 0; other < k; other++)
+            CHECK(strcmp(text, ugrid_result_text((ugrid_result)other)) != 0);
+    }
+    /* a stride of 3 counts numbers */
+    CHECK(strstr(ugrid_result_text(UGRID_BAD_ARGUMENT), "in bytes"));
+    CHECK(ugrid_result_text((ugrid_result)-1) && ugrid_result_text(UGRID_RESULT_COUNT) &&
+        ugrid_result_text((ugrid_result)1000));
+}
+
+static void test_version(void **state)
+{
+    (void)state;
+    CHECK(ugrid_version() == 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR +
+        UGRID_VERSION_PATCH);
+    CHECK(ugrid_version() > 0);
+    CHECK(sizeof(ugrid_record) == (IS_FLOAT ? 16 : 32));
+}
