@@ -12,6 +12,8 @@
    - Spheres against a triangle mesh: one contact for each face, edge or vertex that is touched.
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
+   - A search of its own in boxes of any shape, with all images within reach; many systems in one
+     call; the k nearest; entries as arrays.
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
@@ -20,9 +22,10 @@
    Manual             use, example, options, rules, layout, history, mesh, literature, limits,
                       not-here, changes
    Declarations       compile, results, desc, list, api, cuda-api
-   Per element        numbers, each, match, carry, walls, units: the same text for CPU and GPU;
-                      cuda-templates
-   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve, validate
+   Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
+                      GPU; cuda-templates
+   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve,
+                      validate, boxes-serial
    CUDA               cuda/nlist.cu, with the same words
    At the end         licence
 
@@ -41,7 +44,7 @@
    and in every file that calls it:  #define NLIST_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   nlist.h needs neither of the two: nlist_build_brute and nlist_build_pairs are always there,
+   nlist.h needs neither of the two: nlist_build_box, _brute and _pairs are always there,
    nlist_build_ugrid where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh
    where lbvh.h was.
 
@@ -124,11 +127,13 @@
                COMPACT  12, and 4 an entry
                HYBRID   8 + 4 width, and 12 an entry of the rest
                skin     12 a particle (2D: 8)
+               shifts, distances, offsets   12, 4, 12 an entry; nearest 4 a particle
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry; half lists 8 a particle more. CUDA: 16 a particle where rows
-            are counted first, with a grid 36 more.
+            particle, 4 to 8 an entry; half lists 8 a particle more; boxes 68 a particle (CUDA: 64),
+            and what the entries take once more. CUDA: 16 a particle where rows are counted first,
+            with a grid
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             nlist_sum calls your function in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field
@@ -143,7 +148,8 @@
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
-            lists, lbvh.h by place, brute force and pairs by ascending id.
+            lists, lbvh.h by place, brute force and pairs by ascending id. Boxes: by cell, then by
+            id, or as desc.sorted and desc.nearest say.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
             data that you keep about a contact never changes its sign. (UGRID_HALF of ugrid.h is
@@ -212,16 +218,19 @@
 
    n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others
    2^62; width up to 1024; history up to 4096 bytes. Distances in a periodic box are to the nearest
-   image: no reach may exceed half of a period. Triangles: 2^28, 3D, not periodic, no skin. The
+   image: no reach may exceed half of a period (nlist_build_box: any reach, less than 2^31 - 1024
+   images, particles up to 2^28 periods outside; even density is fast, and one particle far away on
+   an axis that is not periodic makes it slow). Triangles: 2^28, 3D, not periodic, no skin. The
    square of the reach must be a normal number.
 
    >>not-here
 
-   Neighbour search (ugrid.h, lbvh.h); force laws (one: examples/common/dem.h); integration; several
-   images of one particle; triclinic boxes; file formats, threads, timers.
+   Neighbour search but in boxes (ugrid.h, lbvh.h); force laws (one: examples/common/dem.h);
+   integration; file formats, threads, timers.
 
    >>changes
 
+   0.2.0  boxes of any shape, all images, many systems, the nearest, arrays
    0.1.0  first version
 */
 
@@ -287,6 +296,7 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #ifndef NLIST_H
 #define NLIST_H
 
+#include <math.h>   /* sqrt, where there is no instruction for it; NAN */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -377,6 +387,10 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_build_ugrid       nlist_f64_build_ugrid
 #define nlist_build_lbvh        nlist_f64_build_lbvh
 #define nlist_build_mesh        nlist_f64_build_mesh
+#define nlist_build_box         nlist_f64_build_box
+#define nlist_build_boxes       nlist_f64_build_boxes
+#define nlist_search_box        nlist_f64_search_box
+#define nlist_search_boxes      nlist_f64_search_boxes
 #define nlist_free              nlist_f64_free
 #define nlist_bytes             nlist_f64_bytes
 #define nlist_moved             nlist_f64_moved
@@ -394,6 +408,8 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_cuda_build_ugrid      nlist_f64_cuda_build_ugrid
 #define nlist_cuda_build_lbvh       nlist_f64_cuda_build_lbvh
 #define nlist_cuda_build_mesh       nlist_f64_cuda_build_mesh
+#define nlist_cuda_build_box        nlist_f64_cuda_build_box
+#define nlist_cuda_build_boxes      nlist_f64_cuda_build_boxes
 #define nlist_cuda_check            nlist_f64_cuda_check
 #define nlist_cuda_free             nlist_f64_cuda_free
 #define nlist_cuda_moved            nlist_f64_cuda_moved
@@ -428,8 +444,10 @@ extern "C" {
       "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
       "given pairs have none, and a file without positions cannot serve one") \
     X(NLIST_BAD_OPTION, \
-      "desc.layout or how.mode has a value that does not exist, or triangles (also those of a " \
-      "file) meet another layout than NLIST_DYNAMIC") \
+      "desc.layout or how.mode has a value that does not exist, triangles (also those of a " \
+      "file) meet another layout than NLIST_DYNAMIC, desc.shifts, distances, offsets, sorted or " \
+      "nearest (not negative, not with half) meet another build than those of boxes, or a list " \
+      "with shifts is to be saved or verified") \
     X(NLIST_BAD_WIDTH, \
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
@@ -437,10 +455,17 @@ extern "C" {
       "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, " \
       "desc.history, half, dim and the kind of list stay as they are") \
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
-    X(NLIST_BAD_BOX,          "a periodic axis needs desc.min below desc.max, both finite") \
+    X(NLIST_BAD_BOX, \
+      "a periodic axis needs desc.min below desc.max, both finite; box.cell: vectors of periodic " \
+      "axes are finite and linearly independent (list.bad_id: which box)") \
     X(NLIST_BAD_PERIOD, \
       "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of " \
       "desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
+    X(NLIST_BAD_STARTS, \
+      "starts begins with 0, does not descend, and has one number more than there are systems") \
+    X(NLIST_TOO_MANY_IMAGES, \
+      "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^28 periods away " \
+      "(list.bad_id: which box): a smaller desc.radius, or a larger box.cell") \
     X(NLIST_BAD_SOURCE, \
       "the grid or tree is empty, of another n, has left particles out, or has boxes too far " \
       "from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or " \
@@ -552,6 +577,16 @@ typedef struct nlist_desc {
     int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source
                                    the grid's box is used instead */
     nlist_real min[3], max[3];  /* the box, on periodic axes */
+    int32_t shifts;             /* boxes: 1 = entries carry three integers, which image of the
+                                   partner's cell (default: 0; 1 with history, events or
+                                   sorted) */
+    int32_t distances, offsets; /* boxes: 1 = entries carry their distance, their offset D (three
+                                   numbers) at the build (default: 0) */
+    int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift (default: 0, in
+                                   the order of the cells) */
+    int32_t nearest;            /* boxes, full lists: rows keep their so many nearest entries, in
+                                   the order of distance, then id, then shift; list.rows_cut counts
+                                   the rows that left some out (default: 0, all) */
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
@@ -614,6 +649,11 @@ typedef struct nlist_rows {
                                decide */
     nlist_real *reference;  /* desc.skin: [list.n * dim] positions at the build; else NULL */
     unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL */
+    int32_t *shift;         /* [n * width + capacity] x 3, by entry, with desc.shifts, or NULL */
+    nlist_real *distance;   /* [n * width + capacity] by entry, with desc.distances, or NULL */
+    nlist_real *offset;     /* [n * width + capacity] x 3, by entry, with desc.offsets, or NULL */
+    int32_t *within;        /* [n] partners within reach, with desc.nearest: more than `count` where
+                               some were left out; else NULL */
 } nlist_rows;
 
 /* A contact that began, persists or ended. */
@@ -634,7 +674,7 @@ typedef struct nlist_axis {
 } nlist_axis;
 
 typedef struct nlist_block { void *memory; size_t bytes; } nlist_block;
-enum { NLIST_BLOCKS = 32 };
+enum { NLIST_BLOCKS = 64 };
 
 typedef struct nlist {
     nlist_desc desc;        /* as resolved: defaults filled in (its arrays are not kept) */
@@ -646,6 +686,8 @@ typedef struct nlist {
     int32_t built;          /* 1: built, also of no particles; 0: NLIST_NOT_BUILT */
     int32_t triangles;      /* lists of triangles: those of the mesh; nlist_key_triangle of every
                                key is below. Else 0 */
+    int32_t boxed;          /* 1: built by nlist_build_box or nlist_build_boxes; a partner can be in
+                               a row several times, with different shifts */
     int32_t exact;          /* private: 1 in nlist_reserve: takes the exact size only */
     int32_t current;        /* rows[current] is the list, rows[1 - current] the generation before */
     const int32_t *d_current; /* CUDA: where the device keeps `current`; else NULL */
@@ -654,6 +696,8 @@ typedef struct nlist {
                                               with the last build */
     int64_t event_count[NLIST_EVENT_KINDS];/* how many (CUDA: fetched by nlist_cuda_check) */
     int64_t total;          /* entries in all rows (CUDA: fetched by nlist_cuda_check) */
+    int32_t rows_cut;       /* desc.nearest: rows that left entries out (CUDA: fetched by
+                               nlist_cuda_check) */
     int64_t next_uid;       /* above every uid in use: for particles that come later */
     int32_t bad_id;         /* the first particle (or pair) that was refused, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
@@ -700,6 +744,70 @@ NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, co
    is no skin. O(n + m log row). */
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
                                          int64_t m, int32_t n);
+
+/* A box of any shape: see >>boxes. Vectors of axes that are not periodic are ignored, and the
+   particles may be anywhere along them. 2D: the first two vectors, of two numbers. */
+typedef struct nlist_box {
+    nlist_real cell[3][3];  /* the vectors a, b, c, of any handedness, a vector per row */
+    int32_t periodic[3];    /* per vector: 1 = the box repeats along it */
+} nlist_box;
+
+/* The list of all images within reach, in a box of any shape and size, also smaller than the
+   radius. An entry is a partner and a shift S (desc.shifts), with
+
+       D = pos[j] + S . cell - pos[i]          positions as given: nothing is wrapped in them
+
+   A particle is a partner of its own images: in full lists once for S and once for -S, in half
+   lists for that whose first number other than 0 is positive. desc.distances and desc.offsets store
+   |D| and D, as they are at the build. desc.periodic is not used. Radii, masks, exclusions (of a
+   pair: of all its images), skin, history and nlist_remap work as in other lists: a contact is a
+   pair and a shift. So history is lost where you wrap a particle between two builds.
+   nlist_moved answers 1 then: shifts are those of the positions at the build. nlist_save,
+   nlist_verify: NLIST_BAD_OPTION. NLIST_BAD_BOX: vectors of periodic axes are linearly dependent or
+   not finite. NLIST_TOO_MANY_IMAGES: before memory is taken. No memory is taken once it fits. O(n +
+   entries) for particles that are spread evenly. */
+NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
+                                       const nlist_real *pos, size_t stride, int32_t n);
+
+/* Many systems in one list: particles starts[s] .. starts[s+1] - 1 are system s, in box boxes[s].
+   No system sees another. starts: systems + 1 numbers; the last is the number of particles. Ids are
+   those of pos. NLIST_BAD_STARTS; NLIST_BAD_BOX and NLIST_TOO_MANY_IMAGES: list.bad_id is the
+   system. */
+NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
+                                         const nlist_box *boxes, const int32_t *starts,
+                                         int32_t systems, const nlist_real *pos, size_t stride);
+
+/* Which arrays nlist_search_box provides. */
+enum {
+    NLIST_WANT_I = 1, NLIST_WANT_J = 2, NLIST_WANT_SHIFT = 4, NLIST_WANT_DISTANCE = 8,
+    NLIST_WANT_OFFSET = 16
+};
+
+/* Entries as arrays of their own. */
+typedef struct nlist_arrays {
+    int32_t wanted;         /* sum of NLIST_WANT_...: these arrays are memory of the list, valid
+                               until the next call that changes it. 0: your arrays are filled, those
+                               that are not NULL */
+    int64_t capacity;       /* room in your arrays, in entries */
+    int32_t *i, *j;         /* [capacity] */
+    int32_t *shift;         /* [3 * capacity] */
+    nlist_real *distance;   /* [capacity] */
+    nlist_real *offset;     /* [3 * capacity] */
+    int64_t count;          /* out: entries, also where they do not fit */
+    int32_t rows_cut;       /* out: as list.rows_cut */
+} nlist_arrays;
+
+/* The entries of nlist_build_box in one pass, without a list: `list` provides memory only, and
+   stays as it is. desc.sorted: by i, then j, then shift; desc.nearest: by i, then as in its rows;
+   else in the order of cells, rows together. NLIST_BUFFER_TOO_SMALL: arrays.count is the capacity
+   needed; what your arrays hold is unspecified. O(n + entries). */
+NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
+                                        const nlist_real *pos, size_t stride, int32_t n,
+                                        nlist_arrays *arrays);
+NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
+                                          const nlist_box *boxes, const int32_t *starts,
+                                          int32_t systems, const nlist_real *pos, size_t stride,
+                                          nlist_arrays *arrays);
 
 #ifdef NLIST_I_UGRID
 /* The same, with a grid as source that was built from these positions, by any method. Cells about
@@ -885,9 +993,13 @@ typedef struct nlist_cuda_facts {
     int32_t triangles;          /* of the list, as list.triangles */
     int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
     int32_t full;               /* of the last build: something did not fit */
+    int32_t bad_box;            /* INT32_MAX - (first box that was refused); 0 = none */
+    int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
+    int32_t bad_starts;         /* 1: starts are not in order */
+    int32_t rows_cut;           /* as list.rows_cut */
 } nlist_cuda_facts;
 
-enum { NLIST_CUDA_SCRATCH = 12 };
+enum { NLIST_CUDA_SCRATCH = 16 };
 
 typedef struct nlist_cuda {
     nlist_device device;        /* give this to your kernels */
@@ -941,9 +1053,25 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
                                              struct CUstream_st *stream);
 #endif
 
+/* Boxes, as nlist_build_box and nlist_build_boxes. `box` is host memory; d_boxes and d_starts are
+   device memory, and n is the number of particles, at least the last of d_starts. The number of
+   kernels does not depend on the number of systems. A box, or a particle 2^28 periods away, that
+   is refused leaves the rows of its system empty; nlist_cuda_check reports it. These builds
+   allocate in their first call, and after it where n or `systems` grows. desc.nearest searches once
+   for each of the nearest. */
+NLIST_API nlist_result nlist_cuda_build_box(nlist_cuda *gpu, const nlist_desc *desc,
+                                            const nlist_box *box, const nlist_real *d_pos,
+                                            size_t stride, int32_t n, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const nlist_box *d_boxes, const int32_t *d_starts,
+                                              int32_t systems, const nlist_real *d_pos,
+                                              size_t stride, int32_t n,
+                                              struct CUstream_st *stream);
+
 /* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
    NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
-   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE,
+   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS,
    NLIST_SUM_OVERFLOW. The status of a build is kept until the next build. Fetches n, built,
    triangles, total, event_count, current, and entries and touched_count of both rows. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
@@ -1139,6 +1267,8 @@ typedef struct nlist_each {
     int32_t id;         /* out: the partner; triangles: the key */
     void *history;      /* out: the entry's bytes, or NULL */
     int64_t entry;      /* out: the entry */
+    const int32_t *shift; /* out: three integers, which image of the partner; NULL without
+                             desc.shifts */
     /* private */
     const int32_t *ids; /* of slots, or of partner */
     int64_t at, end;    /* entries left there */
@@ -1147,6 +1277,7 @@ typedef struct nlist_each {
     int64_t slots;      /* entries before those of the rest */
     const int32_t *partner, *link;
     unsigned char *all_history;
+    const int32_t *all_shifts;
 } nlist_each;
 
 /* The rows that are the list; on a GPU the device knows which of the two. */
@@ -1169,6 +1300,8 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
     e.partner = rows->partner;
     e.link = rows->link;
     e.all_history = rows->history;
+    e.all_shifts = rows->shift;
+    e.shift = NULL;
     if (i < 0 || i >= rows->n) return e;
     if (rows->start) {
         e.ids = rows->partner;
@@ -1205,6 +1338,7 @@ NLIST_FN_WALK int nlist_next(nlist_each *e)
         return 0;
     }
     if (e->all_history) e->history = e->all_history + e->entry * e->bytes;
+    if (e->all_shifts) e->shift = e->all_shifts + 3 * e->entry;
     return 1;
 }
 
@@ -1414,6 +1548,14 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
    contacts of the old list that persist, appends the new ones and sorts.)
    ---------------------------------------------------------------------------------------------- */
 
+/* 1 if the first of three integers that is not 0 is positive: of the images S and -S of a particle
+   one is. */
+NLIST_FN int nlist_i_positive(const int32_t *shift)
+{
+    if (shift[0] != 0) return shift[0] > 0;
+    return shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
+}
+
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
     const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged */
@@ -1439,17 +1581,24 @@ NLIST_FN int32_t nlist_i_new_id_of(const nlist_i_matcher *matcher, int32_t id)
     return matcher->new_of && !matcher->keys ? matcher->new_of[id] : id;
 }
 
-/* The entry of `id` (a new id) in the old row, -1 = none. */
-NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id)
+/* 1 if two entries are of the same image; entries without shifts are. */
+NLIST_FN int nlist_i_same_image(const int32_t *a, const int32_t *b)
+{
+    return !a || !b || (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]);
+}
+
+/* The entry of `id` (a new id) in the old row, with this shift (or NULL), -1 = none. */
+NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
 {
     nlist_each e = matcher->cursor;
-    if (nlist_next(&e) && nlist_i_new_id_of(matcher, e.id) == id) {
+    if (nlist_next(&e) && nlist_i_new_id_of(matcher, e.id) == id &&
+        nlist_i_same_image(e.shift, shift)) {
         matcher->cursor = e;
         return e.entry;
     }
     e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
     while (nlist_next(&e)) {
-        if (nlist_i_new_id_of(matcher, e.id) != id) continue;
+        if (nlist_i_new_id_of(matcher, e.id) != id || !nlist_i_same_image(e.shift, shift)) continue;
         matcher->cursor = e;
         return e.entry;
     }
@@ -1537,7 +1686,7 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
     (void)nlist_mesh_closest(mesh, nlist_key_triangle(key), p, q);
     for (k = 0; k < 64 && nlist_next(&was); k++) {
         nlist_i_matcher still = nlist_i_match_row(new_rows, bytes, i, NULL, 1);
-        if (*taken >> k & 1 || nlist_i_match(&still, was.id) >= 0 ||
+        if (*taken >> k & 1 || nlist_i_match(&still, was.id, NULL) >= 0 ||
             nlist_key_triangle(was.id) >= mesh->triangles)
             continue;
         (void)nlist_mesh_closest(mesh, nlist_key_triangle(was.id), q, r);
@@ -1582,6 +1731,510 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 {
     if (desc->half) return 0;
     return mode == NLIST_PER_PARTICLE || (mode == NLIST_REDUCE && desc->layout == NLIST_STATIC);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>boxes: cells of any shape, and all images within reach
+
+   A box is a lattice of up to three vectors a, b, c. Particle j has an image at pos[j] + S . cell
+   for each three integers S = (s0, s1, s2); s is 0 on axes that are not periodic. The entry (i, j,
+   S) is listed where |D| <= reach. All decisions are made by this formula, in nlist_real, every
+   operation rounded:
+
+       T = (s0 a + s1 b) + s2 c            D = (pos[j] - pos[i]) + T           d2 = D . D
+
+   D of (i, j, S) is exactly -D of (j, i, -S), so full lists are symmetric.
+
+   The search is in double, and only finds candidates:
+
+       lattice   the vectors are replaced by shorter ones of the same lattice (pairwise reduction:
+                 Lagrange, Gauss). Axes that are not periodic get unit vectors that are orthogonal
+                 to the lattice; their extent is that of the particles.
+       place     f = fraction of p along each vector; floor(f) is its wrap W, f - W its cell.
+                 Cells are at least as thick as the reach between their faces, or the box is one
+                 cell thick there.
+       walk      cells around that of i, `range` to each side. Cell x of n cells on an axis is cell
+                 x mod n of image k = floor(x / n):
+
+                     x        -1 |  0   1   2 |  3          n = 3
+                     k        -1 |  0   0   0 |  1
+                     cell      2 |  0   1   2 |  0
+
+                 A candidate j there has S = k - W[j] + W[i].
+
+   Small boxes are one cell, and the walk is a loop over images. Candidates come cell by cell, in
+   ascending order of x, and by ascending id in a cell: that is the order of rows. (Allen and
+   Tildesley, Computer Simulation of Liquids, 2017, sections 1.6 and 5.3; Lagrange: H. Cohen, A
+   Course in Computational Algebraic Number Theory, 1993, section 1.3.)
+   ---------------------------------------------------------------------------------------------- */
+
+/* a * b, rounded, in double. */
+NLIST_FN double nlist_i_product(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    double x = a * b;
+#if defined(NLIST_I_KEEP_BY_BARRIER)
+    x = __builtin_assoc_barrier(x);
+#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+    __asm__("" : "+x"(x));
+#elif defined(NLIST_I_KEEP_BY_ASM)
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+#endif
+}
+
+NLIST_FN double nlist_i_dot(const double a[3], const double b[3])
+{
+    return (nlist_i_product(a[0], b[0]) + nlist_i_product(a[1], b[1])) +
+           nlist_i_product(a[2], b[2]);
+}
+
+NLIST_FN void nlist_i_cross(const double a[3], const double b[3], double c[3])
+{
+    c[0] = nlist_i_product(a[1], b[2]) - nlist_i_product(a[2], b[1]);
+    c[1] = nlist_i_product(a[2], b[0]) - nlist_i_product(a[0], b[2]);
+    c[2] = nlist_i_product(a[0], b[1]) - nlist_i_product(a[1], b[0]);
+}
+
+/* The square root, correctly rounded, on both sides; without libm where the processor has it. */
+NLIST_FN double nlist_i_root(double x)
+{
+#if defined(__CUDA_ARCH__)
+    return __dsqrt_rn(x);
+#elif defined(__GNUC__) && defined(__AVX__)
+    __asm__("vsqrtsd %0, %0, %0" : "+x"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__SSE2__)
+    __asm__("sqrtsd %0, %0" : "+x"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    __asm__("fsqrt %d0, %d0" : "+w"(x));
+    return x;
+#else
+    return sqrt(x);
+#endif
+}
+
+/* The same for a real: the root of a double, rounded to float, is the rounded root. */
+NLIST_FN nlist_real nlist_i_root_real(nlist_real x)
+{
+#if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
+    return __fsqrt_rn(x);
+#else
+    return (nlist_real)nlist_i_root((double)x);
+#endif
+}
+
+/* floor(x) for |x| < 2^62. */
+NLIST_FN double nlist_i_floor(double x)
+{
+    double const below = (double)(int64_t)x;
+    return below > x ? below - 1 : below;
+}
+
+#define NLIST_I_CROWD 16                /* particles per cell from which cells are cut smaller */
+#define NLIST_I_PERIODS 268435456.0     /* 2^28: wraps and images are below it, so that sums of four
+                                           fit int32_t */
+
+/* How a box is cut into cells. */
+typedef struct nlist_i_frame {
+    nlist_real cell[3][3];  /* the caller's vectors; 0 on axes that are not periodic */
+    double vector[3][3];    /* those of the search */
+    int32_t turn[3][3];     /* periodic axes: vector a = sum over b of turn[a][b] * cell[b] */
+    double to[3][3];        /* the fraction along vector a of p is to[a] . p */
+    double thick[3];        /* |to[a]|: fractions per length between the faces */
+    double least[3];        /* the fraction where cell 0 begins */
+    double per[3];          /* cells per fraction */
+    int32_t cells[3];
+    int32_t range[3];       /* cells to search on each side */
+    int32_t periodic[3];
+    int32_t first, n;       /* particles */
+    int64_t first_cell;     /* in the array of all cells */
+    double reach;           /* of the search: a little more than that of the list */
+} nlist_i_frame;
+
+/* The extent of the particles of a box. */
+typedef struct nlist_i_extent {
+    double low[3], high[3]; /* of the fractions */
+    double most;            /* largest |coordinate| */
+} nlist_i_extent;
+
+/* Makes vector a shorter by a multiple of vector b, where that is possible. Returns 1 if it did. */
+NLIST_FN int nlist_i_shorten(nlist_i_frame *frame, int a, int b)
+{
+    double const length2 = nlist_i_dot(frame->vector[b], frame->vector[b]);
+    double const times = nlist_i_dot(frame->vector[a], frame->vector[b]) / length2;
+    double whole;
+    int k;
+    /* ties stay: a half, up to rounding; so does what is not a number */
+    if (!(times > 0.5000001 || times < -0.5000001) || !(times > -1e6 && times < 1e6)) return 0;
+    whole = nlist_i_floor(times + 0.5);
+    for (k = 0; k < 3; k++) {
+        double const turn = (double)frame->turn[a][k] - nlist_i_product(whole, frame->turn[b][k]);
+        if (!(turn > -1e6 && turn < 1e6)) return 0;
+    }
+    for (k = 0; k < 3; k++) {
+        frame->turn[a][k] -= (int32_t)whole * frame->turn[b][k];
+        frame->vector[a][k] -= nlist_i_product(whole, frame->vector[b][k]);
+    }
+    return 1;
+}
+
+/* Pairwise reduction of the periodic vectors. It ends: each step makes one shorter. */
+NLIST_FN void nlist_i_reduce(nlist_i_frame *frame)
+{
+    int changed = 1, rounds, a, b;
+    for (rounds = 0; changed && rounds < 64; rounds++) {
+        changed = 0;
+        for (a = 0; a < 3; a++)
+            for (b = 0; b < 3; b++)
+                if (a != b && frame->periodic[a] && frame->periodic[b])
+                    changed |= nlist_i_shorten(frame, a, b);
+    }
+}
+
+/* v becomes a unit vector along a x b. */
+NLIST_FN void nlist_i_normal(const double a[3], const double b[3], double v[3])
+{
+    double length;
+    int k;
+    nlist_i_cross(a, b, v);
+    length = nlist_i_root(nlist_i_dot(v, v));
+    for (k = 0; k < 3; k++) v[k] = v[k] / length;
+}
+
+/* The vectors of the two other axes, where only axis a is periodic. dim 2: the plane stays a
+   plane. */
+NLIST_FN void nlist_i_complete_one(nlist_i_frame *frame, int dim, int a)
+{
+    double helper[3] = {0, 0, 0};
+    int const first = dim == 2 ? 1 - a : (a + 1) % 3;
+    int least = 0, k;
+    for (k = 1; k < 3; k++) {
+        double const x = frame->vector[a][k], y = frame->vector[a][least];
+        if ((x < 0 ? -x : x) < (y < 0 ? -y : y)) least = k;
+    }
+    helper[dim == 2 ? 2 : least] = 1;
+    nlist_i_normal(frame->vector[a], helper, frame->vector[first]);
+    nlist_i_normal(frame->vector[a], frame->vector[first], frame->vector[3 - a - first]);
+}
+
+/* Unit vectors, orthogonal to the lattice, on axes that are not periodic. */
+NLIST_FN void nlist_i_complete(nlist_i_frame *frame, int dim)
+{
+    int const many = frame->periodic[0] + frame->periodic[1] + frame->periodic[2];
+    int a;
+    for (a = 0; a < 3; a++) {
+        if (many == 0) frame->vector[a][a] = 1;
+        if (many == 1 && frame->periodic[a]) nlist_i_complete_one(frame, dim, a);
+        if (many == 2 && !frame->periodic[a])
+            nlist_i_normal(frame->vector[(a + 1) % 3], frame->vector[(a + 2) % 3],
+                           frame->vector[a]);
+    }
+}
+
+/* to = the inverse of the vectors. Returns 0 where they are linearly dependent, as far as the
+   numbers tell. */
+NLIST_FN int nlist_i_invert_frame(nlist_i_frame *frame)
+{
+    double lengths = 1, volume;
+    int a, k;
+    for (a = 0; a < 3; a++) {
+        nlist_i_cross(frame->vector[(a + 1) % 3], frame->vector[(a + 2) % 3], frame->to[a]);
+        lengths = nlist_i_product(lengths, nlist_i_root(nlist_i_dot(frame->vector[a],
+                                                                    frame->vector[a])));
+    }
+    volume = nlist_i_dot(frame->vector[0], frame->to[0]);
+    if (!((volume < 0 ? -volume : volume) > nlist_i_product(lengths, 1e-9))) return 0;
+    for (a = 0; a < 3; a++) {
+        for (k = 0; k < 3; k++) frame->to[a][k] = frame->to[a][k] / volume;
+        frame->thick[a] = nlist_i_root(nlist_i_dot(frame->to[a], frame->to[a]));
+        if (!(frame->thick[a] > 0 && frame->thick[a] < 1e300)) return 0;
+    }
+    return 1;
+}
+
+/* The vectors of a box. Returns 0 where it is refused. */
+NLIST_FN int nlist_i_frame_of(nlist_i_frame *frame, const nlist_box *box, int dim)
+{
+    int a, k;
+    for (a = 0; a < 3; a++) {
+        frame->periodic[a] = a < dim && box->periodic[a];
+        for (k = 0; k < 3; k++) {
+            int const is = frame->periodic[a] && k < dim;
+            if (is && !nlist_i_finite(box->cell[a][k])) return 0;
+            frame->cell[a][k] = is ? box->cell[a][k] : 0;
+            frame->vector[a][k] = (double)frame->cell[a][k];
+            frame->turn[a][k] = a == k;
+        }
+    }
+    nlist_i_reduce(frame);
+    nlist_i_complete(frame, dim);
+    return nlist_i_invert_frame(frame);
+}
+
+NLIST_FN double nlist_i_fraction(const nlist_i_frame *frame, int a, const nlist_real p[3])
+{
+    double const q[3] = {(double)p[0], (double)p[1], (double)p[2]};
+    return nlist_i_dot(frame->to[a], q);
+}
+
+/* By how much D may differ from the exact offset: the roundings of the formula above. Without a
+   periodic axis offsets within reach are exact up to their own last digit. */
+NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double most)
+{
+    double const unit = NLIST_I_REAL_KIND == 1 ? 5.9604644775390625e-8 : 1.1102230246251565e-16;
+    double terms = 2 * most;
+    int a, b;
+    if (!frame->periodic[0] && !frame->periodic[1] && !frame->periodic[2]) return 0;
+    for (a = 0; a < 3; a++) {
+        /* |s of vector a| <= images, and it contributes |turn| times the caller's vectors */
+        double const images = nlist_i_product(frame->thick[a], reach + 4 * most);
+        for (b = 0; b < 3 && frame->periodic[a]; b++) {
+            double const v[3] = {(double)frame->cell[b][0], (double)frame->cell[b][1],
+                                 (double)frame->cell[b][2]};
+            double const turn = frame->turn[a][b] < 0 ? -(double)frame->turn[a][b]
+                                                      : (double)frame->turn[a][b];
+            terms += nlist_i_product(nlist_i_product(images, turn),
+                                     nlist_i_root(nlist_i_dot(v, v)));
+        }
+    }
+    return nlist_i_product(8 * unit, terms);
+}
+
+/* Cells on axis a: at least as thick as the search reaches. */
+NLIST_FN void nlist_i_cut_axis(nlist_i_frame *frame, const nlist_i_extent *extent, int a,
+                               double slack)
+{
+    double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack;
+    double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+    double cells = nlist_i_floor(length / reach < 1e6 ? length / reach : 1e6);
+    if (!(cells >= 1)) cells = 1;
+    frame->cells[a] = (int32_t)cells;
+    frame->least[a] = frame->periodic[a] ? 0 : extent->low[a];
+}
+
+/* Fewer cells where there would be more than particles: all axes shrink by eighths. */
+NLIST_FN void nlist_i_limit_cells(nlist_i_frame *frame)
+{
+    double const most = frame->n > 8 ? (double)frame->n : 8;
+    int a;
+    while ((double)frame->cells[0] * (double)frame->cells[1] * (double)frame->cells[2] > most)
+        for (a = 0; a < 3; a++)
+            if (frame->cells[a] > 1)
+                frame->cells[a] -= frame->cells[a] / 8 > 0 ? frame->cells[a] / 8 : 1;
+}
+
+/* More cells where there are many particles in each: candidates far from a small cell are left out
+   for all of its particles at once. The axis with the thickest cells is halved, and again. */
+NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *extent)
+{
+    double cells = (double)frame->cells[0] * (double)frame->cells[1] * (double)frame->cells[2];
+    for (; (double)frame->n > NLIST_I_CROWD * cells; cells *= 2) {
+        double thickest = 0;
+        int axis = -1, a;
+        for (a = 0; a < 3; a++) {
+            double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+            double const thickness = length / (frame->thick[a] * (double)frame->cells[a]);
+            if (!(thickness > thickest) || frame->cells[a] > 1000000) continue;
+            thickest = thickness;
+            axis = a;
+        }
+        if (!(thickest * 4 > frame->reach)) return;
+        frame->cells[axis] *= 2;
+    }
+}
+
+/* Cuts the box into cells. gap: radius + skin + twice the largest of the radii. Returns 0 where the
+   walk would be over 2^31 - 1024 cells or more. */
+NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, double gap)
+{
+    double walk = 1, images[3] = {0, 0, 0}, slack[3];
+    int a, b;
+    frame->reach = nlist_i_product(gap + nlist_i_blur(frame, gap, extent->most), 1.00001);
+    for (a = 0; a < 3; a++) {
+        slack[a] = nlist_i_product(nlist_i_product(frame->thick[a], extent->most) + 1, 1e-14);
+        nlist_i_cut_axis(frame, extent, a, slack[a]);
+    }
+    nlist_i_limit_cells(frame);
+    nlist_i_refine_cells(frame, extent);
+    for (a = 0; a < 3; a++) {
+        double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+        double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack[a];
+        double range;
+        frame->per[a] = length > 0 ? frame->cells[a] / length : 0;
+        range = nlist_i_product(frame->per[a], reach);
+        if (!(range < 1e9)) range = frame->periodic[a] ? 1e9 : frame->cells[a];
+        range = -nlist_i_floor(-range);
+        if (!frame->periodic[a] && range > frame->cells[a] - 1) range = frame->cells[a] - 1;
+        frame->range[a] = (int32_t)range;
+        walk *= 2 * range + 1;
+        for (b = 0; b < 3; b++)
+            images[b] += range * (frame->turn[a][b] < 0 ? -frame->turn[a][b] : frame->turn[a][b]);
+    }
+    return walk < 2147482624.0 && images[0] + images[1] + images[2] < NLIST_I_PERIODS;
+}
+
+/* How far a box is searched. The largest of the radii is rounded up to a float: that is what a GPU
+   has (nlist_cuda_facts), and both sides cut the same cells. */
+NLIST_FN double nlist_i_box_gap(const nlist_desc *desc, nlist_real largest)
+{
+    float f = (float)largest;
+    if ((double)f < (double)largest) {
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        bits++;
+        memcpy(&f, &bits, sizeof f);
+    }
+    return (double)nlist_i_gap(desc) + 2 * (double)f;
+}
+
+/* The cell of a point, and its wrap in the caller's vectors. Returns 0 where that is 2^28 or
+   more. */
+NLIST_FN int nlist_i_place(const nlist_i_frame *frame, const nlist_real p[3], int32_t *cell,
+                           int32_t wrap[3])
+{
+    int32_t at = 0;
+    double whole[3];
+    int a, b;
+    for (a = 0; a < 3; a++) {
+        double f = nlist_i_fraction(frame, a, p), x;
+        if (frame->periodic[a] && !(f > -NLIST_I_PERIODS && f < NLIST_I_PERIODS)) return 0;
+        whole[a] = frame->periodic[a] ? nlist_i_floor(f) : 0;
+        x = nlist_i_product(f - whole[a] - frame->least[a], frame->per[a]);
+        if (!(x > 0)) x = 0;
+        if (x > frame->cells[a] - 1) x = frame->cells[a] - 1;
+        at = at * frame->cells[a] + (int32_t)x;
+    }
+    *cell = at;
+    for (b = 0; b < 3; b++) {
+        double w = 0;
+        for (a = 0; a < 3; a++) w += nlist_i_product(whole[a], frame->turn[a][b]);
+        if (!(w > -NLIST_I_PERIODS && w < NLIST_I_PERIODS)) return 0;
+        wrap[b] = (int32_t)w;
+    }
+    return 1;
+}
+
+/* T of the formula above. */
+NLIST_FN void nlist_i_translation(const nlist_i_frame *frame, const int32_t s[3], nlist_real t[3])
+{
+    nlist_real const u = (nlist_real)s[0], v = (nlist_real)s[1], w = (nlist_real)s[2];
+    int k;
+    for (k = 0; k < 3; k++)
+        t[k] = nlist_i_kept(nlist_i_times(u, frame->cell[0][k]) +
+                            nlist_i_times(v, frame->cell[1][k])) +
+               nlist_i_times(w, frame->cell[2][k]);
+}
+
+/* D and d2 of the formula above. */
+NLIST_FN nlist_real nlist_i_offset(const nlist_real p[3], const nlist_real q[3],
+                                   const nlist_real t[3], nlist_real d[3])
+{
+    d[0] = nlist_i_kept(q[0] - p[0]) + t[0];
+    d[1] = nlist_i_kept(q[1] - p[1]) + t[1];
+    d[2] = nlist_i_kept(q[2] - p[2]) + t[2];
+    return nlist_i_times(d[0], d[0]) + nlist_i_times(d[1], d[1]) + nlist_i_times(d[2], d[2]);
+}
+
+/* All criteria but the distance of the entry (i, j, shift). */
+NLIST_FN int nlist_i_may_list_image(const nlist_desc *desc, const int64_t *uid, int32_t i,
+                                    int32_t j, const int32_t shift[3])
+{
+    if (i != j) return nlist_i_may_list(desc, uid, i, j);
+    if (!(shift[0] | shift[1] | shift[2])) return 0;
+    return (!desc->half || nlist_i_positive(shift)) && nlist_i_allows(desc, i, i);
+}
+
+/* The walk through the cells around one: runs of cells that follow each other in memory, in one
+   image.
+
+       nlist_i_walk walk = nlist_i_walk_of(&frame, cell);
+       while (nlist_i_next_run(&walk)) ... cells walk.begin .. walk.end - 1, walk.image ... */
+typedef struct nlist_i_walk {
+    int32_t begin, end;     /* out: cells */
+    int32_t image[3];       /* out: k, in the caller's vectors */
+    const nlist_i_frame *frame;
+    int32_t low[3], high[3]; /* x along each axis */
+    int32_t at[3];
+} nlist_i_walk;
+
+NLIST_FN nlist_i_walk nlist_i_walk_of(const nlist_i_frame *frame, int32_t cell)
+{
+    nlist_i_walk walk;
+    int a;
+    walk.begin = walk.end = 0;
+    walk.image[0] = walk.image[1] = walk.image[2] = 0;
+    walk.frame = frame;
+    for (a = 2; a >= 0; a--) {
+        int32_t const x = cell % frame->cells[a];
+        cell /= frame->cells[a];
+        walk.low[a] = x - frame->range[a];
+        walk.high[a] = x + frame->range[a];
+        if (!frame->periodic[a] && walk.low[a] < 0) walk.low[a] = 0;
+        if (!frame->periodic[a] && walk.high[a] > frame->cells[a] - 1)
+            walk.high[a] = frame->cells[a] - 1;
+        walk.at[a] = walk.low[a];
+    }
+    return walk;
+}
+
+/* floor(x / n) */
+NLIST_FN int32_t nlist_i_floor_over(int32_t x, int32_t n)
+{
+    return x >= 0 ? (x < n ? 0 : x / n) : x >= -n ? -1 : -1 - (-1 - x) / n;
+}
+
+NLIST_FN int nlist_i_next_run(nlist_i_walk *walk)
+{
+    const nlist_i_frame *frame = walk->frame;
+    int32_t k[3], row, last;
+    int a, b;
+    if (walk->at[2] > walk->high[2]) {
+        walk->at[2] = walk->low[2];
+        if (++walk->at[1] > walk->high[1]) {
+            walk->at[1] = walk->low[1];
+            if (++walk->at[0] > walk->high[0]) return 0;
+        }
+    }
+    for (a = 0; a < 3; a++) k[a] = nlist_i_floor_over(walk->at[a], frame->cells[a]);
+    row = (walk->at[0] - k[0] * frame->cells[0]) * frame->cells[1] + walk->at[1] -
+          k[1] * frame->cells[1];
+    last = (k[2] + 1) * frame->cells[2] - 1;
+    if (last > walk->high[2]) last = walk->high[2];
+    walk->begin = row * frame->cells[2] + walk->at[2] - k[2] * frame->cells[2];
+    walk->end = walk->begin + last - walk->at[2] + 1;
+    walk->at[2] = last + 1;
+    for (b = 0; b < 3; b++) {
+        walk->image[b] = 0;
+        for (a = 0; a < 3; a++) walk->image[b] += k[a] * frame->turn[a][b];
+    }
+    return 1;
+}
+
+/* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
+   desc.offsets. */
+NLIST_FN nlist_real nlist_distance_of(const nlist *list, int64_t entry)
+{
+    return nlist_i_rows(list)->distance[entry];
+}
+NLIST_FN const nlist_real *nlist_offset_of(const nlist *list, int64_t entry)
+{
+    return nlist_i_rows(list)->offset + 3 * entry;
+}
+
+/* 1 if entry a comes before entry b in a row of the nearest: by distance, id, shift. */
+NLIST_FN int nlist_i_nearer(nlist_real d2, int32_t j, const int32_t shift[3], nlist_real other_d2,
+                            int32_t other_j, const int32_t other_shift[3])
+{
+    int k;
+    if (d2 != other_d2) return d2 < other_d2;
+    if (j != other_j) return j < other_j;
+    for (k = 0; k < 3; k++) if (shift[k] != other_shift[k]) return shift[k] < other_shift[k];
+    return 0;
 }
 
 #ifdef __cplusplus
@@ -2051,7 +2704,6 @@ static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
 #define NLIST_IMPLEMENTATION_DONE
 
 #include <float.h>
-#include <math.h>   /* NAN only: no function of libm is called */
 #include <stdlib.h>
 
 #ifdef __cplusplus
@@ -2095,12 +2747,19 @@ NLIST_API const char *nlist_result_text(nlist_result result)
 
 enum {
     NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK,
-    NLIST_I_HEAD, NLIST_I_TOUCHED, NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY,
+    NLIST_I_HEAD, NLIST_I_TOUCHED, NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY, NLIST_I_SHIFT,
+    NLIST_I_DISTANCE, NLIST_I_OFFSET, NLIST_I_WITHIN,
     NLIST_I_GENERATION,                         /* blocks of one generation */
     NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
     NLIST_I_FOUND,                              /* work: partners as they are found */
-    NLIST_I_WORK                                /* work: pairs to sort, old ids, sums in units */
+    NLIST_I_WORK,                               /* work: pairs to sort, old ids, sums in units */
+    NLIST_I_OUT,                                /* boxes: five arrays of entries, as found */
+    NLIST_I_ORDERED = NLIST_I_OUT + 5,          /* nlist_search_box: the same, in order */
+    NLIST_I_WITHIN_FOUND = NLIST_I_ORDERED + 5, /* boxes: partners within reach */
+    NLIST_I_PLACES,                             /* boxes: particles in the order of cells */
+    NLIST_I_CELLS,                              /* boxes: where each cell begins */
+    NLIST_I_NEAR                                /* boxes: candidates of a cell */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
@@ -2210,6 +2869,16 @@ static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, siz
     sizes->size[which] = size;
 }
 
+/* Those of the arrays of boxes. */
+static void nlist_i_set_extra_sizes(nlist_i_sizes *sizes, const nlist_desc *desc, int32_t n,
+                                    int64_t entries)
+{
+    if (desc->shifts) nlist_i_set_size(sizes, NLIST_I_SHIFT, entries, 3 * sizeof(int32_t));
+    if (desc->distances) nlist_i_set_size(sizes, NLIST_I_DISTANCE, entries, sizeof(nlist_real));
+    if (desc->offsets) nlist_i_set_size(sizes, NLIST_I_OFFSET, entries, 3 * sizeof(nlist_real));
+    if (desc->nearest > 0) nlist_i_set_size(sizes, NLIST_I_WITHIN, n, sizeof(int32_t));
+}
+
 static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int32_t rows,
                                               int64_t capacity, int uids)
 {
@@ -2235,6 +2904,7 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     if (desc->history > 0)
         nlist_i_set_size(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1,
                          (size_t)desc->history);
+    nlist_i_set_extra_sizes(&sizes, desc, rows, capacity <= INT64_MAX / 2 ? slots + capacity : -1);
     return sizes;
 }
 
@@ -2260,6 +2930,10 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
     rows->uid = uids ? (int64_t *)block[NLIST_I_UID].memory : NULL;
     rows->reference = desc->skin > 0 ? (nlist_real *)block[NLIST_I_REFERENCE].memory : NULL;
     rows->history = desc->history > 0 ? (unsigned char *)block[NLIST_I_HISTORY].memory : NULL;
+    rows->shift = desc->shifts ? (int32_t *)block[NLIST_I_SHIFT].memory : NULL;
+    rows->distance = desc->distances ? (nlist_real *)block[NLIST_I_DISTANCE].memory : NULL;
+    rows->offset = desc->offsets ? (nlist_real *)block[NLIST_I_OFFSET].memory : NULL;
+    rows->within = desc->nearest > 0 ? (int32_t *)block[NLIST_I_WITHIN].memory : NULL;
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
@@ -2418,6 +3092,12 @@ typedef struct nlist_i_finder {
     int32_t row;            /* the row in progress */
     int64_t stored;         /* numbers in WORK: pairs of a half search */
     nlist_result result;    /* of a callback */
+    int32_t *shift;         /* boxes: as found, by entry, else NULL */
+    nlist_real *distance, *offset;
+    int32_t *within;        /* boxes, desc.nearest: [n] */
+    const struct nlist_box *boxes; /* boxes, else NULL */
+    const int32_t *starts;
+    int32_t systems;
 } nlist_i_finder;
 
 /* Finds all rows, each once, in any order. */
@@ -2510,7 +3190,7 @@ static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *de
         return NLIST_BAD_ALLOCATOR;
     if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
     if (had->history != desc->history || !had->half != !desc->half || list->keys != keys ||
-        had->dim != desc->dim)
+        had->dim != desc->dim || !had->shifts != !desc->shifts)
         return NLIST_BAD_HISTORY;
     return NLIST_OK;
 }
@@ -2526,7 +3206,7 @@ static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys,
     if (result != NLIST_OK) return result;
     list->desc = resolved;
     list->keys = keys;
-    list->triangles = 0;
+    list->triangles = list->boxed = list->rows_cut = 0;
     list->bad_id = -1;
     list->needed_width = 0;
     list->needed_entries = 0;
@@ -2651,6 +3331,31 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
     rows->entries = at;
 }
 
+/* Rows that boxes find: those of particles 0 .. count - 1. */
+static int32_t nlist_i_row_count(const nlist_i_finder *finder) { return finder->rows; }
+
+/* Copies what boxes found beside the partners, entry by entry. */
+static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *rows)
+{
+    int32_t const count = nlist_i_row_count(finder);
+    int32_t i, k;
+    if (rows->within && finder->within && count > 0)
+        memcpy(rows->within, finder->within, (size_t)count * sizeof *rows->within);
+    if (!rows->shift && !rows->distance && !rows->offset) return;
+    for (i = 0; i < count; i++) {
+        nlist_each e = nlist_i_row(rows, 0, i);
+        size_t from = (size_t)finder->begin[i];
+        for (k = 0; nlist_next(&e); k++, from++) {
+            size_t const to = (size_t)e.entry;
+            if (rows->shift)
+                memcpy(rows->shift + 3 * to, finder->shift + 3 * from, 3 * sizeof *rows->shift);
+            if (rows->distance) rows->distance[to] = finder->distance[from];
+            if (rows->offset)
+                memcpy(rows->offset + 3 * to, finder->offset + 3 * from, 3 * sizeof *rows->offset);
+        }
+    }
+}
+
 static void nlist_i_add_event(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
 {
     nlist_event *event = &list->event[kind][list->event_count[kind]++];
@@ -2660,9 +3365,10 @@ static void nlist_i_add_event(nlist *list, int kind, int32_t i, int32_t j, int64
 }
 
 /* 1 if events report this entry: each pair is reported once. */
-static int nlist_i_reports(const nlist *list, int32_t i, int32_t j)
+static int nlist_i_reports(const nlist *list, int32_t i, const nlist_each *e)
 {
-    return list->keys || list->desc.half || i < j;
+    return list->keys || list->desc.half || i < e->id ||
+           (i == e->id && nlist_i_positive(e->shift));
 }
 
 /* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began
@@ -2679,7 +3385,7 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
     uint64_t taken = 0;
 #endif
     while (nlist_next(&e)) {
-        int64_t old = nlist_i_match(&matcher, e.id);
+        int64_t old = nlist_i_match(&matcher, e.id, e.shift);
 #ifdef NLIST_I_LBVH
         if (old < 0 && finder->mesh) {
             nlist_real p[3];
@@ -2692,7 +3398,7 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
         if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes,
                                           (size_t)bytes);
         else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
-        if (events && nlist_i_reports(list, i, e.id))
+        if (events && nlist_i_reports(list, i, &e))
             nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
     }
 }
@@ -2705,7 +3411,7 @@ static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nli
     nlist_i_matcher matcher = nlist_i_match_row(new_rows, list->desc.history, i, NULL, list->keys);
     nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
     while (nlist_next(&e))
-        if (nlist_i_reports(list, i, e.id) && nlist_i_match(&matcher, e.id) < 0)
+        if (nlist_i_reports(list, i, &e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
             nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
 }
 
@@ -2812,6 +3518,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
         result = nlist_i_take_generation(list, to, finder->n, finder->rows, capacity, uids);
     if (result != NLIST_OK) return result;
     nlist_i_lay_out(finder, &list->rows[to]);
+    nlist_i_lay_out_extras(finder, &list->rows[to]);
     nlist_i_keep_reference(finder, &old_rows, &list->rows[to]);
     nlist_i_carry(finder, &old_rows, &list->rows[to]);
     list->next_uid = uids ? list->next_uid + finder->n : finder->n;
@@ -2838,10 +3545,18 @@ static nlist_result nlist_i_take_found(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
+/* 1 if the desc asks for what only boxes have. */
+static int nlist_i_has_extras(const nlist_desc *desc)
+{
+    return desc->shifts || desc->distances || desc->offsets || desc->sorted || desc->nearest;
+}
+
 /* A build; `collect` finds the rows. */
 static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
 {
     nlist_result result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
+    if (!finder->boxes && !finder->new_of && nlist_i_has_extras(&finder->list->desc))
+        return NLIST_BAD_OPTION;
     if (result == NLIST_OK) result = nlist_i_take_found(finder);
     if (result == NLIST_OK) result = nlist_i_carry_uids(finder);
     if (result == NLIST_OK) result = collect(finder);
@@ -3093,7 +3808,7 @@ static int nlist_i_allows_place(const nlist_i_finder *finder, const nlist_i_quer
            nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
 }
 
-static int nlist_i_take_places(void *user, int32_t place, const int32_t *places, int32_t count)
+static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
     const nlist_desc *desc = &finder->list->desc;
@@ -3206,7 +3921,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     if (!desc->half && nlist_i_plain(desc, finder->uid))
         searched = ugrid_each_row(&grid, reach, 0, nlist_i_take_ids, finder);
     else if (!desc->half || !ascend)
-        searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_places, finder);
+        searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
     else searched = ugrid_each_row(&grid, reach, UGRID_PLACES | UGRID_HALF, nlist_i_take_pairs,
                                    finder);
     if (searched == UGRID_STOPPED) return finder->result;
@@ -3520,23 +4235,109 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
    one: from now on nlist_i_owns compares uids, 0 < 2.
    ---------------------------------------------------------------------------------------------- */
 
+/* Blocks of the arrays that the list owns, from `first` on. */
+enum { NLIST_I_ARRAY_I, NLIST_I_ARRAY_J, NLIST_I_ARRAY_SHIFT, NLIST_I_ARRAY_DISTANCE,
+       NLIST_I_ARRAY_OFFSET };
+
+static nlist_result nlist_i_grow_array(nlist *list, int which, int wanted, int64_t used,
+                                       int64_t more, size_t size)
+{
+    return wanted ? nlist_i_grow(list, which, used + more, size, (size_t)used * size) : NLIST_OK;
+}
+
+/* Room for `more` entries behind the first `used`, in the arrays that `wanted` names. out: points
+   to them. */
+static nlist_result nlist_i_grow_arrays(nlist *list, int first, int32_t wanted, int64_t used,
+                                        int64_t more, nlist_arrays *out)
+{
+    static const size_t size[5] = {sizeof(int32_t), sizeof(int32_t), 3 * sizeof(int32_t),
+                                   sizeof(nlist_real), 3 * sizeof(nlist_real)};
+    const nlist_block *block = list->block + first;
+    nlist_result result = NLIST_OK;
+    int a;
+    for (a = 0; a < 5 && result == NLIST_OK; a++)
+        result = nlist_i_grow_array(list, first + a, wanted >> a & 1, used, more, size[a]);
+    out->i = wanted & NLIST_WANT_I ? (int32_t *)block[NLIST_I_ARRAY_I].memory : NULL;
+    out->j = wanted & NLIST_WANT_J ? (int32_t *)block[NLIST_I_ARRAY_J].memory : NULL;
+    out->shift = wanted & NLIST_WANT_SHIFT ? (int32_t *)block[NLIST_I_ARRAY_SHIFT].memory : NULL;
+    out->distance = wanted & NLIST_WANT_DISTANCE
+                        ? (nlist_real *)block[NLIST_I_ARRAY_DISTANCE].memory : NULL;
+    out->offset = wanted & NLIST_WANT_OFFSET ? (nlist_real *)block[NLIST_I_ARRAY_OFFSET].memory
+                                             : NULL;
+    if (result == NLIST_OK) out->capacity = used + more;
+    return result;
+}
+
+/* What the search of a list writes. */
+static int32_t nlist_i_wanted(const nlist_desc *desc)
+{
+    return NLIST_WANT_J | (desc->shifts ? NLIST_WANT_SHIFT : 0) |
+           (desc->distances ? NLIST_WANT_DISTANCE : 0) | (desc->offsets ? NLIST_WANT_OFFSET : 0);
+}
+
+/* Room for `more` further entries of what boxes have beside partners. */
+static nlist_result nlist_i_need_extras(nlist_i_finder *finder, int64_t more)
+{
+    nlist *list = finder->list;
+    nlist_arrays out;
+    int32_t const wanted = nlist_i_wanted(&list->desc) & ~NLIST_WANT_J;
+    nlist_result result;
+    if (!wanted) return NLIST_OK;
+    result = nlist_i_grow_arrays(list, NLIST_I_OUT, wanted, finder->used, more, &out);
+    finder->shift = out.shift;
+    finder->distance = out.distance;
+    finder->offset = out.offset;
+    return result;
+}
+
+/* Copies those of an old entry to the next new one. */
+static void nlist_i_copy_extras(const nlist_i_finder *finder, const nlist_rows *old_rows,
+                                int64_t entry)
+{
+    int64_t const to = finder->used;
+    int a;
+    for (a = 0; a < 3 && finder->shift; a++)
+        finder->shift[3 * to + a] = old_rows->shift[3 * entry + a];
+    if (finder->distance) finder->distance[to] = old_rows->distance[entry];
+    for (a = 0; a < 3 && finder->offset; a++)
+        finder->offset[3 * to + a] = old_rows->offset[3 * entry + a];
+}
+
+/* Partners within reach of row i that is finished: those left out stay left out. */
+static void nlist_i_copy_within(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t i)
+{
+    int32_t const was = finder->old_of[i];
+    if (!finder->within) return;
+    finder->within[i] = finder->length[i];
+    if (was >= 0) finder->within[i] += old_rows->within[was] - old_rows->count[was];
+}
+
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     const nlist_rows old_rows = list->rows[list->current];
     int32_t i;
+    if (old_rows.within) {
+        nlist_result const result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n,
+                                                 sizeof(int32_t), 0);
+        if (result != NLIST_OK) return result;
+        finder->within = (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory;
+    }
     for (i = 0; i < finder->rows; i++) {
         nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
         nlist_i_begin_row(finder, i);
         while (nlist_next(&e)) {
             int32_t const id = list->keys ? e.id : finder->new_of[e.id];
-            nlist_result const result = nlist_i_need(finder, 1);
+            nlist_result result = nlist_i_need(finder, 1);
+            if (result == NLIST_OK) result = nlist_i_need_extras(finder, 1);
             if (result != NLIST_OK) return result;
             /* a ghost that becomes a local can be the owner now: the contact begins anew */
-            if (id >= 0 && (!finder->uid || finder->uid[i] < finder->uid[id]))
-                finder->found[finder->used++] = id;
+            if (id < 0 || (finder->uid && !(finder->uid[i] < finder->uid[id]) && id != i)) continue;
+            nlist_i_copy_extras(finder, &old_rows, e.entry);
+            finder->found[finder->used++] = id;
         }
         nlist_i_end_row(finder);
+        nlist_i_copy_within(finder, &old_rows, i);
     }
     return NLIST_OK;
 }
@@ -3856,7 +4657,8 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
         for (; nlist_next(&e); at++) {
             pair[2 * at] = i;
             pair[2 * at + 1] = e.id;
-            if (shift && !nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at))
+            if (shift && e.shift) memcpy(shift + 3 * at, e.shift, 3 * sizeof *shift);
+            else if (shift && !nlist_i_shift(list, pos, bytes, i, e.id, shift + 3 * at))
                 return NLIST_NOT_FINITE;
         }
     }
@@ -3960,6 +4762,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     size_t n;
     if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
+    if (list->boxed) return NLIST_BAD_OPTION;
     rows = nlist_i_rows(list);
     head = nlist_i_head_of(list);
     *needed = nlist_i_file_size(&head);
@@ -4346,9 +5149,16 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
     nlist_each e = nlist_i_row(rows, 0, i);
     while (nlist_next(&e)) {
         nlist_each other = e;
-        while (nlist_next(&other)) if (other.id == e.id) return 0;
+        while (nlist_next(&other))
+            if (other.id == e.id && (e.shift ? nlist_i_same_image(e.shift, other.shift)
+                                             : !list->boxed))
+                return 0;
         if (list->keys && nlist_key_feature(e.id) > 6) return 0;
         if (list->keys) continue;
+        if (e.id == i && list->boxed &&
+            (!e.shift || (list->desc.half ? nlist_i_positive(e.shift)
+                                          : e.shift[0] | e.shift[1] | e.shift[2])))
+            continue;
         if (e.id == i) return 0;
         if (list->desc.half && rows->uid && rows->uid[i] >= rows->uid[e.id]) return 0;
         if (list->desc.half && nlist_find(list, e.id, i) >= 0) return 0;
@@ -4446,6 +5256,7 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     if (list->n > 0 && stride == 0) return NLIST_BAD_ARGUMENT;
     result = nlist_validate(list);
     if (result != NLIST_OK || list->n == 0) return result;
+    if (list->boxed) return NLIST_BAD_OPTION;
     with_arrays = *list;
     with_arrays.desc.radii = desc->radii;
     with_arrays.desc.masks = desc->masks;
@@ -4464,6 +5275,756 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     }
     nlist_i_release(&list->desc.allocator, &met);
     return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>boxes-serial: the search of nlist_build_box and nlist_search_box (the formula: >>boxes)
+
+   Cell by cell. The candidates of a cell are gathered once: those within reach of the box (AABB)
+   around its particles, as floats relative to its centre, in units of the reach. Each particle of
+   the cell tests them in a loop without a branch, and the few that pass are decided by the formula.
+
+       . . . . . . . . .        o   particles of the cell       |  |  their AABB
+       . . .|o   o|. . .        .   candidates: those further than the reach from the AABB are
+       . . .|  o  |. . .            left out once, for all particles of the cell
+       . . . . . . . . .
+   ---------------------------------------------------------------------------------------------- */
+
+/* A particle, in the order of cells. */
+typedef struct nlist_i_placed {
+    nlist_real p[3];        /* as given */
+    int32_t wrap[3];        /* W */
+    int32_t id;
+} nlist_i_placed;
+
+/* A candidate: an image of a particle. */
+typedef struct nlist_i_candidate {
+    nlist_real p[3];        /* as given */
+    nlist_real t[3];        /* T, for W[i] = 0 */
+    int32_t shift[3];       /* S, for W[i] = 0 */
+    int32_t id;
+} nlist_i_candidate;
+
+/* An entry of the row in progress. */
+typedef struct nlist_i_hit {
+    nlist_real d[3], d2;
+    int32_t shift[3];
+    int32_t id;
+} nlist_i_hit;
+
+typedef struct nlist_i_search {
+    nlist_i_finder *finder;
+    nlist_arrays out;       /* where entries go: arrays that are NULL are not wanted */
+    int owned;              /* 1: out is memory of the list, and grows */
+    int64_t used;           /* entries, written or not */
+    int32_t rows;           /* found so far */
+    nlist_i_frame frame;
+    int plain;              /* 1: distance and ids are the only criteria */
+    nlist_i_placed *placed; /* [n] */
+    double *q[3];           /* [n] coordinates in the box */
+    int32_t *start;         /* [cells + 1] */
+    int32_t *cell;          /* [n] */
+    int32_t room;           /* of the arrays below */
+    int32_t count;          /* candidates of the cell */
+    nlist_i_candidate *candidate;
+    nlist_i_hit *hit;       /* the row in progress */
+    uint64_t *key;          /* to sort it; [2 * room] */
+    float *x, *y, *z, *d2;  /* of candidates */
+    int32_t *near;          /* candidates that passed the loop */
+    double centre[3], scale;
+    float half[3];          /* of the AABB, scaled */
+} nlist_i_search;
+
+/* ---- entries leave ---- */
+
+/* Room for the entries of a row. Arrays grow by half at least, and by what the rows so far let
+   expect, up to four times. Of the caller's arrays there is what there is. */
+static nlist_result nlist_i_row_room(nlist_i_search *search, int32_t count)
+{
+    double const left = (double)(nlist_i_row_count(search->finder) - search->rows) /
+                        (double)(search->rows + 1);
+    int64_t more = count;
+    if (!search->owned || search->used + count <= search->out.capacity) return NLIST_OK;
+    if (more < search->used / 2) more = search->used / 2;
+    if (left >= 4) more = count + 4 * search->used;
+    else if ((double)more < (double)search->used * left)
+        more = (int64_t)((double)search->used * left);
+    return nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, search->used,
+                               more, &search->out);
+}
+
+/* Writes the row of particle i, hits order[0] .. order[count - 1] (NULL: as found); what has no
+   room is counted only. */
+static nlist_result nlist_i_write_row(nlist_i_search *search, int32_t i, const uint64_t *order,
+                                      int32_t count)
+{
+    nlist_result const result = nlist_i_row_room(search, count);
+    const nlist_arrays out = search->out;
+    int64_t const left = out.capacity - search->used;
+    int32_t const fits = left < count ? (left > 0 ? (int32_t)left : 0) : count;
+    int64_t at = search->used;
+    int32_t k;
+    if (result != NLIST_OK) return result;
+    for (k = 0; out.i && k < fits; k++) out.i[at + k] = i;
+    for (k = 0; k < fits; k++, at++) {
+        const nlist_i_hit *hit = search->hit + (order ? (uint32_t)order[k] : (uint32_t)k);
+        if (out.j) out.j[at] = hit->id;
+        if (out.shift) memcpy(out.shift + 3 * at, hit->shift, sizeof hit->shift);
+        if (out.distance) out.distance[at] = nlist_i_root_real(hit->d2);
+        if (out.offset) memcpy(out.offset + 3 * at, hit->d, sizeof hit->d);
+    }
+    search->used += count;
+    return NLIST_OK;
+}
+
+/* ---- rows are put in order ---- */
+
+/* Sorts keys, ascending: insertion up to 24, else two halves that are merged. work: as many. */
+static void nlist_i_sort_keys(uint64_t *key, uint64_t *work, int32_t count)
+{
+    int32_t const middle = count / 2;
+    int32_t a = 0, b = middle, k;
+    if (count <= 24) {
+        for (k = 1; k < count; k++) {
+            uint64_t const moving = key[k];
+            for (a = k; a > 0 && key[a - 1] > moving; a--) key[a] = key[a - 1];
+            key[a] = moving;
+        }
+        return;
+    }
+    nlist_i_sort_keys(key, work, middle);
+    nlist_i_sort_keys(key + middle, work + middle, count - middle);
+    memcpy(work, key, (size_t)count * sizeof *key);
+    for (k = 0; k < count; k++)
+        key[k] = b >= count || (a < middle && work[a] <= work[b]) ? work[a++] : work[b++];
+}
+
+/* 1 if hit a has the higher shift of two with one id. */
+static int nlist_i_shift_above(const nlist_i_hit *a, const nlist_i_hit *b)
+{
+    int k;
+    for (k = 0; k < 3; k++) if (a->shift[k] != b->shift[k]) return a->shift[k] > b->shift[k];
+    return 0;
+}
+
+/* The order of the row by id, then shift. Hits with one id mostly are in order already. */
+static const uint64_t *nlist_i_sort_row(nlist_i_search *search, int32_t count)
+{
+    uint64_t *key = search->key;
+    int32_t k, a;
+    for (k = 0; k < count; k++) key[k] = (uint64_t)search->hit[k].id << 32 | (uint32_t)k;
+    nlist_i_sort_keys(key, key + search->room, count);
+    for (k = 1; k < count; k++) {
+        uint64_t const moving = key[k];
+        for (a = k; a > 0 && key[a - 1] >> 32 == moving >> 32 &&
+                    nlist_i_shift_above(&search->hit[(uint32_t)key[a - 1]],
+                                        &search->hit[(uint32_t)moving]);
+             a--)
+            key[a] = key[a - 1];
+        key[a] = moving;
+    }
+    return key;
+}
+
+/* The order of the `most` nearest of the row, by insertion. Returns how many. */
+static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t most)
+{
+    uint64_t *key = search->key;
+    int32_t kept = 0, k, a;
+    for (k = 0; k < count; k++) {
+        const nlist_i_hit *hit = &search->hit[k];
+        for (a = kept; a > 0; a--) {
+            const nlist_i_hit *other = &search->hit[key[a - 1]];
+            if (!nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift))
+                break;
+            if (a < most) key[a] = key[a - 1];
+        }
+        if (a < most) key[a] = (uint64_t)k;
+        if (kept < most) kept++;
+    }
+    return kept;
+}
+
+/* The row of particle i is found: puts it in order, and writes it. */
+static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t i, int32_t count)
+{
+    nlist_i_finder *finder = search->finder;
+    const nlist_desc *desc = &finder->list->desc;
+    const uint64_t *order = NULL;
+    int32_t const within = count;
+    nlist_result result;
+    if (desc->nearest > 0) {
+        count = nlist_i_nearest_of(search, count, desc->nearest);
+        order = search->key;
+    } else if (desc->sorted) {
+        order = nlist_i_sort_row(search, count);
+    }
+    if (finder->within) finder->within[i] = within;
+    finder->list->rows_cut += within > count;
+    finder->begin[i] = search->used;
+    finder->length[i] = count;
+    search->rows++;
+    result = nlist_i_write_row(search, i, order, count);
+    return result;
+}
+
+/* ---- one particle ---- */
+
+/* Candidates within 1 of the point, in units of the reach. Comparing as integers is exact for
+   numbers that are not negative, and faster. */
+static int32_t nlist_i_test_all(const nlist_i_search *search, const float p[3])
+{
+    const float *NLIST_I_RESTRICT x = search->x;
+    const float *NLIST_I_RESTRICT y = search->y;
+    const float *NLIST_I_RESTRICT z = search->z;
+    float *NLIST_I_RESTRICT d2 = search->d2;
+    int32_t *NLIST_I_RESTRICT near = search->near;
+    int32_t const count = search->count;
+    float const one = 1;
+    int32_t limit, k, found = 0;
+    for (k = 0; k < count; k++) {
+        float const dx = x[k] - p[0], dy = y[k] - p[1], dz = z[k] - p[2];
+        d2[k] = dx * dx + dy * dy + dz * dz;
+    }
+    memcpy(&limit, &one, sizeof limit);
+    for (k = 0; k < count; k++) {
+        int32_t bits;
+        memcpy(&bits, &d2[k], sizeof bits);
+        near[found] = k;
+        found += bits <= limit;
+    }
+    return found;
+}
+
+/* 1 if the entry is listed, by everything but its distance and the plain criteria. */
+static int nlist_i_listed(const nlist_i_search *search, int32_t i, const nlist_i_hit *hit)
+{
+    const nlist *list = search->finder->list;
+    const nlist_desc *desc = &list->desc;
+    if (desc->radii && !(hit->d2 <= nlist_i_limit(desc, desc->radii[i], desc->radii[hit->id])))
+        return 0;
+    return nlist_i_may_list_image(desc, search->finder->uid, i, hit->id, hit->shift);
+}
+
+/* Decides about the candidates that passed, by the formula. Returns how many are listed. */
+static int32_t nlist_i_decide(nlist_i_search *search, const nlist_i_placed *own, int32_t passed)
+{
+    const nlist_desc *desc = &search->finder->list->desc;
+    nlist_real const limit = nlist_i_limit(desc, search->finder->largest, search->finder->largest);
+    int const wrapped = (own->wrap[0] | own->wrap[1] | own->wrap[2]) != 0,
+              halved = desc->half != 0, plain = search->plain;
+    int32_t const i = own->id;
+    nlist_i_hit *hit = search->hit;
+    int32_t k, count = 0;
+    int a;
+    for (k = 0; k < passed; k++) {
+        const nlist_i_candidate *c = &search->candidate[search->near[k]];
+        nlist_i_hit *h = &hit[count];
+        nlist_real t[3];
+        int other;
+        for (a = 0; a < 3; a++) h->shift[a] = c->shift[a] + own->wrap[a];
+        for (a = 0; a < 3; a++) t[a] = c->t[a];
+        if (wrapped) nlist_i_translation(&search->frame, h->shift, t);
+        h->id = c->id;
+        h->d2 = nlist_i_offset(own->p, c->p, t, h->d);
+        other = halved ? c->id > i : c->id != i;
+        if (c->id == i || !plain) other = nlist_i_listed(search, i, h);
+        count += (h->d2 <= limit) & other;
+    }
+    return count;
+}
+
+static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place)
+{
+    const nlist_i_placed *own = &search->placed[place];
+    float p[3];
+    int a;
+    for (a = 0; a < 3; a++)
+        p[a] = (float)((search->q[a][place] - search->centre[a]) * search->scale);
+    return nlist_i_close_row(search, own->id,
+                             nlist_i_decide(search, own, nlist_i_test_all(search, p)));
+}
+
+/* ---- one cell ---- */
+
+/* The AABB of the particles of a cell: its centre, and the scale. */
+static void nlist_i_bound_cell(nlist_i_search *search, int32_t begin, int32_t end)
+{
+    double low[3], high[3], size = 0, reach;
+    int32_t k;
+    int a;
+    for (a = 0; a < 3; a++) low[a] = high[a] = search->q[a][begin];
+    for (k = begin + 1; k < end; k++) {
+        for (a = 0; a < 3; a++) {
+            double const q = search->q[a][k];
+            if (q < low[a]) low[a] = q;
+            if (q > high[a]) high[a] = q;
+        }
+    }
+    for (a = 0; a < 3; a++) {
+        search->centre[a] = low[a] + (high[a] - low[a]) / 2;
+        size += high[a] - low[a];
+    }
+    /* 2^-18: coordinates here are below size + 2 reaches, and are rounded to 2^-24 of that */
+    reach = search->frame.reach + (search->frame.reach + size) * (1.0 / 262144.0);
+    search->scale = 1 / reach;
+    for (a = 0; a < 3; a++)
+        search->half[a] = (float)((high[a] - low[a]) / 2 * search->scale * (1 + 1.0 / 1048576.0));
+}
+
+/* Room for the candidates of a cell. */
+static nlist_result nlist_i_take_candidates(nlist_i_search *search, int64_t count)
+{
+    nlist *list = search->finder->list;
+    size_t const each = sizeof(nlist_i_candidate) + sizeof(nlist_i_hit) + 2 * sizeof(uint64_t) +
+                        4 * sizeof(float) + sizeof(int32_t);
+    nlist_result result;
+    char *at;
+    if (count > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (count <= search->room) return NLIST_OK;
+    result = nlist_i_grow(list, NLIST_I_NEAR, count, each, 0);
+    if (result != NLIST_OK) return result;
+    search->room = (int32_t)(list->block[NLIST_I_NEAR].bytes / each < NLIST_I_INT_MAX
+                                 ? list->block[NLIST_I_NEAR].bytes / each
+                                 : NLIST_I_INT_MAX);
+    at = (char *)list->block[NLIST_I_NEAR].memory;
+    search->key = (uint64_t *)(void *)at;
+    search->candidate = (nlist_i_candidate *)(void *)(search->key + 2 * (size_t)search->room);
+    search->hit = (nlist_i_hit *)(void *)(search->candidate + search->room);
+    search->x = (float *)(void *)(search->hit + search->room);
+    search->y = search->x + search->room;
+    search->z = search->y + search->room;
+    search->d2 = search->z + search->room;
+    search->near = (int32_t *)(void *)(search->d2 + search->room);
+    return NLIST_OK;
+}
+
+/* Coordinates relative to the centre, in units of the reach, of the places of a run; d2: four times
+   the square of the distance from the AABB. */
+static void nlist_i_gather_points(const nlist_i_search *search, const double move[3],
+                                  int32_t begin, int32_t count)
+{
+    double const scale = search->scale, mx = move[0], my = move[1], mz = move[2];
+    float const hx = search->half[0], hy = search->half[1], hz = search->half[2];
+    const double *NLIST_I_RESTRICT qx = search->q[0] + begin;
+    const double *NLIST_I_RESTRICT qy = search->q[1] + begin;
+    const double *NLIST_I_RESTRICT qz = search->q[2] + begin;
+    float *NLIST_I_RESTRICT x = search->x + search->count;
+    float *NLIST_I_RESTRICT y = search->y + search->count;
+    float *NLIST_I_RESTRICT z = search->z + search->count;
+    float *NLIST_I_RESTRICT d2 = search->d2;
+    int32_t k;
+    for (k = 0; k < count; k++) {
+        float const px = (float)((qx[k] + mx) * scale), py = (float)((qy[k] + my) * scale),
+                    pz = (float)((qz[k] + mz) * scale);
+        /* |p| - half, and twice that where it is positive: compilers vectorise no branch */
+        float const ax = fabsf(px) - hx, ay = fabsf(py) - hy, az = fabsf(pz) - hz;
+        float const dx = ax + fabsf(ax), dy = ay + fabsf(ay), dz = az + fabsf(az);
+        x[k] = px;
+        y[k] = py;
+        z[k] = pz;
+        d2[k] = dx * dx + dy * dy + dz * dz;
+    }
+}
+
+/* Keeps the gathered points that are within reach of the AABB, without a branch. near: which.
+   Returns how many. */
+static int32_t nlist_i_keep_points(const nlist_i_search *search, int32_t count)
+{
+    float *const x = search->x + search->count, *const y = search->y + search->count,
+          *const z = search->z + search->count;
+    const float *const d2 = search->d2;
+    int32_t *const near = search->near;
+    float const four = 4;
+    int32_t limit, kept = 0, k;
+    memcpy(&limit, &four, sizeof limit);
+    for (k = 0; k < count; k++) {
+        int32_t bits;
+        memcpy(&bits, &d2[k], sizeof bits);
+        x[kept] = x[k];
+        y[kept] = y[k];
+        z[kept] = z[k];
+        near[kept] = k;
+        kept += bits <= limit;
+    }
+    return kept;
+}
+
+/* Gathers the candidates of one run of cells. */
+static void nlist_i_gather_run(nlist_i_search *search, const nlist_i_walk *walk)
+{
+    const nlist_i_frame *frame = &search->frame;
+    int32_t const begin = search->start[walk->begin], count = search->start[walk->end] - begin;
+    nlist_i_candidate *c = search->candidate + search->count;
+    nlist_real t[3];
+    double move[3];
+    int32_t kept, k;
+    int a;
+    nlist_i_translation(frame, walk->image, t);
+    for (a = 0; a < 3; a++)
+        move[a] = walk->image[0] * (double)frame->cell[0][a] +
+                  walk->image[1] * (double)frame->cell[1][a] +
+                  walk->image[2] * (double)frame->cell[2][a] - search->centre[a];
+    nlist_i_gather_points(search, move, begin, count);
+    kept = nlist_i_keep_points(search, count);
+    for (k = 0; k < kept; k++, c++) {
+        const nlist_i_placed *other = &search->placed[begin + search->near[k]];
+        for (a = 0; a < 3; a++) c->p[a] = other->p[a];
+        for (a = 0; a < 3; a++) c->shift[a] = walk->image[a] - other->wrap[a];
+        for (a = 0; a < 3; a++) c->t[a] = t[a];
+        if (other->wrap[0] | other->wrap[1] | other->wrap[2])
+            nlist_i_translation(frame, c->shift, c->t);
+        c->id = other->id;
+    }
+    search->count += kept;
+}
+
+/* Gathers the candidates of a cell, then finds the rows of its particles. */
+static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
+{
+    int32_t const begin = search->start[cell], end = search->start[cell + 1],
+                  rows = nlist_i_row_count(search->finder);
+    nlist_i_walk walk = nlist_i_walk_of(&search->frame, cell);
+    nlist_result result;
+    int64_t most = 0;
+    int32_t k;
+    if (begin == end) return NLIST_OK;
+    while (nlist_i_next_run(&walk)) most += search->start[walk.end] - search->start[walk.begin];
+    result = nlist_i_take_candidates(search, most);
+    if (result != NLIST_OK) return result;
+    nlist_i_bound_cell(search, begin, end);
+    search->count = 0;
+    walk = nlist_i_walk_of(&search->frame, cell);
+    while (nlist_i_next_run(&walk)) nlist_i_gather_run(search, &walk);
+    for (k = begin; k < end && result == NLIST_OK; k++)
+        if (search->placed[k].id < rows) result = nlist_i_find_row(search, k);
+    return result;
+}
+
+/* ---- one system ---- */
+
+/* Its particles. */
+static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *extent)
+{
+    const nlist_i_finder *finder = search->finder;
+    const nlist_i_frame *frame = &search->frame;
+    nlist_real p[3];
+    int32_t k;
+    int a;
+    memset(extent, 0, sizeof *extent);
+    for (k = 0; k < frame->n; k++) {
+        nlist_i_load(finder->pos, finder->stride, finder->list->desc.dim, frame->first + k, p);
+        for (a = 0; a < 3; a++) {
+            double const x = p[a] < 0 ? -(double)p[a] : (double)p[a];
+            double f;
+            if (x > extent->most) extent->most = x;
+            if (frame->periodic[a]) continue;
+            f = nlist_i_fraction(frame, a, p);
+            if (k == 0 || f < extent->low[a]) extent->low[a] = f;
+            if (k == 0 || f > extent->high[a]) extent->high[a] = f;
+        }
+    }
+}
+
+/* Memory for the particles and cells of the system. */
+static nlist_result nlist_i_take_places(nlist_i_search *search)
+{
+    nlist *list = search->finder->list;
+    const int32_t *cells = search->frame.cells;
+    int64_t const all = (int64_t)cells[0] * cells[1] * cells[2];
+    nlist_result result = nlist_i_grow(list, NLIST_I_PLACES, search->frame.n,
+                                       3 * sizeof(double) + sizeof(nlist_i_placed) +
+                                           sizeof(int32_t), 0);
+    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_CELLS, all + 1, sizeof(int32_t), 0);
+    if (result != NLIST_OK) return result;
+    search->q[0] = (double *)list->block[NLIST_I_PLACES].memory;
+    search->q[1] = search->q[0] + search->frame.n;
+    search->q[2] = search->q[1] + search->frame.n;
+    search->placed = (nlist_i_placed *)(void *)(search->q[2] + search->frame.n);
+    search->cell = (int32_t *)(void *)(search->placed + search->frame.n);
+    search->start = (int32_t *)list->block[NLIST_I_CELLS].memory;
+    memset(search->start, 0, (size_t)(all + 1) * sizeof(int32_t));
+    return NLIST_OK;
+}
+
+/* Writes a particle to its place. */
+static void nlist_i_put_particle(const nlist_i_search *search, int32_t place, int32_t i,
+                                 const nlist_real p[3], const int32_t wrap[3])
+{
+    const nlist_i_frame *frame = &search->frame;
+    nlist_i_placed *to = &search->placed[place];
+    int a;
+    for (a = 0; a < 3; a++) {
+        to->p[a] = p[a];
+        to->wrap[a] = wrap[a];
+        search->q[a][place] = (double)p[a] - (wrap[0] * (double)frame->cell[0][a] +
+                                   wrap[1] * (double)frame->cell[1][a] +
+                                   wrap[2] * (double)frame->cell[2][a]);
+    }
+    to->id = i;
+}
+
+/* A counting sort of the particles by cell. start[c + 1] counts, then is the begin of c, then its
+   end. */
+static nlist_result nlist_i_sort_particles(nlist_i_search *search)
+{
+    const nlist_i_finder *finder = search->finder;
+    const nlist_i_frame *frame = &search->frame;
+    int32_t const cells = frame->cells[0] * frame->cells[1] * frame->cells[2];
+    int const dim = finder->list->desc.dim;
+    int32_t *start = search->start, wrap[3] = {0, 0, 0}, sum = 0, k;
+    nlist_real p[3];
+    for (k = 0; k < frame->n; k++) {
+        nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
+        if (!nlist_i_place(frame, p, &search->cell[k], wrap)) return NLIST_TOO_MANY_IMAGES;
+        start[search->cell[k] + 1]++;
+    }
+    for (k = 1; k <= cells; k++) {
+        int32_t const count = start[k];
+        start[k] = sum;
+        sum += count;
+    }
+    for (k = 0; k < frame->n; k++) {
+        int32_t cell;
+        nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
+        (void)nlist_i_place(frame, p, &cell, wrap);
+        nlist_i_put_particle(search, start[search->cell[k] + 1]++, frame->first + k, p, wrap);
+    }
+    return NLIST_OK;
+}
+
+/* All rows of one system. */
+static nlist_result nlist_i_search_system(nlist_i_search *search, const nlist_box *box,
+                                          int32_t first, int32_t n)
+{
+    const nlist_i_finder *finder = search->finder;
+    nlist_i_frame *frame = &search->frame;
+    double const gap = nlist_i_box_gap(&finder->list->desc, finder->largest);
+    nlist_i_extent extent;
+    nlist_result result;
+    int32_t cells, cell;
+    frame->first = first;
+    frame->n = n;
+    if (!nlist_i_frame_of(frame, box, finder->list->desc.dim)) return NLIST_BAD_BOX;
+    if (n == 0) return NLIST_OK;
+    nlist_i_extent_of(search, &extent);
+    if (!nlist_i_cut(frame, &extent, gap)) return NLIST_TOO_MANY_IMAGES;
+    result = nlist_i_take_places(search);
+    if (result == NLIST_OK) result = nlist_i_sort_particles(search);
+    cells = frame->cells[0] * frame->cells[1] * frame->cells[2];
+    for (cell = 0; cell < cells && result == NLIST_OK; cell++)
+        result = nlist_i_search_cell(search, cell);
+    return result;
+}
+
+/* All systems, one after the other. */
+static nlist_result nlist_i_search_systems(nlist_i_search *search)
+{
+    nlist_i_finder *finder = search->finder;
+    nlist_result result = NLIST_OK;
+    int32_t s;
+    search->plain = nlist_i_plain(&finder->list->desc, finder->uid);
+    for (s = 0; s < finder->systems && result == NLIST_OK; s++) {
+        result = nlist_i_search_system(search, &finder->boxes[s], finder->starts[s],
+                                       finder->starts[s + 1] - finder->starts[s]);
+        if (result == NLIST_BAD_BOX || result == NLIST_TOO_MANY_IMAGES) finder->list->bad_id = s;
+    }
+    return result;
+}
+
+/* ---- the calls ---- */
+
+static nlist_result nlist_i_check_starts(const int32_t *starts, int32_t systems)
+{
+    int32_t s;
+    if (starts[0] != 0) return NLIST_BAD_STARTS;
+    for (s = 0; s < systems; s++) if (starts[s + 1] < starts[s]) return NLIST_BAD_STARTS;
+    return NLIST_OK;
+}
+
+static nlist_result nlist_i_check_box_desc(const nlist_desc *desc)
+{
+    return desc->nearest < 0 || (desc->nearest > 0 && desc->half) ? NLIST_BAD_OPTION : NLIST_OK;
+}
+
+/* desc without the box of other builds, which is neither used nor checked; contacts are told apart
+   by their shifts. */
+static nlist_desc nlist_i_box_desc(const nlist_desc *desc)
+{
+    nlist_desc resolved = *desc;
+    memset(resolved.periodic, 0, sizeof resolved.periodic);
+    if (nlist_i_keeps_two(desc) || desc->sorted) resolved.shifts = 1;
+    return resolved;
+}
+
+/* Finds the rows of a list. */
+static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_i_search search;
+    nlist_result result = NLIST_OK;
+    memset(&search, 0, sizeof search);
+    search.finder = finder;
+    search.owned = 1;
+    search.out.wanted = nlist_i_wanted(&list->desc);
+    if (list->desc.nearest > 0)
+        result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n, sizeof(int32_t), 0);
+    finder->within = list->desc.nearest > 0
+                         ? (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory : NULL;
+    if (result == NLIST_OK)
+        result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0,
+                                     (int64_t)(list->block[NLIST_I_OUT + NLIST_I_ARRAY_J].bytes /
+                                               sizeof(int32_t)), &search.out);
+    if (result == NLIST_OK) result = nlist_i_search_systems(&search);
+    finder->found = search.out.j;
+    finder->shift = search.out.shift;
+    finder->distance = search.out.distance;
+    finder->offset = search.out.offset;
+    finder->used = search.used;
+    return result;
+}
+
+/* Takes over desc for boxes, and checks the particles. */
+static nlist_result nlist_i_begin_boxes(nlist_i_finder *finder, nlist *list, const nlist_desc *desc,
+                                        const nlist_real *pos, size_t stride, nlist *before)
+{
+    nlist_desc const resolved = nlist_i_box_desc(desc);
+    const nlist_i_finder given = *finder;
+    nlist_result result = nlist_i_begin(list, &resolved, 0, before);
+    if (result == NLIST_OK) result = nlist_i_check_box_desc(&list->desc);
+    if (result == NLIST_OK) result = nlist_i_check_starts(given.starts, given.systems);
+    if (result == NLIST_OK)
+        result = nlist_i_prepare(finder, list, pos, stride, given.starts[given.systems]);
+    finder->boxes = given.boxes;
+    finder->starts = given.starts;
+    finder->systems = given.systems;
+    return result;
+}
+
+NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
+                                         const nlist_box *boxes, const int32_t *starts,
+                                         int32_t systems, const nlist_real *pos, size_t stride)
+{
+    nlist_i_finder finder;
+    nlist before;
+    nlist_result result;
+    if (!list || !desc || !boxes || !starts || systems < 0) return NLIST_BAD_ARGUMENT;
+    memset(&finder, 0, sizeof finder);
+    finder.boxes = boxes;
+    finder.starts = starts;
+    finder.systems = systems;
+    result = nlist_i_begin_boxes(&finder, list, desc, pos, stride, &before);
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_boxes);
+    if (result == NLIST_OK) list->boxed = 1;
+    return nlist_i_end_build(list, &before, result);
+}
+
+NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
+                                       const nlist_real *pos, size_t stride, int32_t n)
+{
+    int32_t const starts[2] = {0, n};
+    if (n < 0) return NLIST_BAD_ARGUMENT;
+    return nlist_build_boxes(list, desc, box, starts, 1, pos, stride);
+}
+
+/* Copies rows to `to` in the order of ids; `from` has them in the order of cells. */
+static void nlist_i_copy_rows(const nlist_i_finder *finder, const nlist_arrays *from,
+                              const nlist_arrays *to)
+{
+    int64_t at = 0;
+    int32_t i;
+    for (i = 0; i < nlist_i_row_count(finder); i++) {
+        int64_t const begin = finder->begin[i];
+        size_t const count = (size_t)finder->length[i];
+        int32_t k;
+        if (count == 0) continue;
+        for (k = 0; to->i && k < finder->length[i]; k++) to->i[at + k] = i;
+        if (to->j) memcpy(to->j + at, from->j + begin, count * sizeof *to->j);
+        if (to->shift)
+            memcpy(to->shift + 3 * at, from->shift + 3 * begin, 3 * count * sizeof *to->shift);
+        if (to->distance)
+            memcpy(to->distance + at, from->distance + begin, count * sizeof *to->distance);
+        if (to->offset)
+            memcpy(to->offset + 3 * at, from->offset + 3 * begin, 3 * count * sizeof *to->offset);
+        at += finder->length[i];
+    }
+}
+
+/* The arrays that the caller gave, as bits. */
+static int32_t nlist_i_given(const nlist_arrays *arrays)
+{
+    return (arrays->i ? NLIST_WANT_I : 0) | (arrays->j ? NLIST_WANT_J : 0) |
+           (arrays->shift ? NLIST_WANT_SHIFT : 0) | (arrays->distance ? NLIST_WANT_DISTANCE : 0) |
+           (arrays->offset ? NLIST_WANT_OFFSET : 0);
+}
+
+/* Entries in the order of cells go straight to their arrays; else by way of arrays of the list. */
+static nlist_result nlist_i_search_arrays(nlist_i_finder *finder, nlist_arrays *arrays)
+{
+    nlist *list = finder->list;
+    int const owned = arrays->wanted != 0, ordered = list->desc.sorted || list->desc.nearest > 0;
+    nlist_i_search search;
+    nlist_result result;
+    memset(&search, 0, sizeof search);
+    search.finder = finder;
+    search.owned = owned || ordered;
+    if (search.owned) search.out.wanted = owned ? arrays->wanted : nlist_i_given(arrays);
+    else search.out = *arrays;
+    result = nlist_i_search_systems(&search);
+    arrays->count = search.used;
+    arrays->rows_cut = list->rows_cut;
+    if (result == NLIST_OK && owned && ordered) {
+        int32_t const wanted = arrays->wanted;
+        result = nlist_i_grow_arrays(list, NLIST_I_ORDERED, wanted, 0, search.used, arrays);
+    }
+    if (result != NLIST_OK) return result;
+    if (!owned && search.used > arrays->capacity) return NLIST_BUFFER_TOO_SMALL;
+    if (ordered) nlist_i_copy_rows(finder, &search.out, arrays);
+    if (!owned || ordered) return NLIST_OK;
+    search.out.count = search.used;
+    search.out.rows_cut = list->rows_cut;
+    *arrays = search.out;
+    return NLIST_OK;
+}
+
+NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
+                                          const nlist_box *boxes, const int32_t *starts,
+                                          int32_t systems, const nlist_real *pos, size_t stride,
+                                          nlist_arrays *arrays)
+{
+    nlist_i_finder finder;
+    nlist work, before;
+    nlist_desc wanted;
+    nlist_result result;
+    if (!list || !desc || !boxes || !starts || systems < 0 || !arrays || arrays->capacity < 0)
+        return NLIST_BAD_ARGUMENT;
+    arrays->count = 0;
+    arrays->rows_cut = 0;
+    memset(&finder, 0, sizeof finder);
+    finder.boxes = boxes;
+    finder.starts = starts;
+    finder.systems = systems;
+    wanted = *desc;
+    wanted.history = wanted.events = 0;
+    work = *list;
+    work.n = 0; /* the list stays as it is, and does not restrict the search */
+    result = nlist_i_begin_boxes(&finder, &work, &wanted, pos, stride, &before);
+    if (result == NLIST_OK) result = nlist_i_check_exclusions(&work.desc, finder.n);
+    if (result == NLIST_OK) result = nlist_i_take_found(&finder);
+    if (result == NLIST_OK) result = nlist_i_search_arrays(&finder, arrays);
+    memcpy(list->block, work.block, sizeof list->block);
+    list->desc.allocator = work.desc.allocator;
+    list->bad_id = work.bad_id;
+    return result;
+}
+
+NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
+                                        const nlist_real *pos, size_t stride, int32_t n,
+                                        nlist_arrays *arrays)
+{
+    int32_t const starts[2] = {0, n};
+    if (n < 0) return NLIST_BAD_ARGUMENT;
+    return nlist_search_boxes(list, desc, box, starts, 1, pos, stride, arrays);
 }
 
 #ifdef __cplusplus

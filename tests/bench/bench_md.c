@@ -1,13 +1,19 @@
-/* bench_md.c - neighbour lists of a Lennard-Jones fluid with explicit ghosts: nlist.h against the cell list that MD codes have.
+/* bench_md.c - neighbour lists of a Lennard-Jones fluid with explicit ghosts: nlist.h against the
+   cell list that MD codes have.
    SPDX-License-Identifier: MIT OR Unlicense
 
    32,000 atoms at density 0.8442 (a melt on a shaken lattice), cutoff 2.5 and skin 0.3; copies of the atoms within 2.8 of a face
-   stand beside the box, as ghosts. The peer is the build that MD codes have had since Verlet and Hockney: bins of half a cutoff,
-   a stencil of those that can hold a partner, and for each atom one loop over the atoms of those bins, into a table of fixed width.
-   Half lists hold the pair of two atoms in the row of the lower number, that of an atom and a ghost in the row of the atom.
-   Both sides build their bins or grid, then the list; the builds alternate, and the ratio is the median over the builds.
+   stand beside the box, as ghosts. The peer is the build that MD codes have had since Verlet and
+   Hockney: bins of half a cutoff,
+   a stencil of those that can hold a partner, and for each atom one loop over the atoms of those
+   bins, into a table of fixed width.
+   Half lists hold the pair of two atoms in the row of the lower number, that of an atom and a ghost
+   in the row of the atom.
+   Both sides build their bins or grid, then the list; the builds alternate, and the ratio is the
+   median over the builds.
 
-   cc -O3 -I. tests/bench/bench_md.c -o bench_md && ./bench_md [atoms per edge of the lattice, 20] [builds, 15]
+   cc -O3 -I. tests/bench/bench_md.c -o bench_md && ./bench_md [atoms per edge of the lattice, 20]
+   [builds, 15]
    One line a table: both medians and the ratio. It ends with 1 if a row differs. */
 
 #define UGRID_REAL double
@@ -28,7 +34,7 @@ enum { WIDTH = 112, RUNS = 99 };
 /* ---- the fluid ---- */
 
 typedef struct fluid {
-    double *x;              /* [3 * n] atoms, then ghosts */
+    double *x; /* [3 * n] atoms, then ghosts */
     int32_t atoms, n;
     double edge, cut;
 } fluid;
@@ -39,7 +45,8 @@ static double shake(uint64_t *state)
     return (double)(*state >> 11) / 9007199254740992.0 - 0.5;
 }
 
-/* A copy of atom i, moved by whole edges along some axes, where it is within the cutoff of the box. */
+/* A copy of atom i, moved by whole edges along some axes, where it is within the cutoff of the box.
+   */
 static void add_ghosts(fluid *f, int32_t i)
 {
     int image, a;
@@ -82,11 +89,11 @@ static fluid make_fluid(int cells)
 /* ---- the peer: bins and a stencil ---- */
 
 typedef struct peer {
-    int32_t along, bins, depth;     /* bins along an edge, in all; atoms that a bin has room for */
+    int32_t along, bins, depth; /* bins along an edge, in all; atoms that a bin has room for */
     double per_bin;
-    int32_t *count, *bin;           /* [bins], [bins * depth] */
+    int32_t *count, *bin; /* [bins], [bins * depth] */
     int32_t stencil[1000], stencils;
-    int32_t *length, *row;          /* [atoms], [atoms * WIDTH] */
+    int32_t *length, *row; /* [atoms], [atoms * WIDTH] */
 } peer;
 
 static peer make_peer(const fluid *f)
@@ -109,9 +116,11 @@ static peer make_peer(const fluid *f)
     for (z = -reach; z <= reach; z++)
         for (y = -reach; y <= reach; y++)
             for (x = -reach; x <= reach; x++) {
-                double const dx = (abs(x) > 1 ? abs(x) - 1 : 0) * width, dy = (abs(y) > 1 ? abs(y) - 1 : 0) * width,
+                double const dx = (abs(x) > 1 ? abs(x) - 1 : 0) * width,
+                             dy = (abs(y) > 1 ? abs(y) - 1 : 0) * width,
                              dz = (abs(z) > 1 ? abs(z) - 1 : 0) * width;
-                if (dx * dx + dy * dy + dz * dz < f->cut * f->cut) p.stencil[p.stencils++] = (z * p.along + y) * p.along + x;
+                if (dx * dx + dy * dy + dz * dz < f->cut * f->cut)
+                    p.stencil[p.stencils++] = (z * p.along + y) * p.along + x;
             }
     return p;
 }
@@ -215,12 +224,14 @@ static int same_rows(const peer *p, const nlist *list, int32_t atoms)
     int32_t i, k;
     for (i = 0; i < atoms; i++) {
         if (list->rows[list->current].count[i] != p->length[i]) return 0;
-        for (k = 0; k < p->length[i]; k++) if (nlist_find(list, i, p->row[(size_t)i * WIDTH + (size_t)k]) < 0) return 0;
+        for (k = 0; k < p->length[i]; k++)
+            if (nlist_find(list, i, p->row[(size_t)i * WIDTH + (size_t)k]) < 0) return 0;
     }
     return 1;
 }
 
-static int compare(const fluid *f, peer *p, int half, nlist_layout layout, const char *name, int runs)
+static int compare(const fluid *f, peer *p, int half, nlist_layout layout, const char *name,
+                   int runs)
 {
     static double theirs[RUNS], ours[RUNS], ratio[RUNS];
     ugrid grid = {0};
@@ -239,8 +250,9 @@ static int compare(const fluid *f, peer *p, int half, nlist_layout layout, const
         ratio[run] = (c - b) / (b - a);
     }
     same = same_rows(p, &list, f->atoms);
-    printf("%-4s %-8s cell list %7.2f ms   nlist %7.2f ms   ratio %.2f%s\n", half ? "half" : "full", name, median(theirs, runs),
-           median(ours, runs), median(ratio, runs), same ? "" : "   ROWS DIFFER");
+    printf("%-4s %-8s cell list %7.2f ms   nlist %7.2f ms   ratio %.2f%s\n", half ? "half" : "full",
+           name, median(theirs, runs), median(ours, runs), median(ratio, runs),
+           same ? "" : "   ROWS DIFFER");
     nlist_free(&list);
     ugrid_free(&grid);
     return same;
@@ -257,7 +269,8 @@ int main(int argc, char **argv)
     if (cells < 2 || cells > 100) return 2;
     f = make_fluid(cells);
     p = make_peer(&f);
-    printf("%d atoms, %d ghosts, cutoff 2.5 + skin 0.3, double; medians of %d builds, one thread\n", f.atoms, f.n - f.atoms, runs);
+    printf("%d atoms, %d ghosts, cutoff 2.5 + skin 0.3, double; medians of %d builds, one thread\n",
+           f.atoms, f.n - f.atoms, runs);
     for (half = 1; half >= 0; half--) {
         same &= compare(&f, &p, half, NLIST_STATIC, "STATIC", runs);
         same &= compare(&f, &p, half, NLIST_COMPACT, "COMPACT", runs);

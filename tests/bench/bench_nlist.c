@@ -3,7 +3,7 @@
 
        make bench                                       all of it, about a minute
        build/bench/bench_nlist --only lists,sums --quick
-       groups: lists history sums; only when named: scaling                                                          */
+       groups: lists history sums boxes; only when named: scaling                                                          */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -15,6 +15,7 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/plain_box.h"
 #include "tests/common/workloads.h"
 
 static void must(nlist_result result)
@@ -474,6 +475,91 @@ static void bench_sums(int32_t n)
     free_workload(&w);
 }
 
+/* ---- boxes: i, j, S and distances in a periodic box, beside the obvious cell list ---- */
+
+typedef struct box_job {
+    const workload *w;
+    nlist list;
+    nlist_desc desc;
+    nlist_box box;
+    nlist_arrays arrays;
+    plain_box plain;
+    const float *pos;   /* as given to nlist.h: the triclinic box has other positions */
+    int times;          /* calls in a row: small systems take microseconds */
+} box_job;
+
+static void work_box(void *user)
+{
+    box_job *j = (box_job *)user;
+    int k;
+    for (k = 0; k < j->times; k++) {
+        j->arrays.wanted = NLIST_WANT_I | NLIST_WANT_J | NLIST_WANT_SHIFT | NLIST_WANT_DISTANCE;
+        must(nlist_search_box(&j->list, &j->desc, &j->box, j->pos, 0, j->w->n, &j->arrays));
+    }
+}
+
+static void work_plain_box(void *user)
+{
+    box_job *j = (box_job *)user;
+    int k;
+    for (k = 0; k < j->times; k++) plain_box_search(&j->plain, j->w->frame[0], j->w->n, 1, j->w->radius);
+}
+
+/* The same content in a box with angles of 60 to 75 degrees: f . cell instead of f. */
+static float *sheared(const workload *w, nlist_box *box)
+{
+    float *pos = (float *)bench_alloc((size_t)w->n * 3 * sizeof *pos);
+    int32_t i;
+    int a, k;
+    box->cell[1][0] = box->cell[2][0] = box->cell[2][1] = 0.3f;
+    for (i = 0; i < w->n; i++)
+        for (k = 0; k < 3; k++)
+            for (a = 0, pos[3 * i + k] = 0; a < 3; a++) pos[3 * i + k] += w->frame[0][3 * i + a] * box->cell[a][k];
+    return pos;
+}
+
+static void box_rows(int32_t n, double neighbors)
+{
+    workload w = uniform(n, neighbors, 1);
+    box_job j;
+    float *pos;
+    double base, bytes;
+    int a;
+    memset(&j, 0, sizeof j);
+    j.w = &w;
+    j.pos = w.frame[0];
+    j.times = n < 100000 ? 100000 / n : 1;
+    j.desc.radius = w.radius;
+    for (a = 0; a < 3; a++) j.box.cell[a][a] = 1, j.box.periodic[a] = 1;
+    base = measure(work_plain_box, &j) / j.times;
+    work_box(&j);
+    bench_check(j.arrays.count > j.plain.count - 4 - j.plain.count / 100000 && j.arrays.count < j.plain.count + 4 + j.plain.count / 100000,
+                "boxes: entries, but for those at the rim"); /* shifts of whole boxes are rounded in another order */
+    bytes = 12.0 * n + 24.0 * (double)j.arrays.count;
+    show("boxes", &w, "plain cell list with shifts", base, bytes, base);
+    show("boxes", &w, "nlist_search_box", measure(work_box, &j) / j.times, bytes, base);
+    j.desc.sorted = 1;
+    show("boxes", &w, "nlist_search_box, sorted", measure(work_box, &j) / j.times, bytes, base);
+    j.desc.sorted = 0;
+    pos = sheared(&w, &j.box);
+    j.pos = pos;
+    show("boxes", &w, "nlist_search_box, triclinic", measure(work_box, &j) / j.times, bytes, base);
+    free(pos);
+    plain_box_free(&j.plain);
+    nlist_free(&j.list);
+    free_workload(&w);
+}
+
+static void bench_boxes(void)
+{
+    int32_t n;
+    bench_title("boxes: i, j, S and distances of a full list in a periodic box, 30 and 80 neighbours", "plain cell list with shifts");
+    for (n = 100; n <= (bench.n ? bench.n : bench.quick ? 10000 : 100000); n *= 10) {
+        box_rows(n, 30);
+        box_rows(n, 80);
+    }
+}
+
 /* ---- scaling: time and memory against n ---- */
 
 static void work_list(void *user)
@@ -505,7 +591,7 @@ static void scaling_rows(int32_t n)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_nlist", "lists,history,sums,scaling");
+    bench_start(argc, argv, "bench_nlist", "lists,history,sums,boxes,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after warm-up; compiler %s; ",
@@ -515,6 +601,7 @@ int main(int argc, char **argv)
     if (bench_wants("lists")) bench_lists(n);
     if (bench_wants("history")) bench_history(n / 4);
     if (bench_wants("sums")) bench_sums(n / 4);
+    if (bench_wants("boxes")) bench_boxes();
     if (bench_named("scaling"))
         bench_scaling_rows("scaling: time against n, evenly spread particles, about 8 neighbours; bytes that the list holds", scaling_rows);
     return bench_end();

@@ -1,8 +1,10 @@
 /* test_nlist_rows.c - desc.rows of ugrid.h and nlist.h: locals have rows, ghosts are partners only.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   The oracle is brute force in double (nlist_oracle.h): who is near whom, and this rule for the row. Full: the row of every local.
-   Half: that of the local; of two locals, in nlist.h that of the lower name, in ugrid.h one of the two. The order within a row is that
+   The oracle is brute force in double (nlist_oracle.h): who is near whom, and this rule for the
+   row. Full: the row of every local.
+   Half: that of the local; of two locals, in nlist.h that of the lower name, in ugrid.h one of the
+   two. The order within a row is that
    of a list of all particles without the partners that do not belong there. */
 
 #include <math.h>
@@ -26,15 +28,21 @@ enum { MOST = 160 };
 /* The rows that desc.rows asks for. */
 static int32_t rows_of(int32_t asked, int32_t n) { return asked < 0 ? 0 : asked == 0 ? n : asked; }
 
-static int truth_of(const oracle_scene *s, int32_t i, int32_t j) { return s->truth[(size_t)i * (size_t)s->n + (size_t)j]; }
+static int truth_of(const oracle_scene *s, int32_t i, int32_t j)
+{
+    return s->truth[(size_t)i * (size_t)s->n + (size_t)j];
+}
 
-/* Who met whom: every local row has what it must have, no ghost has a row. name: decides between two locals; NULL: either has it. */
-static void check_met(const oracle_scene *s, const uint8_t *met, int32_t rows, int half, const int32_t *name)
+/* Every local row has what it must have, no ghost has a row. name: decides between
+   two locals; NULL: either has it. */
+static void check_met(const oracle_scene *s, const uint8_t *met, int32_t rows, int half,
+                      const int32_t *name)
 {
     int32_t i, j;
     for (i = 0; i < s->n; i++) {
         for (j = 0; j < s->n; j++) {
-            int const here = met[(size_t)i * (size_t)s->n + (size_t)j], there = met[(size_t)j * (size_t)s->n + (size_t)i];
+            int const here = met[(size_t)i * (size_t)s->n + (size_t)j],
+                      there = met[(size_t)j * (size_t)s->n + (size_t)i];
             int const truth = truth_of(s, i, j);
             CHECK(here <= 1 && (!here || (i < rows && truth != ORACLE_OUTSIDE)));
             if (i >= rows || i == j) continue;
@@ -56,18 +64,21 @@ static void check_list(const oracle_scene *s, const nlist *list, int32_t rows, c
     check_met(s, met, rows, list->desc.half, name);
 }
 
-/* The rows of `all`, a full list of all particles, without what `list` must not have: same order. */
+/* The rows of `all`, a full list of all particles, without what `list` must not have: same order.
+   */
 static void check_order(const nlist *list, const nlist *all)
 {
     int32_t i;
     for (i = 0; i < list->row_count; i++) {
         nlist_each e = nlist_of(list, i), f = nlist_of(all, i);
-        while (nlist_next(&f)) if (!list->desc.half || i < f.id) CHECK(nlist_next(&e) && e.id == f.id);
+        while (nlist_next(&f))
+            if (!list->desc.half || i < f.id) CHECK(nlist_next(&e) && e.id == f.id);
         CHECK(!nlist_next(&e));
     }
 }
 
-static int count_one(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other)
+static int count_one(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
+                     nlist_real *other)
 {
     (void)i, (void)j, (void)history;
     *own = 1;
@@ -104,7 +115,8 @@ static void check_uses(const oracle_scene *s, nlist *list, const nlist_desc *d)
 /* Every method of a grid, with the order of its cells. */
 static void build_grid(ugrid *grid, const oracle_scene *s, int kind, int32_t rows)
 {
-    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_SORT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED, UGRID_COUNT, UGRID_LIST};
+    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT,        UGRID_SORT,  UGRID_FIXED,
+                                           UGRID_LIST,  UGRID_LIST_PACKED, UGRID_COUNT, UGRID_LIST};
     ugrid_desc d = oracle_ugrid_desc(s);
     d.method = methods[kind];
     d.rows = rows;
@@ -137,12 +149,16 @@ static void check_builds(const oracle_scene *s, int32_t asked, wl_random *dice)
             d.rows = asked;
             for (kind = -2; kind < GRIDS; kind++) {
                 if (kind >= 0) build_grid(&grid, s, kind, oracle_roll(dice, 2) ? 0 : asked);
-                CHECK_RESULT(kind == -2   ? nlist_build_brute(&list, &d, s->pos, s->stride, s->n)
-                             : kind == -1 ? nlist_build_lbvh(&list, &d, &tree, s->pos, s->stride, s->n)
-                                          : nlist_build_ugrid(&list, &d, &grid, s->pos, s->stride, s->n), NLIST_OK);
-                CHECK_RESULT(kind == -2   ? nlist_build_brute(&all, &whole, s->pos, s->stride, s->n)
-                             : kind == -1 ? nlist_build_lbvh(&all, &whole, &tree, s->pos, s->stride, s->n)
-                                          : nlist_build_ugrid(&all, &whole, &grid, s->pos, s->stride, s->n), NLIST_OK);
+                CHECK_RESULT(kind == -2 ? nlist_build_brute(&list, &d, s->pos, s->stride, s->n)
+                             : kind == -1
+                                 ? nlist_build_lbvh(&list, &d, &tree, s->pos, s->stride, s->n)
+                                 : nlist_build_ugrid(&list, &d, &grid, s->pos, s->stride, s->n),
+                             NLIST_OK);
+                CHECK_RESULT(kind == -2 ? nlist_build_brute(&all, &whole, s->pos, s->stride, s->n)
+                             : kind == -1
+                                 ? nlist_build_lbvh(&all, &whole, &tree, s->pos, s->stride, s->n)
+                                 : nlist_build_ugrid(&all, &whole, &grid, s->pos, s->stride, s->n),
+                             NLIST_OK);
                 check_list(s, &list, rows, NULL);
                 check_order(&list, &all);
             }
@@ -211,7 +227,7 @@ static const ugrid *seen_grid;
 static int seen_places, seen_row;
 static int see(void *user, int32_t i, int32_t j)
 {
-    seen[(size_t)i * (size_t)*(int32_t *)user + (size_t)j]++;
+    seen[(size_t)i * (size_t) * (int32_t *)user + (size_t)j]++;
     return 0;
 }
 static int see_row(void *user, int32_t i, const int32_t *ids, int32_t count)
@@ -219,7 +235,8 @@ static int see_row(void *user, int32_t i, const int32_t *ids, int32_t count)
     int32_t k;
     CHECK(count > 0);
     for (k = 0; k < count; k++)
-        see(user, seen_places ? ugrid_id(seen_grid, i) : i, seen_places ? ugrid_id(seen_grid, ids[k]) : ids[k]);
+        see(user, seen_places ? ugrid_id(seen_grid, i) : i,
+            seen_places ? ugrid_id(seen_grid, ids[k]) : ids[k]);
     return ++seen_row == 3 && *(int32_t *)user < 0;
 }
 
@@ -261,13 +278,15 @@ static void test_searches(void **state)
     (void)state;
     for (input = ORACLE_UNIFORM; input < ORACLE_EMPTY; input++) {
         for (turn = 0; turn < 4; turn++) {
-            int32_t const n = 2 + oracle_roll(&dice, small_run() ? 60 : MOST - 2), asked = asked_of(turn, n, &dice);
+            int32_t const n = 2 + oracle_roll(&dice, small_run() ? 60 : MOST - 2),
+                          asked = asked_of(turn, n, &dice);
             oracle_scene s;
             oracle_make(&s, input, 2 + oracle_roll(&dice, 2), oracle_roll(&dice, 8), n, 0, &dice);
             for (kind = 0; kind < GRIDS; kind++) {
                 ugrid grid = {0};
                 build_grid(&grid, &s, kind, asked);
-                for (flags = 0; flags < 4; flags++) check_searches(&s, &grid, flags, rows_of(asked, n));
+                for (flags = 0; flags < 4; flags++)
+                    check_searches(&s, &grid, flags, rows_of(asked, n));
                 ugrid_free(&grid);
             }
             oracle_forget(&s);
@@ -294,7 +313,8 @@ static void test_crowd(void **state)
     ugrid_free(&grid);
 }
 
-/* Query points in any order, many in one cell, against one query at a time; a list that is cut; points that are not finite. */
+/* Query points in any order, many in one cell, against one query at a time; a list that is cut;
+   points that are not finite. */
 static void test_points(void **state)
 {
     wl_random dice = wl_seed(10);
@@ -305,46 +325,57 @@ static void test_points(void **state)
         static nlist_real points[3 * QUERIES];
         static int64_t offsets[QUERIES + 1], few[QUERIES + 1];
         static int32_t ids[QUERIES * MOST], cut[QUERIES * MOST], one[MOST];
-        int32_t const m = turn % 3 == 0 ? 31 : turn % 3 == 1 ? 32 + oracle_roll(&dice, 900) : QUERIES;
+        int32_t const m = turn % 3 == 0   ? 31
+                          : turn % 3 == 1 ? 32 + oracle_roll(&dice, 900)
+                                          : QUERIES;
         oracle_scene s;
         int32_t q, a;
         oracle_make(&s, turn % 3, 3, turn % 8, MOST, 0, &dice);
         for (q = 0; q < m; q++)
             for (a = 0; a < 3; a++)
-                points[3 * q + a] = q % 97 == 96 ? (nlist_real)NAN
-                                    : q % 5 == 0 ? s.pos[3 * (q % MOST) + a]
-                                                 : oracle_between(&dice, s.min[a] - s.cell, s.max[a] + s.cell);
+                points[3 * q + a] =
+                    q % 97 == 96 ? (nlist_real)NAN
+                    : q % 5 == 0 ? s.pos[3 * (q % MOST) + a]
+                                 : oracle_between(&dice, s.min[a] - s.cell, s.max[a] + s.cell);
         for (kind = 0; kind < GRIDS; kind++) {
             ugrid grid = {0};
             int64_t needed, again, k;
             build_grid(&grid, &s, kind, 0);
             grid.desc.walk = ugrid_i_list_walk(&grid);
-            CHECK(ugrid_neighbors_at(&grid, points, 0, m, s.radius, offsets, ids, QUERIES * MOST, &needed) == UGRID_OK);
+            CHECK(ugrid_neighbors_at(&grid, points, 0, m, s.radius, offsets, ids, QUERIES * MOST,
+                                     &needed) == UGRID_OK);
             CHECK(offsets[m] == needed);
             for (q = 0; q < m; q++) {
                 int32_t found = 0;
-                CHECK(ugrid_query(&grid, points + 3 * q, s.radius, one, MOST, &found) == (q % 97 == 96 ? UGRID_NOT_FINITE : UGRID_OK));
+                CHECK(ugrid_query(&grid, points + 3 * q, s.radius, one, MOST, &found) ==
+                      (q % 97 == 96 ? UGRID_NOT_FINITE : UGRID_OK));
                 CHECK(offsets[q + 1] - offsets[q] == found);
                 CHECK(memcmp(one, ids + offsets[q], (size_t)found * sizeof *one) == 0);
             }
             for (k = 0; k < needed; k++) cut[k] = -7;
-            CHECK(ugrid_neighbors_at(&grid, points, 0, m, s.radius, few, NULL, 0, &again) == (needed ? UGRID_BUFFER_TOO_SMALL : UGRID_OK));
+            CHECK(ugrid_neighbors_at(&grid, points, 0, m, s.radius, few, NULL, 0, &again) ==
+                  (needed ? UGRID_BUFFER_TOO_SMALL : UGRID_OK));
             CHECK(again == needed && memcmp(few, offsets, ((size_t)m + 1) * sizeof *few) == 0);
-            if (needed > 5) CHECK(ugrid_neighbors_at(&grid, points, 0, m, s.radius, few, cut, needed / 2, &again) == UGRID_BUFFER_TOO_SMALL);
+            if (needed > 5)
+                CHECK(ugrid_neighbors_at(&grid, points, 0, m, s.radius, few, cut, needed / 2,
+                                         &again) == UGRID_BUFFER_TOO_SMALL);
             CHECK(again == needed && memcmp(few, offsets, ((size_t)m + 1) * sizeof *few) == 0);
-            if (needed > 5) CHECK(memcmp(cut, ids, (size_t)(needed / 2) * sizeof *cut) == 0 && cut[needed / 2] == -7);
+            if (needed > 5)
+                CHECK(memcmp(cut, ids, (size_t)(needed / 2) * sizeof *cut) == 0 &&
+                      cut[needed / 2] == -7);
             ugrid_free(&grid);
         }
         oracle_forget(&s);
     }
 }
 
-/* History by names, while particles move, are renumbered, and become locals or ghosts. A contact that stays in the row of the same
+/* History by names, while particles move, are renumbered, and become locals or ghosts. A contact
+   that stays in the row of the same
    particle keeps its bytes, others begin with zeros. */
 static void check_history(int half, int layout, int periodic, wl_random *dice)
 {
     enum { N = 40 };
-    static int32_t was[N][N];       /* by names, row and partner: the number written there, 0 = none */
+    static int32_t was[N][N]; /* by names, row and partner: the number written there, 0 = none */
     static int32_t now[N][N];
     int32_t name[N], moved[N], new_id[N], i, step, rows = 1 + oracle_roll(dice, N);
     nlist_real pos[3 * N];
@@ -396,13 +427,17 @@ static void check_history(int half, int layout, int periodic, wl_random *dice)
             int a;
             moved[new_id[i]] = name[i];
             for (a = 0; a < 3; a++)
-                pos[3 * new_id[i] + a] = s.pos[3 * i + a] + s.cell * oracle_between(dice, (nlist_real)-0.05, (nlist_real)0.05);
+                pos[3 * new_id[i] + a] =
+                    s.pos[3 * i + a] +
+                    s.cell * oracle_between(dice, (nlist_real)-0.05, (nlist_real)0.05);
             /* the rows of ghosts are gone, with what was written there */
             if (new_id[i] >= rows) memset(was[name[i]], 0, sizeof was[0]);
         }
-        for (i = 0; half && i < N; i++) { /* and contacts in the row of the higher name, when the other becomes a local */
+        for (i = 0; half && i < N;
+             i++) { /* and contacts in the row of the higher name, when the other becomes a local */
             int32_t k;
-            for (k = 0; k < N; k++) if (name[k] < name[i] && new_id[k] < rows) was[name[i]][name[k]] = 0;
+            for (k = 0; k < N; k++)
+                if (name[k] < name[i] && new_id[k] < rows) was[name[i]][name[k]] = 0;
         }
         memcpy(name, moved, sizeof name);
         memcpy(s.pos, pos, sizeof pos);
@@ -418,7 +453,8 @@ static void test_history(void **state)
     (void)state;
     for (half = 0; half < 2; half++)
         for (layout = 0; layout <= NLIST_HYBRID; layout++)
-            for (periodic = 0; periodic < 8; periodic += small_run() ? 7 : 1) check_history(half, layout, periodic, &dice);
+            for (periodic = 0; periodic < 8; periodic += small_run() ? 7 : 1)
+                check_history(half, layout, periodic, &dice);
 }
 
 /* What is refused, and that the list stays. */
@@ -461,8 +497,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_builds), cmocka_unit_test(test_pairs),  cmocka_unit_test(test_searches), cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_points), cmocka_unit_test(test_history), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_builds),   cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_searches), cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_points),   cmocka_unit_test(test_history),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
