@@ -581,7 +581,13 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 
 /* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`:
    the number of pairs, also when they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of
-   the first, then by that of the second. */
+   the first, then by that of the second. As fast as a loop of your own over lbvh_overlap_later, or
+   faster:
+       for (place = 0; place < tree.n; place++) {
+           int32_t i = tree.node[tree.first_leaf + place].link;
+           lbvh_overlap o = lbvh_overlap_later(&tree, place);
+           while (lbvh_next(&o)) use(i, o.id);                      // each pair once
+       } */
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity,
                                 int64_t *needed);
 
@@ -2052,6 +2058,12 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 
 #include <stdlib.h>
 
+#if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
+    !defined(__CUDACC__)
+#include <emmintrin.h>
+#define LBVH_I_FOUR_WIDE
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -2948,19 +2960,27 @@ static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i
     return batch->count <= LBVH_I_BATCH;
 }
 
-/* The next packet: the largest subtree from here on that is small enough; its searches, and their
-   batch. */
-static void lbvh_i_next_packet(lbvh_i_finder *finder)
+/* The places of the next packet: the largest subtree from here on that is small enough. Returns its
+   node. */
+static int32_t lbvh_i_next_subtree(lbvh_i_finder *finder)
 {
     const lbvh *tree = finder->tree;
-    lbvh_i_packet packet;
-    int32_t at = finder->next, k;
-    int a;
+    int32_t at = finder->next;
     finder->begin = finder->last + 1;
     while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
         at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
     finder->next = tree->node[at].skip;
+    return at;
+}
+
+/* The searches of the packet at this node, and their batch. */
+static void lbvh_i_collect(lbvh_i_finder *finder, int32_t at)
+{
+    const lbvh *tree = finder->tree;
+    lbvh_i_packet packet;
+    int32_t k;
+    int a;
     for (a = 0; a < 3; a++) {
         packet.min[a] = lbvh_i_infinity();
         packet.max[a] = -lbvh_i_infinity();
@@ -3046,7 +3066,7 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     const lbvh_overlap *o;
     int32_t from = 0;
     if (finder->place + 1 >= finder->tree->n) return -1;
-    if (++finder->place > finder->last) lbvh_i_next_packet(finder);
+    if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
         while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
@@ -3097,61 +3117,155 @@ static int32_t lbvh_i_id(const lbvh *tree, int32_t place)
 
 /* ------------------------------------------------------------------------------------------------
    >>pairs: overlapping boxes, each pair once
+
+   A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
+   alone, as lbvh_overlap_later does. The packets before tell which: the mean of their hits is kept.
+   The first packets walk alone. The order is the same.
    ---------------------------------------------------------------------------------------------- */
 
-static lbvh_queries lbvh_i_pair_queries(void)
+enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
+
+/* Where pairs go: to fn, or into an array; and their number so far. */
+typedef struct lbvh_i_taker {
+    lbvh_pair_fn *fn;
+    void *user;
+    int32_t *pairs;
+    int64_t capacity, found;
+} lbvh_i_taker;
+
+LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
+{
+    int64_t const slot = taker->found++;
+    if (taker->fn) return taker->fn(taker->user, i, j);
+    if (slot < taker->capacity) {
+        taker->pairs[2 * slot] = i;
+        taker->pairs[2 * slot + 1] = j;
+    }
+    return 0;
+}
+
+/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
+   numbers replace six. The fourth ones, link and skip, are not read. */
+LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
+{
+#ifdef LBVH_I_FOUR_WIDE
+    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
+    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
+                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
+    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
+#else
+    return lbvh_boxes_touch(node, box->min, box->max);
+#endif
+}
+
+/* The partners of one leaf at higher places, in a tree without masks: lbvh_overlap_later. */
+LBVH_FN_HOT int lbvh_i_take_later(const lbvh *tree, const lbvh_node *leaf, lbvh_i_taker *taker)
+{
+    const lbvh_node *const node = tree->node;
+    lbvh_node const box = *leaf;
+    int32_t const first_leaf = tree->first_leaf;
+    int32_t at = box.skip;
+    while (at >= 0) {
+        if (!lbvh_i_nodes_touch(&node[at], &box)) {
+            at = node[at].skip;
+        } else if (at < first_leaf) {
+            at = node[at].link;
+        } else {
+            if (lbvh_i_take(taker, box.link, node[at].link)) return 1;
+            at = node[at].skip;
+        }
+    }
+    return 0;
+}
+
+/* The searches of a packet, each alone. */
+static int lbvh_i_take_alone(const lbvh *tree, int32_t begin, int32_t last, lbvh_i_taker *taker)
+{
+    int32_t place;
+    for (place = begin; place <= last; place++) {
+        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        lbvh_overlap o;
+        if (!tree->mask) {
+            if (lbvh_i_take_later(tree, leaf, taker)) return 1;
+            continue;
+        }
+        o = lbvh_overlap_later(tree, place);
+        while (lbvh_next(&o))
+            if (lbvh_i_take(taker, leaf->link, o.id)) return 1;
+    }
+    return 0;
+}
+
+/* The searches of a packet by their batch. */
+static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *taker)
+{
+    const lbvh *tree = finder->tree;
+    int32_t other;
+    lbvh_i_collect(finder, at);
+    finder->place = finder->begin - 1;
+    while (finder->place < finder->last) {
+        int32_t const id = lbvh_i_id(tree, lbvh_i_next_place(finder));
+        if (!finder->lists) taker->found += lbvh_i_count_found(finder);
+        else
+            while ((other = lbvh_i_next_found(finder)) >= 0)
+                if (lbvh_i_take(taker, id, lbvh_i_id(tree, other))) return 1;
+    }
+    return 0;
+}
+
+/* All pairs, until the taker returns non-zero. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
 {
     lbvh_queries queries;
+    lbvh_i_finder finder;
+    double mean = 0; /* partners of a leaf */
     memset(&queries, 0, sizeof queries);
     queries.filter = 0xFFFFFFFFu;
     queries.flags = LBVH_HALF | LBVH_PLACES;
-    return queries;
+    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0);
+    while (finder.last + 1 < tree->n) {
+        int64_t const before = taker->found;
+        int32_t const at = lbvh_i_next_subtree(&finder);
+        if (mean < LBVH_I_MANY ? lbvh_i_take_alone(tree, finder.begin, finder.last, taker)
+                               : lbvh_i_take_batch(&finder, at, taker))
+            return 1;
+        mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
+    }
+    return 0;
 }
 
 LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
 {
-    lbvh_queries const queries = lbvh_i_pair_queries();
-    lbvh_i_finder finder;
-    int32_t place, other;
+    lbvh_i_taker taker;
     if (!tree || !fn) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
-    lbvh_i_begin_finder(&finder, tree, &queries, 1);
-    while ((place = lbvh_i_next_place(&finder)) >= 0)
-        while ((other = lbvh_i_next_found(&finder)) >= 0)
-            if (fn(user, lbvh_i_id(tree, place), lbvh_i_id(tree, other))) return LBVH_STOPPED;
-    return LBVH_OK;
+    memset(&taker, 0, sizeof taker);
+    taker.fn = fn;
+    taker.user = user;
+    return lbvh_i_take_pairs(tree, &taker) ? LBVH_STOPPED : LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
 {
-    lbvh_queries const queries = lbvh_i_pair_queries();
-    lbvh_i_finder finder;
-    int64_t found = 0;
-    int32_t place, other;
+    lbvh_i_taker taker;
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
-    lbvh_i_begin_finder(&finder, tree, &queries, 1);
-    while ((place = lbvh_i_next_place(&finder)) >= 0) {
-        int32_t const id = lbvh_i_id(tree, place);
-        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++) {
-            if (found >= capacity) continue;
-            pairs[2 * found] = id;
-            pairs[2 * found + 1] = lbvh_i_id(tree, other);
-        }
-    }
-    *needed = found;
-    return found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = pairs;
+    taker.capacity = capacity;
+    (void)lbvh_i_take_pairs(tree, &taker);
+    *needed = taker.found;
+    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
 {
-    lbvh_queries const queries = lbvh_i_pair_queries();
-    lbvh_i_finder finder;
+    lbvh_i_taker taker;
     if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
-    *pairs = 0;
-    lbvh_i_begin_finder(&finder, tree, &queries, 0);
-    while (lbvh_i_next_place(&finder) >= 0) *pairs += lbvh_i_count_found(&finder);
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(tree, &taker);
+    *pairs = taker.found;
     return LBVH_OK;
 }
 
