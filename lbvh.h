@@ -307,6 +307,7 @@
 #define lbvh_world_free              lbvh_f64_world_free
 #define lbvh_world_insert            lbvh_f64_world_insert
 #define lbvh_world_move              lbvh_f64_world_move
+#define lbvh_world_holds             lbvh_f64_world_holds
 #define lbvh_world_remove            lbvh_f64_world_remove
 #define lbvh_world_set_state         lbvh_f64_world_set_state
 #define lbvh_world_set_filter        lbvh_f64_world_set_filter
@@ -2128,6 +2129,10 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
+/* 1 if the object's stored box holds this box: then a move costs next to nothing, and its
+   displacement is not read. 0 also where there is no such object. O(1). */
+LBVH_API int lbvh_world_holds(const lbvh_world *world, lbvh_id id, const lbvh_real *box);
+
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
    the next update. O(1). */
 LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id);
@@ -2281,6 +2286,259 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
                 return 1;
         }
         o->at = o->tree == 0 && world->tree[1].leaves > 0 ? 0 : -1;
+    }
+    return 0;
+}
+
+/* Casts: objects that a shape meets while it is swept along a vector, nearer subtrees first. A ray
+   and a segment are casts of a point. The caller tests what is in the boxes:
+
+       lbvh_world_cast cast = lbvh_world_cast_sphere(&world, centre, radius, vector);
+       while (lbvh_next_cast(&cast))                            // any hit at all: break
+           if (hits(cast.user, &t) && t < cast.t_max) cast.t_max = t, closest = cast.user;
+
+   A sphere and a capsule are cast as the boxes around them: `t` is where that box enters the
+   object's, so never later than the shape enters what is in it. */
+typedef struct lbvh_world_cast {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_real t;            /* where its box is entered, in lengths of the vector; 0: at the start */
+    lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
+    lbvh_real half[3];      /* half the edges of the shape's box */
+} lbvh_world_cast;
+
+/* 1 if the shape enters the box up to t_max: the ray of its centre enters the box grown by its half
+   edges (Minkowski sum; Ericson section 5.5.8). */
+LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
+{
+    lbvh_node grown = *node;
+    int a;
+    for (a = 0; a < 3; a++) {
+        grown.min[a] -= cast->half[a];
+        grown.max[a] += cast->half[a];
+    }
+    cast->ray.t_max = cast->t_max;
+    return lbvh_i_ray_enters(&cast->ray, &grown, t);
+}
+
+LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh_real enters)
+{
+    cast->ray.node[cast->ray.top] = 2 * at + t;
+    cast->ray.enters[cast->ray.top++] = enters;
+}
+
+/* A cast of the box with centre `origin` and these half edges. */
+LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *origin,
+                                    const lbvh_real half[3], const lbvh_real *vector,
+                                    lbvh_real t_max)
+{
+    lbvh_world_cast cast;
+    lbvh none;
+    lbvh_real enters;
+    int32_t t;
+    int a, usable = t_max >= 0;
+    memset(&cast, 0, sizeof cast);
+    memset(&none, 0, sizeof none);
+    none.desc.dim = world->desc.dim;
+    cast.index = -1;
+    cast.world = world;
+    cast.filter = lbvh_i_all();
+    cast.ray = lbvh_ray_cast(&none, origin, vector, t_max);
+    cast.ray.tree = NULL;
+    cast.t_max = cast.ray.t_max;
+    cast.ray.top = 0;
+    for (a = 0; a < world->desc.dim; a++) {
+        cast.half[a] = half[a];
+        usable = usable && lbvh_i_finite(vector[a]) && lbvh_i_finite(origin[a]) && half[a] >= 0;
+    }
+    for (t = 1; t >= 0 && usable; t--)
+        if (world->tree[t].leaves > 0 &&
+            lbvh_i_cast_enters(&cast, &world->tree[t].node[0], &enters))
+            lbvh_i_cast_push(&cast, t, 0, enters);
+    return cast;
+}
+
+/* A ray from origin along direction, for t in 0 .. t_max; and a segment, t in 0 .. 1. As
+   lbvh_ray_cast: NaN finds nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_ray(const lbvh_world *world, const lbvh_real *origin,
+                                       const lbvh_real *direction, lbvh_real t_max)
+{
+    lbvh_real const half[3] = {0, 0, 0};
+    return lbvh_i_cast(world, origin, half, direction, t_max);
+}
+LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_real *from,
+                                           const lbvh_real *to)
+{
+    lbvh_real along[3] = {0, 0, 0};
+    int a;
+    for (a = 0; a < world->desc.dim; a++) along[a] = to[a] - from[a];
+    return lbvh_world_ray(world, from, along, 1);
+}
+
+/* A box between min and max, grown by radius, swept along vector, t in 0 .. 1. Half edges are
+   rounded up: no box that is touched is missed. */
+LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_real *min,
+                                            const lbvh_real *max, lbvh_real radius,
+                                            const lbvh_real *vector)
+{
+    lbvh_real const up = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15;
+    lbvh_real centre[3] = {0, 0, 0}, half[3] = {0, 0, 0};
+    int a;
+    for (a = 0; a < world->desc.dim; a++) {
+        centre[a] = 2 * lbvh_i_half_centre(min[a], max[a]);
+        half[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
+        if (half[a] >= 0) half[a] += up * (half[a] + lbvh_i_absolute(centre[a]));
+    }
+    return lbvh_i_cast(world, centre, half, vector, 1);
+}
+
+/* A box of 2 dim numbers; a sphere; a capsule, all points within radius of the segment from a to
+   b. Inverted boxes and negative radii find nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
+                                            const lbvh_real *vector)
+{
+    return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
+                                               lbvh_real radius, const lbvh_real *vector)
+{
+    return lbvh_i_cast_between(world, centre, centre, radius, vector);
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const lbvh_real *a,
+                                                const lbvh_real *b, lbvh_real radius,
+                                                const lbvh_real *vector)
+{
+    lbvh_real min[3] = {0, 0, 0}, max[3] = {0, 0, 0};
+    int x;
+    for (x = 0; x < world->desc.dim; x++) {
+        min[x] = lbvh_i_min(a[x], b[x]);
+        max[x] = lbvh_i_max(a[x], b[x]);
+    }
+    return lbvh_i_cast_between(world, min, max, radius, vector);
+}
+
+/* Descends from a node that the shape enters: its children, the nearer one on top. */
+LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
+{
+    const lbvh_world_tree *tree = &cast->world->tree[t];
+    int32_t const l = tree->node[at].link;
+    lbvh_real to_left, to_right;
+    int const left = lbvh_i_cast_enters(cast, &tree->node[l], &to_left),
+              right = lbvh_i_cast_enters(cast, &tree->node[l + 1], &to_right),
+              left_first = to_left <= to_right;
+    if (left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
+    if (left) lbvh_i_cast_push(cast, t, l, to_left);
+    if (!left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
+}
+
+/* The next object whose box the shape enters at or before t_max; 0 when there are no more. */
+LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
+{
+    const lbvh_world *world = cast->world;
+    while (cast->ray.top > 0) {
+        int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
+        const lbvh_node *node = &world->tree[t].node[at];
+        if (!(cast->ray.enters[cast->ray.top] <= cast->t_max)) continue;
+        if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
+        if (node->link >= 0) {
+            lbvh_i_cast_open(cast, t, at);
+            continue;
+        }
+        cast->t = cast->ray.enters[cast->ray.top];
+        if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
+        cast->index = ~node->link;
+        cast->user = world->object[cast->index].user;
+        if (cast->fit == LBVH_FAT ||
+            lbvh_i_cast_enters(cast, &world->box[2 * (size_t)cast->index], &cast->t))
+            return 1;
+    }
+    return 0;
+}
+
+/* Objects around a point, nearer subtrees first. The caller shrinks the reach, by the distance to
+   the object's box or by a distance of its own, which is at least that:
+
+       lbvh_world_near near = lbvh_world_near_point(&world, p, reach);
+       while (lbvh_next_near_object(&near)) {
+           float d2 = my_distance2(near.user, p);               // or near.distance2
+           near.reach2 = lbvh_keep_nearest(ids, d2s, k, &found, near.reach2, near.index, d2);
+       } */
+typedef struct lbvh_world_near {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_real distance2;    /* from the point to its box, squared */
+    lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_near walk;         /* its stack holds 2 node + tree */
+} lbvh_world_near;
+
+LBVH_FN void lbvh_i_near_object_push(lbvh_world_near *near, int32_t t, int32_t at, lbvh_real away2)
+{
+    if (!(away2 <= near->reach2)) return;
+    near->walk.node[near->walk.top] = 2 * at + t;
+    near->walk.away2[near->walk.top++] = away2;
+}
+
+/* Objects around p (dim numbers), up to `reach` away. NaN and negative reaches find nothing. */
+LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbvh_real *p,
+                                              lbvh_real reach)
+{
+    lbvh_world_near near;
+    lbvh none;
+    int32_t t;
+    int a, usable = reach >= 0;
+    memset(&near, 0, sizeof near);
+    memset(&none, 0, sizeof none);
+    none.desc.dim = world->desc.dim;
+    near.index = -1;
+    near.world = world;
+    near.filter = lbvh_i_all();
+    near.walk = lbvh_near_point(&none, p, reach);
+    near.walk.tree = NULL;
+    near.walk.top = 0;
+    near.reach2 = near.walk.reach2;
+    for (a = 0; a < 3; a++) usable = usable && lbvh_i_finite(near.walk.p[a]);
+    for (t = 1; t >= 0 && usable; t--)
+        if (world->tree[t].leaves > 0)
+            lbvh_i_near_object_push(&near, t, 0,
+                                    lbvh_box_distance2(&world->tree[t].node[0], near.walk.p));
+    return near;
+}
+
+/* The next object within reach2; 0 when there are no more. */
+LBVH_FN int lbvh_next_near_object(lbvh_world_near *near)
+{
+    const lbvh_world *world = near->world;
+    lbvh_near *walk = &near->walk;
+    while (walk->top > 0) {
+        int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
+        const lbvh_node *const nodes = world->tree[t].node, *node = &nodes[at];
+        near->distance2 = walk->away2[walk->top];
+        if (!(near->distance2 <= near->reach2)) continue;
+        if (near->filter.group <= 0 && !(world->tree[t].category[at] & near->filter.mask)) continue;
+        if (node->link >= 0) {
+            int32_t const l = node->link;
+            lbvh_real const to_left = lbvh_box_distance2(&nodes[l], walk->p),
+                            to_right = lbvh_box_distance2(&nodes[l + 1], walk->p);
+            int const left_first = to_left <= to_right;
+            lbvh_i_near_object_push(near, t, left_first ? l + 1 : l, left_first ? to_right : to_left);
+            lbvh_i_near_object_push(near, t, left_first ? l : l + 1, left_first ? to_left : to_right);
+            continue;
+        }
+        if (!lbvh_i_takes(world, ~node->link, &near->filter)) continue;
+        near->index = ~node->link;
+        near->user = world->object[near->index].user;
+        if (near->fit == LBVH_TIGHT)
+            near->distance2 = lbvh_box_distance2(&world->box[2 * (size_t)near->index], walk->p);
+        if (near->distance2 <= near->reach2) return 1;
     }
     return 0;
 }
@@ -4458,14 +4716,20 @@ static void lbvh_i_note_change(lbvh_world *world, int32_t index, int what)
     object->changed = (uint8_t)(object->changed | what | LBVH_I_LISTED);
 }
 
-/* The caller's box as a node; LBVH_NOT_FINITE, LBVH_INVERTED. */
+/* The caller's box as a node; LBVH_NOT_FINITE, LBVH_INVERTED. (Adding 0 turns -0 into 0.) */
 static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box, lbvh_node *node)
 {
-    lbvh_desc desc;
+    int const dim = world->desc.dim;
+    int a, finite = 1, inverted = 0;
     memset(node, 0, sizeof *node);
-    memset(&desc, 0, sizeof desc);
-    desc.dim = world->desc.dim;
-    return lbvh_box_of(&desc, box, 0, 0, node->min, node->max);
+    for (a = 0; a < dim; a++) {
+        node->min[a] = box[a] + 0;
+        node->max[a] = box[dim + a] + 0;
+        finite &= lbvh_i_finite(box[a]) & lbvh_i_finite(box[dim + a]);
+        inverted |= box[a] > box[dim + a];
+    }
+    if (!finite) return LBVH_NOT_FINITE;
+    return inverted ? LBVH_INVERTED : LBVH_OK;
 }
 
 /* The box to store: larger by the margin, longer along the displacement. */
@@ -4573,6 +4837,14 @@ LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_r
     }
     boxes[0] = given;
     return LBVH_OK;
+}
+
+LBVH_API int lbvh_world_holds(const lbvh_world *world, lbvh_id id, const lbvh_real *box)
+{
+    const lbvh_object *object = lbvh_i_object(world, id);
+    lbvh_node given;
+    if (!object || !box || lbvh_i_read_box(world, box, &given) != LBVH_OK) return 0;
+    return lbvh_i_holds(&world->box[2 * (object - world->object) + 1], &given);
 }
 
 LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
@@ -4785,20 +5057,19 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
 }
 
 /* The largest number not above x; minus infinity: there is none. */
-static lbvh_real lbvh_i_round_down(double x)
+LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
 #if LBVH_I_REAL_KIND == 2
     return x;
 #else
-    uint32_t bits;
+    uint32_t bits, above;
     float rounded;
     if (x > (double)lbvh_i_largest()) return lbvh_i_largest();
     if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
     rounded = (float)x;
-    if (!((double)rounded > x)) return rounded;
     memcpy(&bits, &rounded, sizeof bits);
-    if (rounded > 0) bits--;
-    else bits = rounded < 0 ? bits + 1 : 0x80000001u;
+    above = (double)rounded > x; /* without a branch: it would be mispredicted every other time */
+    bits += above * (2 * (bits >> 31) - 1);
     memcpy(&rounded, &bits, sizeof rounded);
     return rounded;
 #endif
@@ -4857,7 +5128,7 @@ static int lbvh_i_world_tree_valid(const lbvh_world *world, int t)
         if (node->link < 0) {
             if (!lbvh_i_world_leaf_valid(world, t, at)) return 0;
             for (depth = 0, up = at; up > 0 && depth <= LBVH_STACK; depth++) up = tree->parent[up];
-            if (depth > LBVH_STACK - 1) return 0;
+            if (depth > LBVH_STACK - 2) return 0;
             at = node->skip;
         } else if (!lbvh_i_world_inner_valid(tree, at)) return 0;
         else at = node->link;
