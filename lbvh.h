@@ -307,7 +307,7 @@
 #define lbvh_world_free              lbvh_f64_world_free
 #define lbvh_world_insert            lbvh_f64_world_insert
 #define lbvh_world_move              lbvh_f64_world_move
-#define lbvh_world_holds             lbvh_f64_world_holds
+#define lbvh_world_stay              lbvh_f64_world_stay
 #define lbvh_world_remove            lbvh_f64_world_remove
 #define lbvh_world_set_state         lbvh_f64_world_set_state
 #define lbvh_world_set_filter        lbvh_f64_world_set_filter
@@ -2045,7 +2045,6 @@ typedef struct lbvh_world_desc {
 } lbvh_world_desc;
 
 typedef struct lbvh_object {
-    uint64_t user;          /* yours; may be written */
     lbvh_filter filter;     /* with defaults filled in; to change it: lbvh_world_set_filter */
     uint32_t generation;
     int32_t leaf;           /* its node, -1: none yet */
@@ -2087,13 +2086,16 @@ typedef struct lbvh_world {
     int32_t count;              /* indices in use are below this */
     int32_t objects;            /* alive */
     lbvh_object *object;        /* [count] */
-    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one */
+    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
+                                   step reads of an object lies side by side: the link and skip of
+                                   the first hold its user number, the link of the second its
+                                   generation, 0: removed */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
-    int32_t *begun;             /* [2 begun_count] indices of the pairs that the last update began */
+    int32_t *begun;             /* [2 begun_count] indices of pairs that the last update began */
     int32_t *ended;             /* [2 ended_count] and ended; an object of theirs may be removed:
-                                   its `user` is readable until the next insertion */
+                                   its user number is readable until the next insertion */
     unsigned char *ended_data;  /* [ended_count * desc.pair_bytes] */
     int32_t begun_count, ended_count;
     lbvh_reason reason;         /* what the last update did, */
@@ -2129,9 +2131,9 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
-/* 1 if the object's stored box holds this box: then a move costs next to nothing, and its
-   displacement is not read. 0 also where there is no such object. O(1). */
-LBVH_API int lbvh_world_holds(const lbvh_world *world, lbvh_id id, const lbvh_real *box);
+/* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
+   lbvh_world_move. For callers whose displacement costs something to find. O(1). */
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
 
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
    the next update. O(1). */
@@ -2168,8 +2170,22 @@ LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
     return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
 }
 
+/* The user number of an index, which no removed object since reused has. */
+LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
+{
+    const lbvh_node *box = &world->box[2 * (size_t)index];
+    return (uint64_t)(uint32_t)box->link << 32 | (uint32_t)box->skip;
+}
+
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
+
+/* Random access: what comes next is prefetched. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define LBVH_I_PREFETCH(address) ((void)(address))
+#endif
 
 /* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
    LBVH_TIGHT tests the boxes as given since. Data stays with its pair, and moves in memory with
@@ -2198,15 +2214,18 @@ LBVH_FN_WALK int lbvh_next_pair(lbvh_pair_walk *walk)
 {
     const lbvh_world *world = walk->world;
     while (walk->at < world->active) {
-        int32_t const p = walk->at++, a = world->pair[p].object[0], b = world->pair[p].object[1];
+        int32_t const p = walk->at++, a = world->pair[p].object[0], b = world->pair[p].object[1],
+                      coming = p + 8 < world->active ? p + 8 : p;
         const lbvh_node *box = &world->box[2 * (size_t)b];
+        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[0]]);
+        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[1]]);
         if (walk->fit == LBVH_TIGHT &&
             !lbvh_boxes_touch(&world->box[2 * (size_t)a], box->min, box->max))
             continue;
         walk->a = a;
         walk->b = b;
-        walk->user_a = world->object[a].user;
-        walk->user_b = world->object[b].user;
+        walk->user_a = lbvh_world_user(world, a);
+        walk->user_b = lbvh_world_user(world, b);
         walk->data = world->pair_data
                          ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
         return 1;
@@ -2276,14 +2295,17 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
             const lbvh_node *node = &tree->node[o->at];
             int const meets = lbvh_boxes_touch(node, o->box.min, o->box.max) &&
                               (o->filter.group > 0 || (tree->category[o->at] & o->filter.mask));
+            int32_t index;
             o->at = meets && node->link >= 0 ? node->link : node->skip;
             if (!meets || node->link >= 0) continue;
-            o->index = ~node->link;
-            o->user = world->object[o->index].user;
-            if (lbvh_i_takes(world, o->index, &o->filter) &&
-                (o->fit == LBVH_FAT ||
-                 lbvh_boxes_touch(&world->box[2 * (size_t)o->index], o->box.min, o->box.max)))
-                return 1;
+            index = ~node->link;
+            if (!lbvh_i_takes(world, index, &o->filter) ||
+                (o->fit == LBVH_TIGHT &&
+                 !lbvh_boxes_touch(&world->box[2 * (size_t)index], o->box.min, o->box.max)))
+                continue;
+            o->index = index;
+            o->user = lbvh_world_user(world, index);
+            return 1;
         }
         o->at = o->tree == 0 && world->tree[1].leaves > 0 ? 0 : -1;
     }
@@ -2302,7 +2324,7 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
 typedef struct lbvh_world_cast {
     int32_t index;          /* the object found */
     uint64_t user;
-    lbvh_real t;            /* where its box is entered, in lengths of the vector; 0: at the start */
+    lbvh_real t;            /* where its box is entered, in lengths of the vector; 0: at once */
     lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
     lbvh_filter filter;     /* may be set by you (initially all) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
@@ -2443,19 +2465,22 @@ LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
     while (cast->ray.top > 0) {
         int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
         const lbvh_node *node = &world->tree[t].node[at];
+        lbvh_real enters;
         if (!(cast->ray.enters[cast->ray.top] <= cast->t_max)) continue;
         if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
         if (node->link >= 0) {
             lbvh_i_cast_open(cast, t, at);
             continue;
         }
-        cast->t = cast->ray.enters[cast->ray.top];
+        enters = cast->ray.enters[cast->ray.top];
         if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
+        if (cast->fit == LBVH_TIGHT &&
+            !lbvh_i_cast_enters(cast, &world->box[2 * (size_t)~node->link], &enters))
+            continue;
         cast->index = ~node->link;
-        cast->user = world->object[cast->index].user;
-        if (cast->fit == LBVH_FAT ||
-            lbvh_i_cast_enters(cast, &world->box[2 * (size_t)cast->index], &cast->t))
-            return 1;
+        cast->user = lbvh_world_user(world, cast->index);
+        cast->t = enters;
+        return 1;
     }
     return 0;
 }
@@ -2521,24 +2546,26 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *near)
     while (walk->top > 0) {
         int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
         const lbvh_node *const nodes = world->tree[t].node, *node = &nodes[at];
-        near->distance2 = walk->away2[walk->top];
-        if (!(near->distance2 <= near->reach2)) continue;
+        lbvh_real away2 = walk->away2[walk->top];
+        if (!(away2 <= near->reach2)) continue;
         if (near->filter.group <= 0 && !(world->tree[t].category[at] & near->filter.mask)) continue;
         if (node->link >= 0) {
             int32_t const l = node->link;
             lbvh_real const to_left = lbvh_box_distance2(&nodes[l], walk->p),
                             to_right = lbvh_box_distance2(&nodes[l + 1], walk->p);
             int const left_first = to_left <= to_right;
-            lbvh_i_near_object_push(near, t, left_first ? l + 1 : l, left_first ? to_right : to_left);
-            lbvh_i_near_object_push(near, t, left_first ? l : l + 1, left_first ? to_left : to_right);
+            lbvh_i_near_object_push(near, t, l + left_first, left_first ? to_right : to_left);
+            lbvh_i_near_object_push(near, t, l + !left_first, left_first ? to_left : to_right);
             continue;
         }
         if (!lbvh_i_takes(world, ~node->link, &near->filter)) continue;
-        near->index = ~node->link;
-        near->user = world->object[near->index].user;
         if (near->fit == LBVH_TIGHT)
-            near->distance2 = lbvh_box_distance2(&world->box[2 * (size_t)near->index], walk->p);
-        if (near->distance2 <= near->reach2) return 1;
+            away2 = lbvh_box_distance2(&world->box[2 * (size_t)~node->link], walk->p);
+        if (!(away2 <= near->reach2)) continue;
+        near->index = ~node->link;
+        near->user = lbvh_world_user(world, near->index);
+        near->distance2 = away2;
+        return 1;
     }
     return 0;
 }
@@ -3079,13 +3106,7 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
     for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
-/* Reading elements in the order of the keys is random access: they are prefetched. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define LBVH_I_PREFETCH(address) ((void)(address))
-#endif
-
+/* (Reading elements in the order of the keys is random access: they are prefetched.) */
 static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
                                const lbvh_i_keys *keys)
 {
@@ -4703,10 +4724,9 @@ static int lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
 static lbvh_object *lbvh_i_object(const lbvh_world *world, lbvh_id id)
 {
     uint64_t const index = id & 0xFFFFFFFFu;
-    lbvh_object *object;
-    if (!world || index >= (uint64_t)world->count) return NULL;
-    object = &world->object[index];
-    return object->alive && object->generation == (uint32_t)(id >> 32) ? object : NULL;
+    if (!world || id >> 32 == 0 || index >= (uint64_t)world->count) return NULL;
+    if ((uint32_t)world->box[2 * index + 1].link != (uint32_t)(id >> 32)) return NULL;
+    return &world->object[index];
 }
 
 static void lbvh_i_note_change(lbvh_world *world, int32_t index, int what)
@@ -4793,10 +4813,13 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
     if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
     if (result != LBVH_OK) return result;
+    object = &world->object[index];
+    given.link = (int32_t)(uint32_t)(user >> 32);
+    given.skip = (int32_t)(uint32_t)user;
+    stored.link = (int32_t)object->generation;
+    stored.skip = 0;
     world->box[2 * (size_t)index] = given;
     world->box[2 * (size_t)index + 1] = stored;
-    object = &world->object[index];
-    object->user = user;
     object->filter = lbvh_i_resolve_filter(filter);
     object->leaf = object->first_pair = -1;
     object->stamp = 0;
@@ -4818,6 +4841,27 @@ static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
            (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
 }
 
+/* Stores the numbers of a box, and leaves what else its node holds. */
+static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = box->min[a];
+        node->max[a] = box->max[a];
+    }
+}
+
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+{
+    const lbvh_object *object = lbvh_i_object(world, id);
+    lbvh_node given, *boxes;
+    if (!object || !box || lbvh_i_read_box(world, box, &given) != LBVH_OK) return 0;
+    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
+    if (!lbvh_i_holds(&boxes[1], &given)) return 0;
+    lbvh_i_set_box(&boxes[0], &given);
+    return 1;
+}
+
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement)
 {
@@ -4826,25 +4870,17 @@ LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_r
     lbvh_result result;
     if (!world || !box) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
-    boxes = world->box + 2 * (object - world->object);
+    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
     result = lbvh_i_read_box(world, box, &given);
     if (result != LBVH_OK) return result;
     if (!lbvh_i_holds(&boxes[1], &given)) {
         result = lbvh_i_store_box(world, &given, displacement, &stored);
         if (result != LBVH_OK) return result;
-        boxes[1] = stored;
+        lbvh_i_set_box(&boxes[1], &stored);
         lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_LEAF | LBVH_I_SEARCH);
     }
-    boxes[0] = given;
+    lbvh_i_set_box(&boxes[0], &given);
     return LBVH_OK;
-}
-
-LBVH_API int lbvh_world_holds(const lbvh_world *world, lbvh_id id, const lbvh_real *box)
-{
-    const lbvh_object *object = lbvh_i_object(world, id);
-    lbvh_node given;
-    if (!object || !box || lbvh_i_read_box(world, box, &given) != LBVH_OK) return 0;
-    return lbvh_i_holds(&world->box[2 * (object - world->object) + 1], &given);
 }
 
 LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
@@ -4853,6 +4889,7 @@ LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
     if (!world) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     object->alive = 0;
+    world->box[2 * (object - world->object) + 1].link = 0;
     world->objects--;
     lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
     return LBVH_OK;
@@ -4911,6 +4948,8 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
    >>world-update: the trees first, by the cheaper way; then pairs that end; then pairs that begin
    ---------------------------------------------------------------------------------------------- */
 
+enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+
 /* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
    where the new box touches the parent's. */
 static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
@@ -4954,7 +4993,8 @@ static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], in
     }
 }
 
-/* All leaves of changed objects, except those of trees that are rebuilt next: they are forgotten. */
+/* All leaves of changed objects, except those of trees that are rebuilt next, which are
+   forgotten. */
 static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
 {
     int32_t k;
@@ -5020,6 +5060,28 @@ static int lbvh_i_search_all(lbvh_world *world)
     return 1;
 }
 
+/* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
+   stable radix sort, by 11 bits of the leaf's node at a time. */
+static void lbvh_i_sort_changes(lbvh_world *world)
+{
+    int32_t *from = world->changed, *to = world->gathered_index;
+    int32_t const n = world->changed_count;
+    int shift;
+    for (shift = 0; shift < 22; shift += 11) {
+        int32_t begin[2048], k, sum = 0;
+        memset(begin, 0, sizeof begin);
+        for (k = 0; k < n; k++) begin[(world->object[from[k]].leaf >> shift) & 2047]++;
+        for (k = 0; k < 2048; k++) {
+            int32_t const count = begin[k];
+            begin[k] = sum;
+            sum += count;
+        }
+        for (k = 0; k < n; k++) to[begin[(world->object[from[k]].leaf >> shift) & 2047]++] = from[k];
+        to = from;
+        from = world->gathered_index;
+    }
+}
+
 /* Removed objects give their indices back; those that have to search again stay listed. */
 static void lbvh_i_end_changes(lbvh_world *world)
 {
@@ -5032,7 +5094,7 @@ static void lbvh_i_end_changes(lbvh_world *world)
         object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
         if (object->alive) continue;
         world->vacant[world->vacant_count++] = index;
-        object->generation++;
+        if (++object->generation == 0) object->generation = 1;
     }
     world->changed_count = kept;
 }
@@ -5050,6 +5112,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
         world->token = 0;
         for (k = 0; k < world->count; k++) world->object[k].stamp = 0;
     }
+    if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
     for (k = 0; k < world->changed_count; k++) lbvh_i_review_pairs(world, world->changed[k]);
     k = lbvh_i_search_all(world);
     lbvh_i_end_changes(world);

@@ -18,6 +18,7 @@ enum { MOST = 160, BYTES = 8 };
 
 typedef struct mob {
     lbvh_id id;             /* 0: none */
+    uint64_t user;
     real box[6];
     lbvh_filter filter;
     lbvh_state state;
@@ -31,6 +32,7 @@ typedef struct model {
     mob mobs[MOST];
     unsigned char paired[MOST][MOST];   /* [lower][higher] */
     uint64_t data[MOST][MOST];          /* what the test wrote there */
+    uint64_t users;
     int objects, incomplete;            /* an update found no memory */
     uint32_t dice;
 } model;
@@ -115,7 +117,7 @@ static void call_insert(model *m)
         assert_true(result == LBVH_NOT_FINITE && id == 0);
         return;
     }
-    result = lbvh_world_insert(&m->world, box, &filter, state, 77, &id);
+    result = lbvh_world_insert(&m->world, box, &filter, state, ++m->users << 33, &id);
     if (result == LBVH_OUT_OF_MEMORY) return;
     assert_int_equal(result, LBVH_OK);
     assert_int_equal(lbvh_world_index(&m->world, id, &index), LBVH_OK);
@@ -124,7 +126,7 @@ static void call_insert(model *m)
     m->mobs[index].filter = filter;
     m->mobs[index].state = state;
     memcpy(m->mobs[index].box, box, sizeof box);
-    m->world.object[index].user = (uint64_t)index + 1000;
+    m->mobs[index].user = m->users << 33;
     m->objects++;
 }
 
@@ -250,7 +252,7 @@ static void check_walk(model *m, lbvh_fit fit)
                 expected += fit == LBVH_FAT || touch(&m->world.box[2 * a], &m->world.box[2 * b]);
     for (; lbvh_next_pair(&walk); met++) {
         int32_t i = walk.a, j = walk.b;
-        assert_true(walk.user_a == (uint64_t)i + 1000 && walk.user_b == (uint64_t)j + 1000);
+        assert_true(walk.user_a == m->mobs[i].user && walk.user_b == m->mobs[j].user);
         order(&i, &j);
         assert_memory_equal(walk.data, &m->data[i][j], BYTES);
     }
@@ -290,11 +292,116 @@ static void check_overlap(model *m)
     }
     while (lbvh_next_object(&o)) {
         assert_int_equal(found[o.index]++, 0);
-        assert_true(o.user == (uint64_t)o.index + 1000);
+        assert_true(o.user == m->mobs[o.index].user);
     }
     for (i = 0; i < MOST; i++)
         assert_int_equal(found[i], m->mobs[i].id && touch(&node, &m->world.box[2 * i + (o.fit == LBVH_FAT)]) &&
                                        allowed(m->mobs[i].filter, o.filter));
+}
+
+/* Whether a box, moved along a vector for t in 0 .. 1, meets another one that is larger by `more`: slabs, in double. */
+static int sweep_meets(int dim, const real *box, const real *vector, const lbvh_node *node, double more)
+{
+    double begin = 0, end = 1;
+    int a;
+    for (a = 0; a < dim; a++) {
+        double const low = (double)node->min[a] - more - (double)box[dim + a], high = (double)node->max[a] + more - (double)box[a],
+                     along = (double)vector[a];
+        double const in = along > 0 ? low / along : high / along, out = along > 0 ? high / along : low / along;
+        if (along == 0 && (low > 0 || high < 0)) return 0;
+        if (along == 0) continue;
+        if (in > begin) begin = in;
+        if (out < end) end = out;
+    }
+    return begin <= end;
+}
+
+/* One of the casts, with the box that it sweeps. */
+static lbvh_world_cast random_cast(model *m, real *box, real *vector)
+{
+    int const dim = m->desc.dim;
+    real const r = unit(m) / 10;
+    real middle[3], other[3];
+    int a;
+    uint32_t const kind = chance(m, 5);
+    random_box(m, box);
+    for (a = 0; a < dim; a++) {
+        vector[a] = chance(m, 6) ? 2 * unit(m) - 1 : 0;
+        middle[a] = box[a];
+        other[a] = kind == 4 ? box[dim + a] : box[a];
+        if (kind < 2) box[dim + a] = box[a];
+        if (kind < 3) continue;
+        box[a] = middle[a] - r;
+        box[dim + a] = other[a] + r;
+    }
+    if (kind == 0) return lbvh_world_ray(&m->world, middle, vector, 1);
+    if (kind == 2) return lbvh_world_cast_box(&m->world, box, vector);
+    if (kind == 3) return lbvh_world_cast_sphere(&m->world, middle, r, vector);
+    if (kind == 4) return lbvh_world_cast_capsule(&m->world, middle, other, r, vector);
+    for (a = 0; a < dim; a++) {
+        other[a] = middle[a] + vector[a];
+        vector[a] = other[a] - middle[a];
+    }
+    return lbvh_world_segment(&m->world, middle, other);
+}
+
+static void check_cast(model *m)
+{
+    double const slack = 1e-5;
+    unsigned char found[MOST];
+    real box[6], vector[3], first = 2;
+    lbvh_world_cast cast = random_cast(m, box, vector), closest;
+    lbvh_filter const wanted = random_filter(m);
+    int i;
+    memset(found, 0, sizeof found);
+    if (wanted.category && wanted.mask) cast.filter = wanted;
+    if (chance(m, 2)) cast.fit = LBVH_FAT;
+    closest = cast;
+    for (; lbvh_next_cast(&cast); found[cast.index]++) {
+        assert_true(cast.user == m->mobs[cast.index].user && cast.t >= 0 && cast.t <= 1);
+        if (cast.t < first) first = cast.t;
+    }
+    while (lbvh_next_cast(&closest)) closest.t_max = closest.t;
+    assert_true(first > 1 ? closest.index < 0 : closest.t_max == first);
+    for (i = 0; i < MOST; i++) {
+        const lbvh_node *node = &m->world.box[2 * i + (cast.fit == LBVH_FAT)];
+        int const may = m->mobs[i].id && allowed(m->mobs[i].filter, cast.filter);
+        assert_true(found[i] <= (may && sweep_meets(m->desc.dim, box, vector, node, slack)));
+        assert_true(found[i] >= (may && sweep_meets(m->desc.dim, box, vector, node, -slack)));
+    }
+}
+
+static real distance2(const model *m, const real *p, int i)
+{
+    real sum = 0;
+    int a;
+    for (a = 0; a < m->desc.dim; a++) {
+        const lbvh_node *node = &m->world.box[2 * i];
+        real const away = p[a] < node->min[a] ? node->min[a] - p[a] : p[a] > node->max[a] ? p[a] - node->max[a] : 0;
+        sum += away * away;
+    }
+    return sum;
+}
+
+/* The three nearest: none that was not found is nearer. */
+static void check_near(model *m)
+{
+    real p[3], d2[3], worst;
+    int32_t ids[3], found = 0;
+    lbvh_world_near near;
+    int i, k;
+    for (i = 0; i < 3; i++) p[i] = unit(m);
+    near = lbvh_world_near_point(&m->world, p, (real)0.3);
+    while (lbvh_next_near_object(&near))
+        near.reach2 = lbvh_keep_nearest(ids, d2, 3, &found, near.reach2, near.index, near.distance2);
+    worst = found == 3 ? d2[2] : (real)0.09;
+    for (i = 0; i < MOST; i++) {
+        int in = 0;
+        for (k = 0; k < found; k++) in += ids[k] == i;
+        if (!m->mobs[i].id) assert_int_equal(in, 0);
+        else if (in) assert_true(distance2(m, p, i) <= worst * (real)1.00001);
+        else assert_true(distance2(m, p, i) >= worst * (real)0.99999);
+    }
 }
 
 static void update_and_check(model *m)
@@ -313,6 +420,8 @@ static void update_and_check(model *m)
     check_walk(m, LBVH_TIGHT);
     check_walk(m, LBVH_FAT);
     check_overlap(m);
+    for (i = 0; i < 4; i++) check_cast(m);
+    check_near(m);
 }
 
 /* ------------------------------------------------------------------------------------------------

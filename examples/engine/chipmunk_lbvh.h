@@ -100,13 +100,13 @@ static void chip_each(cpSpatialIndex *base, cpSpatialIndexIteratorFunc func, voi
 /* The stored box reaches as far as the shape will fly in a tenth of a second, six steps of 1/60 s. */
 static void chip_move(const chip_index *index, const chip_entry *entry)
 {
-    float box[4], way[2] = {0, 0};
+    float box[4], way[2];
+    cpVect v;
     chip_box(index, entry->shape, box);
-    if (!lbvh_world_holds(&index->shared->world, entry->id, box)) {
-        cpVect const v = ((cpShape *)entry->shape)->body->v;
-        way[0] = (float)(v.x * 0.1);
-        way[1] = (float)(v.y * 0.1);
-    }
+    if (lbvh_world_stay(&index->shared->world, entry->id, box)) return;
+    v = ((cpShape *)entry->shape)->body->v;
+    way[0] = (float)(v.x * 0.1);
+    way[1] = (float)(v.y * 0.1);
     (void)lbvh_world_move(&index->shared->world, entry->id, box, way);
 }
 
