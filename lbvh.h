@@ -13,6 +13,9 @@
    Also: refit after motion, filter masks, save and load, quality measures, a checker of the
    structure.
 
+   lbvh_world (>>world) keeps objects that come, move, sleep and go: the broad phase of a game or a
+   simulation, with pairs that last, events, filters and casts.
+
    Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
    CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
 
@@ -21,9 +24,11 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    config, results, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, cuda-templates
+                       queries, stb_ds, world, world-overlap, world-cast, world-near,
+                       cuda-templates
        serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
-                       queries-serial, validate
+                       queries-serial, validate, world-memory, world-trees, world-pairs,
+                       world-calls, world-update, world-validate
        end             licence
 
    >>use
@@ -95,7 +100,9 @@
             without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
             bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what
             CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a
-            nearest walk.
+            nearest walk. A world takes about 400 bytes for each object, 40 and twice
+            desc.pair_bytes for each pair (float); its arrays grow by half, in lbvh_world_insert
+            and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -140,7 +147,8 @@
 
    >>limits
 
-   n up to 2^30 - 512. Depth: a node has more common bits than its parent, so at most 63 bits of
+   n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a
+   node has more common bits than its parent, so at most 63 bits of
    code + 30 of place = 93 inner nodes are above a leaf, whatever the input. Walks that keep a stack
    (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
    overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
@@ -156,6 +164,7 @@
 
    >>changes
 
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster
    0.1.0  first version
 */
 
@@ -2233,13 +2242,15 @@ LBVH_FN_WALK int lbvh_next_pair(lbvh_pair_walk *walk)
     return 0;
 }
 
-/* Objects whose boxes touch a box, by the last update:
+/* ------------------------------------------------------------------------------------------------
+   >>world-overlap: objects whose boxes touch a box, by the last update
 
        lbvh_world_overlap o = lbvh_world_overlap_box(&world, box);
        while (lbvh_next_object(&o)) use(o.user);
 
-   Objects removed since are not found. Order: as the trees have it, the same after the same
-   calls. */
+   Objects removed since are not found. Order: as the trees have it, the same after the same calls.
+   ---------------------------------------------------------------------------------------------- */
+
 typedef struct lbvh_world_overlap {
     int32_t index;          /* the object found */
     uint64_t user;
@@ -2312,15 +2323,18 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
     return 0;
 }
 
-/* Casts: objects that a shape meets while it is swept along a vector, nearer subtrees first. A ray
-   and a segment are casts of a point. The caller tests what is in the boxes:
+/* ------------------------------------------------------------------------------------------------
+   >>world-cast: objects that a shape meets while it is swept along a vector, nearer subtrees first.
+   A ray and a segment are casts of a point. The caller tests what is in the boxes:
 
        lbvh_world_cast cast = lbvh_world_cast_sphere(&world, centre, radius, vector);
        while (lbvh_next_cast(&cast))                            // any hit at all: break
            if (hits(cast.user, &t) && t < cast.t_max) cast.t_max = t, closest = cast.user;
 
    A sphere and a capsule are cast as the boxes around them: `t` is where that box enters the
-   object's, so never later than the shape enters what is in it. */
+   object's, so never later than the shape enters what is in it.
+   ---------------------------------------------------------------------------------------------- */
+
 typedef struct lbvh_world_cast {
     int32_t index;          /* the object found */
     uint64_t user;
@@ -2485,14 +2499,17 @@ LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
     return 0;
 }
 
-/* Objects around a point, nearer subtrees first. The caller shrinks the reach, by the distance to
-   the object's box or by a distance of its own, which is at least that:
+/* ------------------------------------------------------------------------------------------------
+   >>world-near: objects around a point, nearer subtrees first. The caller shrinks the reach, by the
+   distance to the object's box or by a distance of its own, which is at least that:
 
        lbvh_world_near near = lbvh_world_near_point(&world, p, reach);
        while (lbvh_next_near_object(&near)) {
            float d2 = my_distance2(near.user, p);               // or near.distance2
            near.reach2 = lbvh_keep_nearest(ids, d2s, k, &found, near.reach2, near.index, d2);
-       } */
+       }
+   ---------------------------------------------------------------------------------------------- */
+
 typedef struct lbvh_world_near {
     int32_t index;          /* the object found */
     uint64_t user;
@@ -5076,7 +5093,8 @@ static void lbvh_i_sort_changes(lbvh_world *world)
             begin[k] = sum;
             sum += count;
         }
-        for (k = 0; k < n; k++) to[begin[(world->object[from[k]].leaf >> shift) & 2047]++] = from[k];
+        for (k = 0; k < n; k++)
+            to[begin[(world->object[from[k]].leaf >> shift) & 2047]++] = from[k];
         to = from;
         from = world->gathered_index;
     }
