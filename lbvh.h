@@ -362,7 +362,8 @@ extern "C" {
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
     X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
-                       "NaN (a queries.radius must be finite too)")                                \
+                       "NaN (a queries.radius must be finite too; so must a world's desc.margin "  \
+                       "and desc.margin_part)")                                                    \
     X(LBVH_BAD_ALLOCATOR, "desc.allocator needs both alloc and free, or neither, gives memory "    \
                           "aligned to 16 bytes, and stays the same until lbvh_free")               \
     X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
@@ -378,7 +379,7 @@ extern "C" {
                              "is exact")                                                           \
     X(LBVH_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL")          \
     X(LBVH_NOT_BUILT, "the tree holds nothing this call can use: call lbvh_build first "           \
-                      "(and see what the call needs)")                                             \
+                      "(and see what the call needs); a world: lbvh_world_begin")                  \
     X(LBVH_BAD_FILE, "these bytes are not a tree saved by this version, with this real "           \
                      "type and byte order, undamaged")                                             \
     X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \
@@ -2058,7 +2059,6 @@ typedef struct lbvh_object {
     uint32_t generation;
     int32_t leaf;           /* its node, -1: none yet */
     int32_t first_pair;     /* entry 2 pair + side of its list of pairs, -1: none */
-    int32_t stamp;          /* private */
     uint8_t state;          /* lbvh_state */
     uint8_t wanted;         /* the state from the next update on */
     uint8_t tree;           /* of its leaf: 0 moving, 1 at rest */
@@ -2093,12 +2093,12 @@ enum { LBVH_WORLD_BLOCKS = 16 };
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
     int32_t count;              /* indices in use are below this */
-    int32_t objects;            /* alive */
+    int32_t objects, sleepers;  /* alive; and sleeping */
     lbvh_object *object;        /* [count] */
     lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
                                    step reads of an object lies side by side: the link and skip of
                                    the first hold its user number, the link of the second its
-                                   generation, 0: removed */
+                                   generation (0: removed), the skip the last search that met it */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
@@ -4217,29 +4217,47 @@ enum {
     /* with pair_bytes, the data of ended pairs follows their indices */
 };
 
+enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
+
 /* What lbvh_world_update has to do with an object. */
 enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8, LBVH_I_STATE = 16,
        LBVH_I_LISTED = 32 };
+
+/* Where an array begins in its block: at a multiple of a cache line. */
+static char *lbvh_i_start(const lbvh_block *block)
+{
+    size_t const over = (size_t)(uintptr_t)block->memory % LBVH_I_LINE;
+    return block->memory ? (char *)block->memory + (over ? LBVH_I_LINE - over : 0) : NULL;
+}
+
+/* The nodes of a tree begin so that siblings (1 and 2, 3 and 4, ...) share a line. */
+static lbvh_node *lbvh_i_start_of_nodes(const lbvh_block *block)
+{
+    char *const start = lbvh_i_start(block);
+    if (!start) return NULL;
+    return (lbvh_node *)(void *)(start + LBVH_I_LINE - sizeof(lbvh_node) % LBVH_I_LINE);
+}
 
 static void lbvh_i_bind_world(lbvh_world *world)
 {
     lbvh_block *b = world->block;
     int t;
-    world->object = (lbvh_object *)b[LBVH_I_OBJECTS].memory;
-    world->box = (lbvh_node *)b[LBVH_I_BOXES_OF].memory;
-    world->changed = (int32_t *)b[LBVH_I_CHANGED].memory;
-    world->vacant = (int32_t *)b[LBVH_I_VACANT].memory;
-    world->gathered = (lbvh_real *)b[LBVH_I_GATHERED].memory;
-    world->gathered_index = (int32_t *)b[LBVH_I_GATHERED_INDEX].memory;
+    world->object = (lbvh_object *)(void *)lbvh_i_start(&b[LBVH_I_OBJECTS]);
+    world->box = (lbvh_node *)(void *)lbvh_i_start(&b[LBVH_I_BOXES_OF]);
+    world->changed = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_CHANGED]);
+    world->vacant = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_VACANT]);
+    world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
+    world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
     for (t = 0; t < 2; t++) {
-        world->tree[t].node = (lbvh_node *)b[LBVH_I_TREE_BLOCKS + 3 * t].memory;
-        world->tree[t].parent = (int32_t *)b[LBVH_I_TREE_BLOCKS + 3 * t + 1].memory;
-        world->tree[t].category = (uint64_t *)b[LBVH_I_TREE_BLOCKS + 3 * t + 2].memory;
+        world->tree[t].node = lbvh_i_start_of_nodes(&b[LBVH_I_TREE_BLOCKS + 3 * t]);
+        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 1]);
+        world->tree[t].category =
+            (uint64_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 2]);
     }
-    world->pair = (lbvh_pair *)b[LBVH_I_PAIRS].memory;
-    world->pair_data = (unsigned char *)b[LBVH_I_PAIR_DATA].memory;
-    world->begun = (int32_t *)b[LBVH_I_BEGUN].memory;
-    world->ended = (int32_t *)b[LBVH_I_ENDED].memory;
+    world->pair = (lbvh_pair *)(void *)lbvh_i_start(&b[LBVH_I_PAIRS]);
+    world->pair_data = (unsigned char *)lbvh_i_start(&b[LBVH_I_PAIR_DATA]);
+    world->begun = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_BEGUN]);
+    world->ended = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_ENDED]);
     world->ended_data = world->desc.pair_bytes && world->ended
                             ? (unsigned char *)(world->ended + 2 * (size_t)world->pair_capacity)
                             : NULL;
@@ -4250,11 +4268,12 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
 {
     lbvh_block *old = &world->block[b], larger;
     if (count > SIZE_MAX / 2 / size) return 0;
-    larger.bytes = count * size;
+    larger.bytes = count * size + 2 * LBVH_I_LINE;
     if (larger.bytes <= old->bytes) return 1;
     larger.memory = lbvh_i_alloc(&world->desc.allocator, larger.bytes);
     if (!larger.memory) return 0;
-    if (old->bytes) memcpy(larger.memory, old->memory, old->bytes);
+    if (old->bytes)
+        memcpy(lbvh_i_start(&larger), lbvh_i_start(old), old->bytes - LBVH_I_LINE);
     lbvh_i_release(&world->desc.allocator, old);
     *old = larger;
     lbvh_i_bind_world(world);
@@ -4693,7 +4712,8 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 static int lbvh_i_meet(lbvh_world *world, int32_t index, int32_t other)
 {
     const lbvh_object *own = &world->object[index], *met = &world->object[other];
-    if (met->stamp == world->token || !lbvh_i_may_pair(own, met)) return 1;
+    if (world->box[2 * (size_t)other + 1].skip == world->token) return 1;
+    if (!lbvh_i_may_pair(own, met)) return 1;
     if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) return 1;
     return lbvh_i_begin_pair(world, index, other);
 }
@@ -4727,10 +4747,14 @@ static int lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
     int32_t entry = own->first_pair;
     int const t = own->tree;
     world->token++;
-    own->stamp = world->token;
-    for (; entry >= 0; entry = world->pair[entry / 2].next[entry % 2])
-        world->object[world->pair[entry / 2].object[1 - entry % 2]].stamp = world->token;
+    world->box[2 * (size_t)index + 1].skip = world->token;
+    for (; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
+        int32_t const other = world->pair[entry / 2].object[1 - entry % 2];
+        world->box[2 * (size_t)other + 1].skip = world->token;
+    }
     if (world->tree[1 - t].leaves > 0 && !lbvh_i_search_tree(world, 1 - t, index, 0)) return 0;
+    /* static objects meet no other ones at rest, unless some sleep */
+    if (own->state == LBVH_FIXED && world->sleepers == 0) return 1;
     return lbvh_i_search_tree(world, t, index, later ? world->tree[t].node[own->leaf].skip : 0);
 }
 
@@ -4839,12 +4863,12 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     world->box[2 * (size_t)index + 1] = stored;
     object->filter = lbvh_i_resolve_filter(filter);
     object->leaf = object->first_pair = -1;
-    object->stamp = 0;
     object->state = object->wanted = (uint8_t)state;
     object->tree = state != LBVH_MOVING;
     object->alive = 1;
     object->changed = 0;
     world->objects++;
+    world->sleepers += state == LBVH_SLEEPING;
     lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
     *id = (uint64_t)object->generation << 32 | (uint32_t)index;
     return LBVH_OK;
@@ -4868,14 +4892,33 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
+/* What is within a stored box is finite. In 2D the last axis is the second one, again. */
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
 {
-    const lbvh_object *object = lbvh_i_object(world, id);
-    lbvh_node given, *boxes;
-    if (!object || !box || lbvh_i_read_box(world, box, &given) != LBVH_OK) return 0;
-    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
-    if (!lbvh_i_holds(&boxes[1], &given)) return 0;
-    lbvh_i_set_box(&boxes[0], &given);
+    lbvh_node *given;
+    const lbvh_node *stored;
+    lbvh_real x, y, z, right, top, back;
+    int last;
+    if (!box || !lbvh_i_object(world, id)) return 0;
+    given = world->box + 2 * (id & 0xFFFFFFFFu);
+    stored = given + 1;
+    last = world->desc.dim - 1;
+    x = box[0];
+    y = box[1];
+    z = box[last];
+    right = box[last + 1];
+    top = box[last + 2];
+    back = box[2 * last + 1];
+    if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
+          (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
+          (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
+        return 0;
+    given->min[0] = x + 0;
+    given->min[1] = y + 0;
+    given->min[last] = z + 0;
+    given->max[0] = right + 0;
+    given->max[1] = top + 0;
+    given->max[last] = back + 0;
     return 1;
 }
 
@@ -4908,6 +4951,7 @@ LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
     object->alive = 0;
     world->box[2 * (object - world->object) + 1].link = 0;
     world->objects--;
+    world->sleepers -= object->wanted == LBVH_SLEEPING;
     lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
     return LBVH_OK;
 }
@@ -4921,6 +4965,7 @@ LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_st
     if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
     if (object->wanted == (uint8_t)state) return LBVH_OK;
     if (state == LBVH_FIXED || object->wanted == LBVH_FIXED) what |= LBVH_I_SEARCH;
+    world->sleepers += (state == LBVH_SLEEPING) - (object->wanted == LBVH_SLEEPING);
     object->wanted = (uint8_t)state;
     lbvh_i_note_change(world, (int32_t)(object - world->object), what);
     return LBVH_OK;
@@ -5128,7 +5173,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) {
         world->token = 0;
-        for (k = 0; k < world->count; k++) world->object[k].stamp = 0;
+        for (k = 0; k < world->count; k++) world->box[2 * (size_t)k + 1].skip = 0;
     }
     if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
     for (k = 0; k < world->changed_count; k++) lbvh_i_review_pairs(world, world->changed[k]);

@@ -14,7 +14,6 @@
 #include "lbvh.h"
 
 typedef struct chip_world { lbvh_world world; int users; } chip_world;
-
 /* One of the two indices: its shapes, in no order, and where each one is, by Chipmunk's number of the shape. */
 typedef struct chip_entry { void *shape; cpHashValue number; lbvh_id id; } chip_entry;
 typedef struct chip_index {
@@ -28,9 +27,9 @@ typedef struct chip_index {
 } chip_index;
 
 static void chip_must(int fits) { if (!fits) abort(); } /* as Chipmunk itself does */
-static void chip_box(const chip_index *index, void *shape, float box[4])
+static void chip_box(void *shape, float box[4])
 {
-    cpBB const bb = index->base.bbfunc(shape);
+    cpBB const bb = ((cpShape *)shape)->bb; /* what bbfunc returns */
     double const given[4] = {bb.l, bb.b, bb.r, bb.t};
     (void)lbvh_box_of_doubles(2, given, box); /* what is not finite is refused by insert and move */
 }
@@ -61,7 +60,7 @@ static void chip_insert(cpSpatialIndex *base, void *shape, cpHashValue number)
     chip_entry *entry;
     float box[4];
     chip_grow(index, number);
-    chip_box(index, shape, box);
+    chip_box(shape, box);
     entry = &index->entry[index->count];
     entry->shape = shape;
     entry->number = number;
@@ -101,12 +100,10 @@ static void chip_each(cpSpatialIndex *base, cpSpatialIndexIteratorFunc func, voi
 static void chip_move(const chip_index *index, const chip_entry *entry)
 {
     float box[4], way[2];
-    cpVect v;
-    chip_box(index, entry->shape, box);
+    chip_box(entry->shape, box);
     if (lbvh_world_stay(&index->shared->world, entry->id, box)) return;
-    v = ((cpShape *)entry->shape)->body->v;
-    way[0] = (float)(v.x * 0.1);
-    way[1] = (float)(v.y * 0.1);
+    way[0] = (float)(((cpShape *)entry->shape)->body->v.x * 0.1);
+    way[1] = (float)(((cpShape *)entry->shape)->body->v.y * 0.1);
     (void)lbvh_world_move(&index->shared->world, entry->id, box, way);
 }
 
