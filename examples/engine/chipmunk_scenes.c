@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O3 -I. examples/engine/chipmunk_scenes.c -o chipmunk_scenes -lchipmunk -lm && ./chipmunk_scenes
-       ./chipmunk_scenes --steps 20 --scene 0          (Debian: libchipmunk-dev)
+       ./chipmunk_scenes --steps 20 --warm 5 --scene 0         (Debian: libchipmunk-dev)
 
    Broad phase: all four indices follow the same simulation. In each step they take in the boxes that the step left, and report
    pairs to the same function, in turns; their pairs are compared in every step. (Sweep1D misses
@@ -21,6 +21,7 @@
 #include <time.h>
 
 enum { INDICES = 4, MOST_STEPS = 2000, BODIES = 21000 };
+static int warm_steps = -1; /* before those measured; -1: as the scene says */
 static const char *const index_names[INDICES] = {"BBTree", "SpaceHash", "Sweep1D", "lbvh"};
 
 static double now_ms(void)
@@ -86,6 +87,8 @@ static cpShape *keep(stage *s, cpShape *shape)
     s->number[s->shapes] = shape->hashid;
     return s->shape[s->shapes++] = shape;
 }
+
+static int warm_of(const scene *what) { return warm_steps < 0 ? what->warm : warm_steps; }
 
 static double side_of(const scene *what)
 {
@@ -367,7 +370,7 @@ static int broad_phase(const scene *what, int sleeps, int steps, table *t)
     static follower f;
     int step, which;
     new_follower(&f, what, sleeps);
-    for (step = -what->warm; step < steps; step++) {
+    for (step = -warm_of(what); step < steps; step++) {
         follow(&f);
         if (step >= 0) note(t, step, f.spent);
     }
@@ -385,7 +388,7 @@ static void whole_step(const scene *what, int sleeps, int steps, table *t)
     double spent[INDICES];
     int step, which;
     for (which = 0; which < INDICES; which++) s[which] = new_stage(what, which, sleeps);
-    for (step = -what->warm; step < steps; step++) {
+    for (step = -warm_of(what); step < steps; step++) {
         for (which = 0; which < INDICES; which++) {
             double const begin = now_ms();
             replace(s[which], NULL, NULL, NULL);
@@ -405,6 +408,7 @@ int main(int argc, char **argv)
     int steps = 60, only = -1, k, sleeps, same = 1;
     for (k = 1; k + 1 < argc; k += 2) {
         if (!strcmp(argv[k], "--steps")) steps = atoi(argv[k + 1]);
+        if (!strcmp(argv[k], "--warm")) warm_steps = atoi(argv[k + 1]);
         if (!strcmp(argv[k], "--scene")) only = atoi(argv[k + 1]);
     }
     if (steps < 1 || steps > MOST_STEPS) return 2;
