@@ -467,7 +467,7 @@ static void random_life(int dim, uint32_t seed, int updates, int reasons[4])
 
 static void test_random_lives(void **state)
 {
-    int const updates = environment("TEST_SMALL", 0) ? 150 : 1200;
+    int const updates = environment("TEST_SMALL", 0) ? 150 : 2000;
     int reasons[4] = {0, 0, 0, 0}, dim, k;
     uint32_t seed;
     (void)state;
