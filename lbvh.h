@@ -13,6 +13,9 @@
    Also: refit after motion, filter masks, save and load, quality measures, a checker of the
    structure.
 
+   lbvh_world (>>world) keeps objects that come, move, sleep and go: the broad phase of a game or a
+   simulation, with pairs that last, events, filters and casts.
+
    Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
    CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
 
@@ -21,9 +24,11 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    config, results, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, cuda-templates
+                       queries, stb_ds, world, world-overlap, world-cast, world-near,
+                       cuda-templates
        serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
-                       queries-serial, validate
+                       queries-serial, validate, world-memory, world-trees, world-pairs,
+                       world-calls, world-update, world-validate
        end             licence
 
    >>use
@@ -95,7 +100,9 @@
             without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
             bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what
             CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a
-            nearest walk.
+            nearest walk. A world takes about 400 bytes for each object, 40 and twice
+            desc.pair_bytes for each pair (float); its arrays grow by half, in lbvh_world_insert
+            and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it.
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -118,9 +125,9 @@
 
    Leaves are the AABBs of the elements, sorted by the Morton codes of their centres (figure
    at >>codes). The root covers all leaves. An inner node covers a range of leaves, and is split
-   where the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes). Equal
-   codes are told apart by their places, as if those were appended to the codes (Kureck equation
-   3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
+   where the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes).
+   Equal codes are told apart by their places, as if those were appended to the codes (Kureck
+   equation 3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
    subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal:
    >>packets here and in cuda/lbvh.cu. examples/lbvh_steps.c prints all of this for points of your
    choice.
@@ -140,7 +147,8 @@
 
    >>limits
 
-   n up to 2^30 - 512. Depth: a node has more common bits than its parent, so at most 63 bits of
+   n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a
+   node has more common bits than its parent, so at most 63 bits of
    code + 30 of place = 93 inner nodes are above a leaf, whatever the input. Walks that keep a stack
    (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
    overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
@@ -156,6 +164,7 @@
 
    >>changes
 
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster
    0.1.0  first version
 */
 
@@ -303,6 +312,20 @@
 #define lbvh_count_overlaps     lbvh_f64_count_overlaps
 #define lbvh_overlaps           lbvh_f64_overlaps
 #define lbvh_nearest            lbvh_f64_nearest
+#define lbvh_world_begin             lbvh_f64_world_begin
+#define lbvh_world_free              lbvh_f64_world_free
+#define lbvh_world_insert            lbvh_f64_world_insert
+#define lbvh_world_move              lbvh_f64_world_move
+#define lbvh_world_stay              lbvh_f64_world_stay
+#define lbvh_world_remove            lbvh_f64_world_remove
+#define lbvh_world_set_state         lbvh_f64_world_set_state
+#define lbvh_world_set_filter        lbvh_f64_world_set_filter
+#define lbvh_world_update            lbvh_f64_world_update
+#define lbvh_world_id                lbvh_f64_world_id
+#define lbvh_world_index             lbvh_f64_world_index
+#define lbvh_world_find_pair         lbvh_f64_world_find_pair
+#define lbvh_world_validate          lbvh_f64_world_validate
+#define lbvh_box_of_doubles      lbvh_f64_box_of_doubles
 #define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
 #define lbvh_cuda_build             lbvh_f64_cuda_build
 #define lbvh_cuda_refit             lbvh_f64_cuda_refit
@@ -339,7 +362,8 @@ extern "C" {
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
     X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
-                       "NaN (a queries.radius must be finite too)")                                \
+                       "NaN (a queries.radius must be finite too; so must a world's desc.margin "  \
+                       "and desc.margin_part)")                                                    \
     X(LBVH_BAD_ALLOCATOR, "desc.allocator needs both alloc and free, or neither, gives memory "    \
                           "aligned to 16 bytes, and stays the same until lbvh_free")               \
     X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
@@ -355,10 +379,11 @@ extern "C" {
                              "is exact")                                                           \
     X(LBVH_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL")          \
     X(LBVH_NOT_BUILT, "the tree holds nothing this call can use: call lbvh_build first "           \
-                      "(and see what the call needs)")                                             \
+                      "(and see what the call needs); a world: lbvh_world_begin")                  \
     X(LBVH_BAD_FILE, "these bytes are not a tree saved by this version, with this real "           \
                      "type and byte order, undamaged")                                             \
     X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \
+    X(LBVH_BAD_ID, "no object has this id: it was removed, or never inserted")                     \
     X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")
 
 #define LBVH_I_CODE(code, text) code,
@@ -581,7 +606,13 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 
 /* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`:
    the number of pairs, also when they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of
-   the first, then by that of the second. */
+   the first, then by that of the second. As fast as a loop of your own over lbvh_overlap_later, or
+   faster:
+       for (place = 0; place < tree.n; place++) {
+           int32_t i = tree.node[tree.first_leaf + place].link;
+           lbvh_overlap o = lbvh_overlap_later(&tree, place);
+           while (lbvh_next(&o)) use(i, o.id);                      // each pair once
+       } */
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity,
                                 int64_t *needed);
 
@@ -1948,6 +1979,614 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 }
 #endif
 
+/* ------------------------------------------------------------------------------------------------
+   >>world: objects that come, move, sleep and go: the broad phase of a simulation. Serial only.
+
+       lbvh_world world = {0};
+       lbvh_world_desc desc = {0};
+       desc.dim = 2;
+       desc.margin = 0.1f;                          // boxes are stored larger by this on every side
+       lbvh_world_begin(&world, &desc);
+       lbvh_world_insert(&world, box, NULL, LBVH_MOVING, my_number, &id);
+       for (;;) {                                   // a step
+           lbvh_world_move(&world, id, box, displacement);
+           lbvh_world_update(&world);               // takes in what changed
+           lbvh_pair_walk walk = lbvh_world_pairs(&world, LBVH_TIGHT);
+           while (lbvh_next_pair(&walk)) collide(walk.user_a, walk.user_b, walk.data);
+       }
+       lbvh_world_free(&world);
+
+   Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
+   holds an object's stored box: the given one, larger by the margin, and longer along its
+   displacement. An object that stays in its stored box costs one comparison in a step. The others
+   are replaced in the tree, and search again; pairs of all others stay as they are.
+
+   Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
+   `skip` is as in >>nodes. A leaf is added by splitting another one in two, in its slot s, so that
+   no skip link into s changes. A leaf is removed by moving its sibling into the parent's slot; the
+   skips of the sibling's last leaf and of the nodes that end with it are set to the parent's:
+
+         add C beside B                      remove A, C's sibling
+            s: B    ->   s: *                   s: *         ->    s: C
+                            / \                    / \
+                        u: B   u+1: C          u: A   u+1: C       u, u+1: free
+
+   A rebuild (lbvh_build, then the nodes in depth-first order) restores the quality. It comes when
+   the leaves changed since the last one are as many as half of all leaves; or at once when it is
+   cheaper than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and
+   a change costs O(log n) in the mean. (A second, small tree of what moved, rebuilt in every step,
+   beside the large one with tombstones was the alternative: it takes n sqrt(2 m / n) times the
+   build's time per leaf for m changes a step, eight times that of replacing leaves where m is 1 %
+   of n.)
+   ---------------------------------------------------------------------------------------------- */
+
+/* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
+   small numbers 0, 1, 2, ..., reused after removal: for arrays of your own. An id is never reused
+   (before 2^32 removals of its index). 0 is no object. */
+typedef uint64_t lbvh_id;
+
+typedef enum lbvh_state {
+    LBVH_MOVING = 0,
+    LBVH_SLEEPING,      /* at rest: pairs of two objects at rest are kept, and not walked */
+    LBVH_FIXED          /* static: no pair of two such objects exists */
+} lbvh_state;
+
+/* Which objects may make pairs: in the same group other than 0, those of a positive group always,
+   of a negative one never; else those where each one's category shares a bit with the other's
+   mask. */
+typedef struct lbvh_filter {
+    uint64_t category;      /* (default, 0: all bits) */
+    uint64_t mask;          /* (default, 0: all bits) */
+    int32_t group;          /* (default: 0, none) */
+} lbvh_filter;
+
+/* Your own filter, for two indices, asked when a pair would begin. 0: no pair. It must not change
+   the world. */
+typedef int lbvh_allow_fn(void *user, int32_t a, int32_t b);
+
+typedef struct lbvh_world_desc {
+    int32_t dim;            /* 2 or 3 (default: 3) */
+    lbvh_real margin;       /* a stored box is larger by this on every side (default: 0) ... */
+    lbvh_real margin_part;  /* ... and by this part of the box's own edge (default: 0) */
+    int32_t pair_bytes;     /* bytes of yours with every pair (default: 0) */
+    lbvh_allow_fn *allow;   /* (default: none) */
+    void *user;             /* for allow */
+    lbvh_allocator allocator; /* (default: malloc and free) */
+} lbvh_world_desc;
+
+typedef struct lbvh_object {
+    lbvh_filter filter;     /* with defaults filled in; to change it: lbvh_world_set_filter */
+    uint32_t generation;
+    int32_t leaf;           /* its node, -1: none yet */
+    int32_t first_pair;     /* entry 2 pair + side of its list of pairs, -1: none */
+    uint8_t state;          /* lbvh_state */
+    uint8_t wanted;         /* the state from the next update on */
+    uint8_t tree;           /* of its leaf: 0 moving, 1 at rest */
+    uint8_t alive;
+    uint8_t changed;        /* what the next update has to do */
+} lbvh_object;
+
+typedef struct lbvh_pair {
+    int32_t object[2];          /* indices, in the order found */
+    int32_t next[2], prev[2];   /* entries of the lists of both objects, -1: none */
+} lbvh_pair;
+
+typedef struct lbvh_world_tree {
+    lbvh_node *node;        /* node 0 is the root where there are leaves */
+    int32_t *parent;
+    uint64_t *category;     /* by node: all categories below it */
+    int32_t leaves;
+    int32_t used, unused;   /* nodes handed out; first of a list of pairs of nodes given back, -1 */
+    int32_t changes;        /* leaves changed since the last rebuild */
+} lbvh_world_tree;
+
+/* What an update did: the most expensive of its ways. */
+typedef enum lbvh_reason {
+    LBVH_NOTHING = 0,   /* no stored box changed */
+    LBVH_REFIT,         /* leaves got new boxes in their places */
+    LBVH_REPLACED,      /* leaves were added, removed, or put elsewhere */
+    LBVH_REBUILT        /* a tree was built again */
+} lbvh_reason;
+
+enum { LBVH_WORLD_BLOCKS = 16 };
+
+typedef struct lbvh_world {
+    lbvh_world_desc desc;       /* with defaults filled in */
+    int32_t count;              /* indices in use are below this */
+    int32_t objects, sleepers;  /* alive; and sleeping */
+    lbvh_object *object;        /* [count] */
+    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
+                                   step reads of an object lies side by side: the link and skip of
+                                   the first hold its user number, the link of the second its
+                                   generation (0: removed), the skip the last search that met it */
+    lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
+    unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
+    int32_t pairs, active;
+    int32_t *begun;             /* [2 begun_count] indices of pairs that the last update began */
+    int32_t *ended;             /* [2 ended_count] and ended; an object of theirs may be removed:
+                                   its user number is readable until the next insertion */
+    unsigned char *ended_data;  /* [ended_count * desc.pair_bytes] */
+    int32_t begun_count, ended_count;
+    lbvh_reason reason;         /* what the last update did, */
+    int32_t searched;           /* and how many objects searched again */
+    /* private */
+    lbvh_world_tree tree[2];
+    int32_t *changed;           /* indices with something to do */
+    int32_t *vacant;            /* removed indices, to be used again */
+    int32_t changed_count, vacant_count, capacity, pair_capacity, token, begun_flag, too_deep;
+    lbvh_real *gathered;        /* boxes of a rebuild */
+    int32_t *gathered_index;
+    lbvh scratch;
+    lbvh_block block[LBVH_WORLD_BLOCKS];
+} lbvh_world;
+
+/* Empties the world and sets its desc (NULL: defaults). LBVH_BAD_DIM, LBVH_BAD_RADIUS (a margin is
+   negative or not finite), LBVH_BAD_ARGUMENT (pair_bytes < 0), LBVH_BAD_ALLOCATOR. */
+LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *desc);
+
+/* Frees the memory and empties the world; an empty world is fine. */
+LBVH_API void lbvh_world_free(lbvh_world *world);
+
+/* A new object. box: 2 dim numbers. filter NULL: all defaults. Searches and pairs know it from the
+   next update on. LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_OUT_OF_MEMORY: the world is unchanged. The
+   only call besides update that allocates. O(1). */
+LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
+                                       const lbvh_filter *filter, lbvh_state state, uint64_t user,
+                                       lbvh_id *id);
+
+/* The object's new box. displacement: dim numbers, how far it will probably move before its box
+   is stored again (NULL: none); the stored box is longer by it. Does not wake, and may move static
+   objects. Refusals leave the object as it was. O(1). */
+LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
+                                     const lbvh_real *displacement);
+
+/* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
+   lbvh_world_move. For callers whose displacement costs something to find. O(1). */
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
+
+/* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
+   the next update. O(1). */
+LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id);
+
+/* From the next update on. O(1). */
+LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_state state);
+LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
+                                           const lbvh_filter *filter);
+
+/* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
+   found are there, all others come with a later update that succeeds. The same calls give the same
+   pairs in the same order. */
+LBVH_API lbvh_result lbvh_world_update(lbvh_world *world);
+
+/* The id of an index; 0 where no object has it. And back: LBVH_BAD_ID, *index is -1. */
+LBVH_API lbvh_id lbvh_world_id(const lbvh_world *world, int32_t index);
+LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32_t *index);
+
+/* The pair of two indices: its place in world.pair, -1: there is none. O(pairs of a). */
+LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b);
+
+/* LBVH_OK, or LBVH_INVALID where trees, lists or pairs are damaged. For tests. O(n + pairs). */
+LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world);
+
+/* Rounds a box of doubles outward: the least box of LBVH_REAL that contains it. LBVH_NOT_FINITE
+   where there is none. */
+LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out);
+
+/* 1 if the filters let two objects make a pair. */
+LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
+{
+    if (a->group != 0 && a->group == b->group) return a->group > 0;
+    return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
+}
+
+/* The user number of an index, which no removed object since reused has. */
+LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
+{
+    const lbvh_node *box = &world->box[2 * (size_t)index];
+    return (uint64_t)(uint32_t)box->link << 32 | (uint32_t)box->skip;
+}
+
+/* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
+typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
+
+/* Random access: what comes next is prefetched. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define LBVH_I_PREFETCH(address) ((void)(address))
+#endif
+
+/* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
+   LBVH_TIGHT tests the boxes as given since. Data stays with its pair, and moves in memory with
+   updates. */
+typedef struct lbvh_pair_walk {
+    int32_t a, b;           /* indices */
+    uint64_t user_a, user_b;
+    void *data;             /* desc.pair_bytes of yours, zero when the pair was new; NULL: none */
+    /* private */
+    const lbvh_world *world;
+    lbvh_fit fit;
+    int32_t at;
+} lbvh_pair_walk;
+
+LBVH_FN lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
+{
+    lbvh_pair_walk walk;
+    memset(&walk, 0, sizeof walk);
+    walk.world = world;
+    walk.fit = fit;
+    return walk;
+}
+
+/* The next pair; 0 when there are no more. */
+LBVH_FN_WALK int lbvh_next_pair(lbvh_pair_walk *walk)
+{
+    const lbvh_world *world = walk->world;
+    while (walk->at < world->active) {
+        int32_t const p = walk->at++, a = world->pair[p].object[0], b = world->pair[p].object[1],
+                      coming = p + 8 < world->active ? p + 8 : p;
+        const lbvh_node *box = &world->box[2 * (size_t)b];
+        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[0]]);
+        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[1]]);
+        if (walk->fit == LBVH_TIGHT &&
+            !lbvh_boxes_touch(&world->box[2 * (size_t)a], box->min, box->max))
+            continue;
+        walk->a = a;
+        walk->b = b;
+        walk->user_a = lbvh_world_user(world, a);
+        walk->user_b = lbvh_world_user(world, b);
+        walk->data = world->pair_data
+                         ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
+        return 1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-overlap: objects whose boxes touch a box, by the last update
+
+       lbvh_world_overlap o = lbvh_world_overlap_box(&world, box);
+       while (lbvh_next_object(&o)) use(o.user);
+
+   Objects removed since are not found. Order: as the trees have it, the same after the same calls.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_world_overlap {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_node box;
+    int32_t tree, at;
+} lbvh_world_overlap;
+
+LBVH_FN lbvh_filter lbvh_i_all(void)
+{
+    lbvh_filter filter;
+    filter.category = filter.mask = ~(uint64_t)0;
+    filter.group = 0;
+    return filter;
+}
+
+/* box: 2 dim numbers. NaN and inverted boxes find nothing. */
+LBVH_FN lbvh_world_overlap lbvh_world_overlap_box(const lbvh_world *world, const lbvh_real *box)
+{
+    lbvh_world_overlap o;
+    int const dim = world->desc.dim;
+    int a;
+    memset(&o, 0, sizeof o);
+    o.index = -1;
+    o.filter = lbvh_i_all();
+    o.world = world;
+    o.at = world->tree[0].leaves > 0 ? 0 : -1;
+    for (a = 0; a < dim; a++) {
+        o.box.min[a] = box[a];
+        o.box.max[a] = box[dim + a];
+        if (!(box[a] <= box[dim + a])) o.tree = 2;
+    }
+    return o;
+}
+
+/* 1 if a search with this filter, of these boxes, takes the object. */
+LBVH_FN int lbvh_i_takes(const lbvh_world *world, int32_t index, const lbvh_filter *filter)
+{
+    const lbvh_object *object = &world->object[index];
+    return object->alive && lbvh_filters_allow(&object->filter, filter);
+}
+
+/* The next object; 0 when there are no more. */
+LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
+{
+    const lbvh_world *world = o->world;
+    for (; o->tree < 2; o->tree++) {
+        const lbvh_world_tree *tree = &world->tree[o->tree];
+        while (o->at >= 0) {
+            const lbvh_node *node = &tree->node[o->at];
+            int const meets = lbvh_boxes_touch(node, o->box.min, o->box.max) &&
+                              (o->filter.group > 0 || (tree->category[o->at] & o->filter.mask));
+            int32_t index;
+            o->at = meets && node->link >= 0 ? node->link : node->skip;
+            if (!meets || node->link >= 0) continue;
+            index = ~node->link;
+            if (!lbvh_i_takes(world, index, &o->filter) ||
+                (o->fit == LBVH_TIGHT &&
+                 !lbvh_boxes_touch(&world->box[2 * (size_t)index], o->box.min, o->box.max)))
+                continue;
+            o->index = index;
+            o->user = lbvh_world_user(world, index);
+            return 1;
+        }
+        o->at = o->tree == 0 && world->tree[1].leaves > 0 ? 0 : -1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-cast: objects that a shape meets while it is swept along a vector, nearer subtrees first.
+   A ray and a segment are casts of a point. The caller tests what is in the boxes:
+
+       lbvh_world_cast cast = lbvh_world_cast_sphere(&world, centre, radius, vector);
+       while (lbvh_next_cast(&cast))                            // any hit at all: break
+           if (hits(cast.user, &t) && t < cast.t_max) cast.t_max = t, closest = cast.user;
+
+   A sphere and a capsule are cast as the boxes around them: `t` is where that box enters the
+   object's, so never later than the shape enters what is in it.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_world_cast {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_real t;            /* where its box is entered, in lengths of the vector; 0: at once */
+    lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
+    lbvh_real half[3];      /* half the edges of the shape's box */
+} lbvh_world_cast;
+
+/* 1 if the shape enters the box up to t_max: the ray of its centre enters the box grown by its half
+   edges (Minkowski sum; Ericson section 5.5.8). */
+LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
+{
+    lbvh_node grown = *node;
+    int a;
+    for (a = 0; a < 3; a++) {
+        grown.min[a] -= cast->half[a];
+        grown.max[a] += cast->half[a];
+    }
+    cast->ray.t_max = cast->t_max;
+    return lbvh_i_ray_enters(&cast->ray, &grown, t);
+}
+
+LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh_real enters)
+{
+    cast->ray.node[cast->ray.top] = 2 * at + t;
+    cast->ray.enters[cast->ray.top++] = enters;
+}
+
+/* A cast of the box with centre `origin` and these half edges. */
+LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *origin,
+                                    const lbvh_real half[3], const lbvh_real *vector,
+                                    lbvh_real t_max)
+{
+    lbvh_world_cast cast;
+    lbvh none;
+    lbvh_real enters;
+    int32_t t;
+    int a, usable = t_max >= 0;
+    memset(&cast, 0, sizeof cast);
+    memset(&none, 0, sizeof none);
+    none.desc.dim = world->desc.dim;
+    cast.index = -1;
+    cast.world = world;
+    cast.filter = lbvh_i_all();
+    cast.ray = lbvh_ray_cast(&none, origin, vector, t_max);
+    cast.ray.tree = NULL;
+    cast.t_max = cast.ray.t_max;
+    cast.ray.top = 0;
+    for (a = 0; a < world->desc.dim; a++) {
+        cast.half[a] = half[a];
+        usable = usable && lbvh_i_finite(vector[a]) && lbvh_i_finite(origin[a]) && half[a] >= 0;
+    }
+    for (t = 1; t >= 0 && usable; t--)
+        if (world->tree[t].leaves > 0 &&
+            lbvh_i_cast_enters(&cast, &world->tree[t].node[0], &enters))
+            lbvh_i_cast_push(&cast, t, 0, enters);
+    return cast;
+}
+
+/* A ray from origin along direction, for t in 0 .. t_max; and a segment, t in 0 .. 1. As
+   lbvh_ray_cast: NaN finds nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_ray(const lbvh_world *world, const lbvh_real *origin,
+                                       const lbvh_real *direction, lbvh_real t_max)
+{
+    lbvh_real const half[3] = {0, 0, 0};
+    return lbvh_i_cast(world, origin, half, direction, t_max);
+}
+LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_real *from,
+                                           const lbvh_real *to)
+{
+    lbvh_real along[3] = {0, 0, 0};
+    int a;
+    for (a = 0; a < world->desc.dim; a++) along[a] = to[a] - from[a];
+    return lbvh_world_ray(world, from, along, 1);
+}
+
+/* A box between min and max, grown by radius, swept along vector, t in 0 .. 1. Half edges are
+   rounded up: no box that is touched is missed. */
+LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_real *min,
+                                            const lbvh_real *max, lbvh_real radius,
+                                            const lbvh_real *vector)
+{
+    lbvh_real const up = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15;
+    lbvh_real centre[3] = {0, 0, 0}, half[3] = {0, 0, 0};
+    int a;
+    for (a = 0; a < world->desc.dim; a++) {
+        centre[a] = 2 * lbvh_i_half_centre(min[a], max[a]);
+        half[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
+        if (half[a] >= 0) half[a] += up * (half[a] + lbvh_i_absolute(centre[a]));
+    }
+    return lbvh_i_cast(world, centre, half, vector, 1);
+}
+
+/* A box of 2 dim numbers; a sphere; a capsule, all points within radius of the segment from a to
+   b. Inverted boxes and negative radii find nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
+                                            const lbvh_real *vector)
+{
+    return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
+                                               lbvh_real radius, const lbvh_real *vector)
+{
+    return lbvh_i_cast_between(world, centre, centre, radius, vector);
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const lbvh_real *a,
+                                                const lbvh_real *b, lbvh_real radius,
+                                                const lbvh_real *vector)
+{
+    lbvh_real min[3] = {0, 0, 0}, max[3] = {0, 0, 0};
+    int x;
+    for (x = 0; x < world->desc.dim; x++) {
+        min[x] = lbvh_i_min(a[x], b[x]);
+        max[x] = lbvh_i_max(a[x], b[x]);
+    }
+    return lbvh_i_cast_between(world, min, max, radius, vector);
+}
+
+/* Descends from a node that the shape enters: its children, the nearer one on top. */
+LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
+{
+    const lbvh_world_tree *tree = &cast->world->tree[t];
+    int32_t const l = tree->node[at].link;
+    lbvh_real to_left, to_right;
+    int const left = lbvh_i_cast_enters(cast, &tree->node[l], &to_left),
+              right = lbvh_i_cast_enters(cast, &tree->node[l + 1], &to_right),
+              left_first = to_left <= to_right;
+    if (left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
+    if (left) lbvh_i_cast_push(cast, t, l, to_left);
+    if (!left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
+}
+
+/* The next object whose box the shape enters at or before t_max; 0 when there are no more. */
+LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
+{
+    const lbvh_world *world = cast->world;
+    while (cast->ray.top > 0) {
+        int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
+        const lbvh_node *node = &world->tree[t].node[at];
+        lbvh_real enters;
+        if (!(cast->ray.enters[cast->ray.top] <= cast->t_max)) continue;
+        if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
+        if (node->link >= 0) {
+            lbvh_i_cast_open(cast, t, at);
+            continue;
+        }
+        enters = cast->ray.enters[cast->ray.top];
+        if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
+        if (cast->fit == LBVH_TIGHT &&
+            !lbvh_i_cast_enters(cast, &world->box[2 * (size_t)~node->link], &enters))
+            continue;
+        cast->index = ~node->link;
+        cast->user = lbvh_world_user(world, cast->index);
+        cast->t = enters;
+        return 1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-near: objects around a point, nearer subtrees first. The caller shrinks the reach, by the
+   distance to the object's box or by a distance of its own, which is at least that:
+
+       lbvh_world_near near = lbvh_world_near_point(&world, p, reach);
+       while (lbvh_next_near_object(&near)) {
+           float d2 = my_distance2(near.user, p);               // or near.distance2
+           near.reach2 = lbvh_keep_nearest(ids, d2s, k, &found, near.reach2, near.index, d2);
+       }
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_world_near {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_real distance2;    /* from the point to its box, squared */
+    lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_near walk;         /* its stack holds 2 node + tree */
+} lbvh_world_near;
+
+LBVH_FN void lbvh_i_near_object_push(lbvh_world_near *near, int32_t t, int32_t at, lbvh_real away2)
+{
+    if (!(away2 <= near->reach2)) return;
+    near->walk.node[near->walk.top] = 2 * at + t;
+    near->walk.away2[near->walk.top++] = away2;
+}
+
+/* Objects around p (dim numbers), up to `reach` away. NaN and negative reaches find nothing. */
+LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbvh_real *p,
+                                              lbvh_real reach)
+{
+    lbvh_world_near near;
+    lbvh none;
+    int32_t t;
+    int a, usable = reach >= 0;
+    memset(&near, 0, sizeof near);
+    memset(&none, 0, sizeof none);
+    none.desc.dim = world->desc.dim;
+    near.index = -1;
+    near.world = world;
+    near.filter = lbvh_i_all();
+    near.walk = lbvh_near_point(&none, p, reach);
+    near.walk.tree = NULL;
+    near.walk.top = 0;
+    near.reach2 = near.walk.reach2;
+    for (a = 0; a < 3; a++) usable = usable && lbvh_i_finite(near.walk.p[a]);
+    for (t = 1; t >= 0 && usable; t--)
+        if (world->tree[t].leaves > 0)
+            lbvh_i_near_object_push(&near, t, 0,
+                                    lbvh_box_distance2(&world->tree[t].node[0], near.walk.p));
+    return near;
+}
+
+/* The next object within reach2; 0 when there are no more. */
+LBVH_FN int lbvh_next_near_object(lbvh_world_near *near)
+{
+    const lbvh_world *world = near->world;
+    lbvh_near *walk = &near->walk;
+    while (walk->top > 0) {
+        int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
+        const lbvh_node *const nodes = world->tree[t].node, *node = &nodes[at];
+        lbvh_real away2 = walk->away2[walk->top];
+        if (!(away2 <= near->reach2)) continue;
+        if (near->filter.group <= 0 && !(world->tree[t].category[at] & near->filter.mask)) continue;
+        if (node->link >= 0) {
+            int32_t const l = node->link;
+            lbvh_real const to_left = lbvh_box_distance2(&nodes[l], walk->p),
+                            to_right = lbvh_box_distance2(&nodes[l + 1], walk->p);
+            int const left_first = to_left <= to_right;
+            lbvh_i_near_object_push(near, t, l + left_first, left_first ? to_right : to_left);
+            lbvh_i_near_object_push(near, t, l + !left_first, left_first ? to_left : to_right);
+            continue;
+        }
+        if (!lbvh_i_takes(world, ~node->link, &near->filter)) continue;
+        if (near->fit == LBVH_TIGHT)
+            away2 = lbvh_box_distance2(&world->box[2 * (size_t)~node->link], walk->p);
+        if (!(away2 <= near->reach2)) continue;
+        near->index = ~node->link;
+        near->user = lbvh_world_user(world, near->index);
+        near->distance2 = away2;
+        return 1;
+    }
+    return 0;
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -2051,6 +2690,12 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #define LBVH_IMPLEMENTATION_DONE
 
 #include <stdlib.h>
+
+#if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
+    !defined(__CUDACC__)
+#include <emmintrin.h>
+#define LBVH_I_FOUR_WIDE
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -2478,13 +3123,7 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
     for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
-/* Reading elements in the order of the keys is random access: they are prefetched. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define LBVH_I_PREFETCH(address) ((void)(address))
-#endif
-
+/* (Reading elements in the order of the keys is random access: they are prefetched.) */
 static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
                                const lbvh_i_keys *keys)
 {
@@ -2948,19 +3587,27 @@ static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i
     return batch->count <= LBVH_I_BATCH;
 }
 
-/* The next packet: the largest subtree from here on that is small enough; its searches, and their
-   batch. */
-static void lbvh_i_next_packet(lbvh_i_finder *finder)
+/* The places of the next packet: the largest subtree from here on that is small enough. Returns its
+   node. */
+static int32_t lbvh_i_next_subtree(lbvh_i_finder *finder)
 {
     const lbvh *tree = finder->tree;
-    lbvh_i_packet packet;
-    int32_t at = finder->next, k;
-    int a;
+    int32_t at = finder->next;
     finder->begin = finder->last + 1;
     while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
         at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
     finder->next = tree->node[at].skip;
+    return at;
+}
+
+/* The searches of the packet at this node, and their batch. */
+static void lbvh_i_collect(lbvh_i_finder *finder, int32_t at)
+{
+    const lbvh *tree = finder->tree;
+    lbvh_i_packet packet;
+    int32_t k;
+    int a;
     for (a = 0; a < 3; a++) {
         packet.min[a] = lbvh_i_infinity();
         packet.max[a] = -lbvh_i_infinity();
@@ -3046,7 +3693,7 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     const lbvh_overlap *o;
     int32_t from = 0;
     if (finder->place + 1 >= finder->tree->n) return -1;
-    if (++finder->place > finder->last) lbvh_i_next_packet(finder);
+    if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
         while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
@@ -3097,61 +3744,155 @@ static int32_t lbvh_i_id(const lbvh *tree, int32_t place)
 
 /* ------------------------------------------------------------------------------------------------
    >>pairs: overlapping boxes, each pair once
+
+   A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
+   alone, as lbvh_overlap_later does. The packets before tell which: the mean of their hits is kept.
+   The first packets walk alone. The order is the same.
    ---------------------------------------------------------------------------------------------- */
 
-static lbvh_queries lbvh_i_pair_queries(void)
+enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
+
+/* Where pairs go: to fn, or into an array; and their number so far. */
+typedef struct lbvh_i_taker {
+    lbvh_pair_fn *fn;
+    void *user;
+    int32_t *pairs;
+    int64_t capacity, found;
+} lbvh_i_taker;
+
+LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
+{
+    int64_t const slot = taker->found++;
+    if (taker->fn) return taker->fn(taker->user, i, j);
+    if (slot < taker->capacity) {
+        taker->pairs[2 * slot] = i;
+        taker->pairs[2 * slot + 1] = j;
+    }
+    return 0;
+}
+
+/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
+   numbers replace six. The fourth ones, link and skip, are not read. */
+LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
+{
+#ifdef LBVH_I_FOUR_WIDE
+    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
+    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
+                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
+    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
+#else
+    return lbvh_boxes_touch(node, box->min, box->max);
+#endif
+}
+
+/* The partners of one leaf at higher places, in a tree without masks: lbvh_overlap_later. */
+LBVH_FN_HOT int lbvh_i_take_later(const lbvh *tree, const lbvh_node *leaf, lbvh_i_taker *taker)
+{
+    const lbvh_node *const node = tree->node;
+    lbvh_node const box = *leaf;
+    int32_t const first_leaf = tree->first_leaf;
+    int32_t at = box.skip;
+    while (at >= 0) {
+        if (!lbvh_i_nodes_touch(&node[at], &box)) {
+            at = node[at].skip;
+        } else if (at < first_leaf) {
+            at = node[at].link;
+        } else {
+            if (lbvh_i_take(taker, box.link, node[at].link)) return 1;
+            at = node[at].skip;
+        }
+    }
+    return 0;
+}
+
+/* The searches of a packet, each alone. */
+static int lbvh_i_take_alone(const lbvh *tree, int32_t begin, int32_t last, lbvh_i_taker *taker)
+{
+    int32_t place;
+    for (place = begin; place <= last; place++) {
+        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        lbvh_overlap o;
+        if (!tree->mask) {
+            if (lbvh_i_take_later(tree, leaf, taker)) return 1;
+            continue;
+        }
+        o = lbvh_overlap_later(tree, place);
+        while (lbvh_next(&o))
+            if (lbvh_i_take(taker, leaf->link, o.id)) return 1;
+    }
+    return 0;
+}
+
+/* The searches of a packet by their batch. */
+static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *taker)
+{
+    const lbvh *tree = finder->tree;
+    int32_t other;
+    lbvh_i_collect(finder, at);
+    finder->place = finder->begin - 1;
+    while (finder->place < finder->last) {
+        int32_t const id = lbvh_i_id(tree, lbvh_i_next_place(finder));
+        if (!finder->lists) taker->found += lbvh_i_count_found(finder);
+        else
+            while ((other = lbvh_i_next_found(finder)) >= 0)
+                if (lbvh_i_take(taker, id, lbvh_i_id(tree, other))) return 1;
+    }
+    return 0;
+}
+
+/* All pairs, until the taker returns non-zero. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
 {
     lbvh_queries queries;
+    lbvh_i_finder finder;
+    double mean = 0; /* partners of a leaf */
     memset(&queries, 0, sizeof queries);
     queries.filter = 0xFFFFFFFFu;
     queries.flags = LBVH_HALF | LBVH_PLACES;
-    return queries;
+    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0);
+    while (finder.last + 1 < tree->n) {
+        int64_t const before = taker->found;
+        int32_t const at = lbvh_i_next_subtree(&finder);
+        if (mean < LBVH_I_MANY ? lbvh_i_take_alone(tree, finder.begin, finder.last, taker)
+                               : lbvh_i_take_batch(&finder, at, taker))
+            return 1;
+        mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
+    }
+    return 0;
 }
 
 LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
 {
-    lbvh_queries const queries = lbvh_i_pair_queries();
-    lbvh_i_finder finder;
-    int32_t place, other;
+    lbvh_i_taker taker;
     if (!tree || !fn) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
-    lbvh_i_begin_finder(&finder, tree, &queries, 1);
-    while ((place = lbvh_i_next_place(&finder)) >= 0)
-        while ((other = lbvh_i_next_found(&finder)) >= 0)
-            if (fn(user, lbvh_i_id(tree, place), lbvh_i_id(tree, other))) return LBVH_STOPPED;
-    return LBVH_OK;
+    memset(&taker, 0, sizeof taker);
+    taker.fn = fn;
+    taker.user = user;
+    return lbvh_i_take_pairs(tree, &taker) ? LBVH_STOPPED : LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
 {
-    lbvh_queries const queries = lbvh_i_pair_queries();
-    lbvh_i_finder finder;
-    int64_t found = 0;
-    int32_t place, other;
+    lbvh_i_taker taker;
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
-    lbvh_i_begin_finder(&finder, tree, &queries, 1);
-    while ((place = lbvh_i_next_place(&finder)) >= 0) {
-        int32_t const id = lbvh_i_id(tree, place);
-        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++) {
-            if (found >= capacity) continue;
-            pairs[2 * found] = id;
-            pairs[2 * found + 1] = lbvh_i_id(tree, other);
-        }
-    }
-    *needed = found;
-    return found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = pairs;
+    taker.capacity = capacity;
+    (void)lbvh_i_take_pairs(tree, &taker);
+    *needed = taker.found;
+    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
 {
-    lbvh_queries const queries = lbvh_i_pair_queries();
-    lbvh_i_finder finder;
+    lbvh_i_taker taker;
     if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
-    *pairs = 0;
-    lbvh_i_begin_finder(&finder, tree, &queries, 0);
-    while (lbvh_i_next_place(&finder) >= 0) *pairs += lbvh_i_count_found(&finder);
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(tree, &taker);
+    *pairs = taker.found;
     return LBVH_OK;
 }
 
@@ -3463,6 +4204,1099 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
     }
     lbvh_i_release(&tree->desc.allocator, &met);
     return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-memory: arrays of a world, which grow and keep their content
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
+    LBVH_I_GATHERED_INDEX, LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
+    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
+    /* with pair_bytes, the data of ended pairs follows their indices */
+};
+
+enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
+
+/* What lbvh_world_update has to do with an object. */
+enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8, LBVH_I_STATE = 16,
+       LBVH_I_LISTED = 32 };
+
+/* Where an array begins in its block: at a multiple of a cache line. */
+static char *lbvh_i_start(const lbvh_block *block)
+{
+    size_t const over = (size_t)(uintptr_t)block->memory % LBVH_I_LINE;
+    return block->memory ? (char *)block->memory + (over ? LBVH_I_LINE - over : 0) : NULL;
+}
+
+/* The nodes of a tree begin so that siblings (1 and 2, 3 and 4, ...) share a line. */
+static lbvh_node *lbvh_i_start_of_nodes(const lbvh_block *block)
+{
+    char *const start = lbvh_i_start(block);
+    if (!start) return NULL;
+    return (lbvh_node *)(void *)(start + LBVH_I_LINE - sizeof(lbvh_node) % LBVH_I_LINE);
+}
+
+static void lbvh_i_bind_world(lbvh_world *world)
+{
+    lbvh_block *b = world->block;
+    int t;
+    world->object = (lbvh_object *)(void *)lbvh_i_start(&b[LBVH_I_OBJECTS]);
+    world->box = (lbvh_node *)(void *)lbvh_i_start(&b[LBVH_I_BOXES_OF]);
+    world->changed = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_CHANGED]);
+    world->vacant = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_VACANT]);
+    world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
+    world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
+    for (t = 0; t < 2; t++) {
+        world->tree[t].node = lbvh_i_start_of_nodes(&b[LBVH_I_TREE_BLOCKS + 3 * t]);
+        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 1]);
+        world->tree[t].category =
+            (uint64_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 2]);
+    }
+    world->pair = (lbvh_pair *)(void *)lbvh_i_start(&b[LBVH_I_PAIRS]);
+    world->pair_data = (unsigned char *)lbvh_i_start(&b[LBVH_I_PAIR_DATA]);
+    world->begun = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_BEGUN]);
+    world->ended = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_ENDED]);
+    world->ended_data = world->desc.pair_bytes && world->ended
+                            ? (unsigned char *)(world->ended + 2 * (size_t)world->pair_capacity)
+                            : NULL;
+}
+
+/* A block of room for `count` entries of `size` bytes, with the old content. */
+static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
+{
+    lbvh_block *old = &world->block[b], larger;
+    if (count > SIZE_MAX / 2 / size) return 0;
+    larger.bytes = count * size + 2 * LBVH_I_LINE;
+    if (larger.bytes <= old->bytes) return 1;
+    larger.memory = lbvh_i_alloc(&world->desc.allocator, larger.bytes);
+    if (!larger.memory) return 0;
+    if (old->bytes)
+        memcpy(lbvh_i_start(&larger), lbvh_i_start(old), old->bytes - LBVH_I_LINE);
+    lbvh_i_release(&world->desc.allocator, old);
+    *old = larger;
+    lbvh_i_bind_world(world);
+    return 1;
+}
+
+/* Half as many again, 16 at least; 0: too many. */
+static int32_t lbvh_i_more(int32_t had)
+{
+    int32_t const most = LBVH_I_N_MAX / 4;
+    if (had >= most) return 0;
+    if (had > most - had / 2 - 16) return most;
+    return had + had / 2 + 16;
+}
+
+/* Room for one object more, in every array that an update needs. */
+static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
+{
+    int32_t const room = lbvh_i_more(world->capacity);
+    size_t const n = (size_t)room, d = 2 * (size_t)world->desc.dim;
+    lbvh_desc desc;
+    lbvh scratch;
+    int t, fits;
+    if (room == 0) return LBVH_TOO_MANY;
+    fits = lbvh_i_extend(world, LBVH_I_OBJECTS, n, sizeof(lbvh_object)) &&
+           lbvh_i_extend(world, LBVH_I_BOXES_OF, 2 * n, sizeof(lbvh_node)) &&
+           lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real)) &&
+           lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t));
+    for (t = 0; t < 2 && fits; t++)
+        fits = lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t, 2 * n + 2, sizeof(lbvh_node)) &&
+               lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 1, 2 * n + 2, sizeof(int32_t)) &&
+               lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 2, 2 * n + 2, sizeof(uint64_t));
+    if (!fits) return LBVH_OUT_OF_MEMORY;
+    memset(&desc, 0, sizeof desc);
+    desc.dim = world->desc.dim;
+    desc.allocator = world->desc.allocator;
+    memset(&scratch, 0, sizeof scratch);
+    if (lbvh_reserve(&scratch, &desc, room) != LBVH_OK) {
+        lbvh_free(&scratch);
+        return LBVH_OUT_OF_MEMORY;
+    }
+    lbvh_free(&world->scratch);
+    world->scratch = scratch;
+    world->capacity = room;
+    return LBVH_OK;
+}
+
+/* Room for one pair more, and for its events. One pair of room stays spare, to swap pairs. */
+static int lbvh_i_grow_pairs(lbvh_world *world)
+{
+    int32_t const room = lbvh_i_more(world->pair_capacity);
+    size_t const n = (size_t)room, bytes = (size_t)world->desc.pair_bytes;
+    if (room == 0) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_PAIRS, n + 1, sizeof(lbvh_pair))) return 0;
+    if (bytes && !lbvh_i_extend(world, LBVH_I_PAIR_DATA, n + 1, bytes)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_BEGUN, n, 2 * sizeof(int32_t))) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_ENDED, n, 2 * sizeof(int32_t) + bytes)) return 0;
+    if (bytes && world->ended_count)
+        memmove(world->ended + 2 * n, world->ended + 2 * (size_t)world->pair_capacity,
+                bytes * (size_t)world->ended_count);
+    world->pair_capacity = room;
+    lbvh_i_bind_world(world);
+    return 1;
+}
+
+LBVH_API void lbvh_world_free(lbvh_world *world)
+{
+    int b;
+    if (!world) return;
+    for (b = 0; b < LBVH_WORLD_BLOCKS; b++)
+        lbvh_i_release(&world->desc.allocator, &world->block[b]);
+    lbvh_free(&world->scratch);
+    memset(world, 0, sizeof *world);
+}
+
+LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *desc)
+{
+    lbvh_world_desc given;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    lbvh_world_free(world);
+    memset(&given, 0, sizeof given);
+    if (desc) given = *desc;
+    if (given.dim == 0) given.dim = 3;
+    if (given.dim != 2 && given.dim != 3) return LBVH_BAD_DIM;
+    if (!(given.margin >= 0) || !lbvh_i_finite(given.margin)) return LBVH_BAD_RADIUS;
+    if (!(given.margin_part >= 0) || !lbvh_i_finite(given.margin_part)) return LBVH_BAD_RADIUS;
+    if (given.pair_bytes < 0) return LBVH_BAD_ARGUMENT;
+    if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
+    world->desc = given;
+    world->tree[0].unused = world->tree[1].unused = -1;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-trees: leaves added, removed and refitted (figure at >>world)
+   ---------------------------------------------------------------------------------------------- */
+
+/* Union of two nodes' boxes into a third. */
+static void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
+        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
+    }
+}
+
+static int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
+{
+    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
+           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
+}
+
+/* Corrects the nodes from `at` up to the first one that was right. */
+static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
+{
+    for (; at >= 0; at = tree->parent[at]) {
+        lbvh_node *node = &tree->node[at];
+        int32_t const l = node->link, r = l + 1;
+        uint64_t const category = tree->category[l] | tree->category[r];
+        lbvh_node united = *node;
+        lbvh_i_unite(&united, &tree->node[l], &tree->node[r]);
+        if (category == tree->category[at] && lbvh_i_same_box(&united, node)) return;
+        *node = united;
+        tree->category[at] = category;
+    }
+}
+
+/* Half the surface of the union of two boxes (2D: of the circumference), with its edges. */
+static lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+{
+    lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
+                    y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
+    lbvh_real z;
+    if (dim == 2) return x + y;
+    z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
+    return x * y + y * z + z * x;
+}
+
+/* The leaf beside which a new one enlarges the tree least: greedily, from the root. Every node on
+   the way takes in the new box. Its depth is returned in *depth. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, const lbvh_node *box,
+                              uint64_t category, int32_t *depth)
+{
+    int32_t at = 0;
+    *depth = 0;
+    while (tree->node[at].link >= 0) {
+        int32_t const l = tree->node[at].link;
+        const lbvh_node *left = &tree->node[l], *right = left + 1;
+        lbvh_real const in_left = lbvh_i_united_size(dim, left, box) -
+                                  lbvh_i_united_size(dim, left, left),
+                        in_right = lbvh_i_united_size(dim, right, box) -
+                                   lbvh_i_united_size(dim, right, right);
+        lbvh_i_unite(&tree->node[at], &tree->node[at], box);
+        tree->category[at] |= category;
+        at = in_left <= in_right ? l : l + 1;
+        ++*depth;
+    }
+    return at;
+}
+
+static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index,
+                            int32_t skip)
+{
+    lbvh_node *node = &tree->node[at];
+    *node = world->box[2 * (size_t)index + 1];
+    lbvh_i_fill_gaps(node);
+    node->link = ~index;
+    node->skip = skip;
+    tree->category[at] = world->object[index].filter.category;
+    world->object[index].leaf = at;
+    world->object[index].tree = (uint8_t)(tree - world->tree);
+}
+
+/* Two free nodes, side by side. There always are: see lbvh_i_grow_objects. */
+static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
+{
+    int32_t const u = tree->unused;
+    if (u >= 0) {
+        tree->unused = tree->node[u].link;
+        return u;
+    }
+    tree->used += 2;
+    return tree->used - 2;
+}
+
+static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index)
+{
+    lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    int32_t at, u, old, skip, depth;
+    tree->changes++;
+    if (tree->leaves++ == 0) {
+        tree->used = 1;
+        tree->unused = -1;
+        tree->parent[0] = -1;
+        lbvh_i_put_leaf(world, tree, 0, index, -1);
+        return;
+    }
+    at = lbvh_i_descend(tree, world->desc.dim, box, world->object[index].filter.category, &depth);
+    if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
+    u = lbvh_i_take_two(tree);
+    old = ~tree->node[at].link;
+    skip = tree->node[at].skip;
+    lbvh_i_put_leaf(world, tree, u, old, u + 1);
+    lbvh_i_put_leaf(world, tree, u + 1, index, skip);
+    /* the leaf split has its old stored box still, where that has changed meanwhile */
+    lbvh_i_unite(&tree->node[u], &tree->node[at], &tree->node[at]);
+    lbvh_i_unite(&tree->node[at], &tree->node[at], box);
+    tree->category[u] = tree->category[at];
+    tree->category[at] |= tree->category[u + 1];
+    tree->node[at].link = u;
+    tree->parent[u] = tree->parent[u + 1] = at;
+}
+
+static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    lbvh_world_tree *tree = &world->tree[object->tree];
+    int32_t const leaf = object->leaf;
+    int32_t p, u, sibling, skip, at;
+    object->leaf = -1;
+    tree->changes++;
+    if (--tree->leaves == 0) return;
+    p = tree->parent[leaf];
+    u = tree->node[p].link;
+    sibling = u == leaf ? u + 1 : u;
+    skip = tree->node[p].skip;
+    tree->node[p] = tree->node[sibling];
+    tree->category[p] = tree->category[sibling];
+    if (tree->node[p].link < 0) world->object[~tree->node[p].link].leaf = p;
+    else tree->parent[tree->node[p].link] = tree->parent[tree->node[p].link + 1] = p;
+    for (at = p; tree->node[at].link >= 0; at = tree->node[at].link + 1)
+        tree->node[at].skip = skip;
+    tree->node[at].skip = skip;
+    tree->node[u].link = tree->unused;
+    tree->unused = u;
+    lbvh_i_refit_up(tree, tree->parent[p]);
+}
+
+/* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
+static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
+{
+    const lbvh *from = &world->scratch;
+    int32_t waiting[2][LBVH_STACK + 1]; /* nodes of scratch, and where they go */
+    int32_t top = 0, at;
+    tree->leaves = from->n;
+    tree->used = 1;
+    tree->unused = -1;
+    tree->changes = 0;
+    tree->parent[0] = -1;
+    waiting[0][top] = waiting[1][top] = 0;
+    for (top = from->n > 0; top > 0;) {
+        const lbvh_node *node = &from->node[waiting[0][--top]];
+        int32_t const u = tree->used;
+        at = waiting[1][top];
+        tree->node[at] = *node;
+        tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
+        if (lbvh_is_leaf(from, waiting[0][top])) {
+            lbvh_i_put_leaf(world, tree, at, world->gathered_index[node->link],
+                            tree->node[at].skip);
+            continue;
+        }
+        tree->used += 2;
+        tree->node[at].link = u;
+        tree->parent[u] = tree->parent[u + 1] = at;
+        waiting[0][top] = lbvh_right_child(from, node);
+        waiting[1][top++] = u + 1;
+        waiting[0][top] = node->link;
+        waiting[1][top++] = u;
+    }
+    for (at = tree->used - 1; at >= 0 && from->n > 0; at--)
+        if (tree->node[at].link >= 0)
+            tree->category[at] = tree->category[tree->node[at].link] |
+                                 tree->category[tree->node[at].link + 1];
+}
+
+static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
+{
+    if (world->reason < reason) world->reason = reason;
+}
+
+/* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
+   and the boxes were checked. */
+static void lbvh_i_rebuild(lbvh_world *world, int t)
+{
+    lbvh_desc desc = world->scratch.desc;
+    int const dim = world->desc.dim;
+    int32_t index, n = 0;
+    int a;
+    for (index = 0; index < world->count; index++) {
+        const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+        const lbvh_object *object = &world->object[index];
+        lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
+        if (!object->alive || (object->wanted != LBVH_MOVING) != t) continue;
+        for (a = 0; a < dim; a++) {
+            to[a] = box->min[a];
+            to[dim + a] = box->max[a];
+        }
+        world->gathered_index[n++] = index;
+    }
+    (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
+    lbvh_i_copy_scratch(world, &world->tree[t]);
+    lbvh_i_give_reason(world, LBVH_REBUILT);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-pairs: the lists of pairs. Entry 2 p + side is pair p in the list of its object[side].
+   ---------------------------------------------------------------------------------------------- */
+
+static void *lbvh_i_data_of(const lbvh_world *world, int32_t p)
+{
+    return world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes;
+}
+
+/* Moves a pair to another place, and the links to it. *follow: an entry that is kept track of. */
+static void lbvh_i_move_pair(lbvh_world *world, int32_t from, int32_t to, int32_t *follow)
+{
+    lbvh_pair *pair = &world->pair[to];
+    int32_t side;
+    if (from == to) return;
+    *pair = world->pair[from];
+    if (world->desc.pair_bytes)
+        memcpy(lbvh_i_data_of(world, to), lbvh_i_data_of(world, from),
+               (size_t)world->desc.pair_bytes);
+    for (side = 0; side < 2; side++) {
+        int32_t const entry = 2 * to + side, next = pair->next[side], prev = pair->prev[side];
+        if (next >= 0) world->pair[next / 2].prev[next % 2] = entry;
+        if (prev >= 0) world->pair[prev / 2].next[prev % 2] = entry;
+        else world->object[pair->object[side]].first_pair = entry;
+    }
+    if (*follow >= 0 && *follow / 2 == from) *follow = 2 * to + *follow % 2;
+}
+
+/* Puts a pair among those with an object that moves, or among the others. */
+static void lbvh_i_sort_in(lbvh_world *world, int32_t p, int32_t *follow)
+{
+    const lbvh_pair *pair = &world->pair[p];
+    int const moves = world->object[pair->object[0]].state == LBVH_MOVING ||
+                      world->object[pair->object[1]].state == LBVH_MOVING;
+    int32_t const border = moves ? world->active : world->active - 1;
+    if (moves == (p < world->active)) return;
+    if (p != border) {
+        int32_t const spare = world->pair_capacity;
+        lbvh_i_move_pair(world, p, spare, follow);
+        lbvh_i_move_pair(world, border, p, follow);
+        lbvh_i_move_pair(world, spare, border, follow);
+    }
+    world->active += moves ? 1 : -1;
+}
+
+static void lbvh_i_unlink(lbvh_world *world, const lbvh_pair *pair)
+{
+    int side;
+    for (side = 0; side < 2; side++) {
+        int32_t const next = pair->next[side], prev = pair->prev[side];
+        if (next >= 0) world->pair[next / 2].prev[next % 2] = prev;
+        if (prev >= 0) world->pair[prev / 2].next[prev % 2] = next;
+        else world->object[pair->object[side]].first_pair = next;
+    }
+}
+
+/* Ends a pair; the last ones of both parts move into the gaps. */
+static void lbvh_i_end_pair(lbvh_world *world, int32_t p, int32_t *follow)
+{
+    const lbvh_pair *pair = &world->pair[p];
+    size_t const bytes = (size_t)world->desc.pair_bytes, e = (size_t)world->ended_count++;
+    world->ended[2 * e] = pair->object[0];
+    world->ended[2 * e + 1] = pair->object[1];
+    if (bytes) memcpy(world->ended_data + bytes * e, lbvh_i_data_of(world, p), bytes);
+    lbvh_i_unlink(world, pair);
+    if (p < world->active) {
+        lbvh_i_move_pair(world, --world->active, p, follow);
+        p = world->active;
+    }
+    lbvh_i_move_pair(world, --world->pairs, p, follow);
+}
+
+static void lbvh_i_link(lbvh_world *world, int32_t p, int side, int32_t index)
+{
+    lbvh_pair *pair = &world->pair[p];
+    int32_t const first = world->object[index].first_pair;
+    pair->object[side] = index;
+    pair->prev[side] = -1;
+    pair->next[side] = first;
+    if (first >= 0) world->pair[first / 2].prev[first % 2] = 2 * p + side;
+    world->object[index].first_pair = 2 * p + side;
+}
+
+/* Begins a pair; 0: no memory. */
+static int lbvh_i_begin_pair(lbvh_world *world, int32_t a, int32_t b)
+{
+    size_t const e = (size_t)world->begun_count;
+    int32_t p = world->pairs, follow = -1;
+    if (p == world->pair_capacity && !lbvh_i_grow_pairs(world)) return 0;
+    world->pairs++;
+    world->begun_count++;
+    lbvh_i_link(world, p, 0, a);
+    lbvh_i_link(world, p, 1, b);
+    if (world->desc.pair_bytes)
+        memset(lbvh_i_data_of(world, p), 0, (size_t)world->desc.pair_bytes);
+    world->begun[2 * e] = a;
+    world->begun[2 * e + 1] = b;
+    lbvh_i_sort_in(world, p, &follow);
+    return 1;
+}
+
+/* 1 if these two objects may be a pair at all. */
+static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
+{
+    return (a->state != LBVH_FIXED || b->state != LBVH_FIXED) &&
+           lbvh_filters_allow(&a->filter, &b->filter);
+}
+
+/* Ends the pairs of an object that are none any more, and sorts the others in. */
+static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
+{
+    const lbvh_object *own = &world->object[index];
+    const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+    int32_t entry = own->first_pair;
+    while (entry >= 0) {
+        int32_t const p = entry / 2;
+        const lbvh_pair *pair = &world->pair[p];
+        int32_t const other = pair->object[1 - entry % 2];
+        entry = pair->next[entry % 2];
+        if (!own->alive || !lbvh_i_nodes_touch(&world->box[2 * (size_t)other + 1], box) ||
+            ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
+             !lbvh_i_may_pair(own, &world->object[other])))
+            lbvh_i_end_pair(world, p, &entry);
+        else if (own->changed & LBVH_I_STATE) lbvh_i_sort_in(world, p, &entry);
+    }
+}
+
+/* A leaf that the search of object `index` met. 0: no memory. */
+static int lbvh_i_meet(lbvh_world *world, int32_t index, int32_t other)
+{
+    const lbvh_object *own = &world->object[index], *met = &world->object[other];
+    if (world->box[2 * (size_t)other + 1].skip == world->token) return 1;
+    if (!lbvh_i_may_pair(own, met)) return 1;
+    if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) return 1;
+    return lbvh_i_begin_pair(world, index, other);
+}
+
+/* Searches one tree from a node on. 0: no memory. */
+static int lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t at)
+{
+    const lbvh_world_tree *tree = &world->tree[t];
+    const lbvh_node *const node = tree->node;
+    lbvh_filter const filter = world->object[index].filter;
+    uint64_t const mask = filter.group > 0 ? ~(uint64_t)0 : filter.mask;
+    lbvh_node const box = world->box[2 * (size_t)index + 1];
+    while (at >= 0) {
+        if (!lbvh_i_nodes_touch(&node[at], &box)) at = node[at].skip;
+        else if (node[at].link >= 0)
+            at = mask == ~(uint64_t)0 || (tree->category[at] & mask) ? node[at].link
+                                                                      : node[at].skip;
+        else {
+            if (!lbvh_i_meet(world, index, ~node[at].link)) return 0;
+            at = node[at].skip;
+        }
+    }
+    return 1;
+}
+
+/* Finds the pairs of an object that has a new stored box, state or filter. later: only leaves of
+   its tree that follow its own, for all of them search. 0: no memory. */
+static int lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
+{
+    lbvh_object *own = &world->object[index];
+    int32_t entry = own->first_pair;
+    int const t = own->tree;
+    world->token++;
+    world->box[2 * (size_t)index + 1].skip = world->token;
+    for (; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
+        int32_t const other = world->pair[entry / 2].object[1 - entry % 2];
+        world->box[2 * (size_t)other + 1].skip = world->token;
+    }
+    if (world->tree[1 - t].leaves > 0 && !lbvh_i_search_tree(world, 1 - t, index, 0)) return 0;
+    /* static objects meet no other ones at rest, unless some sleep */
+    if (own->state == LBVH_FIXED && world->sleepers == 0) return 1;
+    return lbvh_i_search_tree(world, t, index, later ? world->tree[t].node[own->leaf].skip : 0);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-calls: what becomes of an object
+   ---------------------------------------------------------------------------------------------- */
+
+static lbvh_object *lbvh_i_object(const lbvh_world *world, lbvh_id id)
+{
+    uint64_t const index = id & 0xFFFFFFFFu;
+    if (!world || id >> 32 == 0 || index >= (uint64_t)world->count) return NULL;
+    if ((uint32_t)world->box[2 * index + 1].link != (uint32_t)(id >> 32)) return NULL;
+    return &world->object[index];
+}
+
+static void lbvh_i_note_change(lbvh_world *world, int32_t index, int what)
+{
+    lbvh_object *object = &world->object[index];
+    if (!(object->changed & LBVH_I_LISTED)) world->changed[world->changed_count++] = index;
+    object->changed = (uint8_t)(object->changed | what | LBVH_I_LISTED);
+}
+
+/* The caller's box as a node; LBVH_NOT_FINITE, LBVH_INVERTED. (Adding 0 turns -0 into 0.) */
+static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box, lbvh_node *node)
+{
+    int const dim = world->desc.dim;
+    int a, finite = 1, inverted = 0;
+    memset(node, 0, sizeof *node);
+    for (a = 0; a < dim; a++) {
+        node->min[a] = box[a] + 0;
+        node->max[a] = box[dim + a] + 0;
+        finite &= lbvh_i_finite(box[a]) & lbvh_i_finite(box[dim + a]);
+        inverted |= box[a] > box[dim + a];
+    }
+    if (!finite) return LBVH_NOT_FINITE;
+    return inverted ? LBVH_INVERTED : LBVH_OK;
+}
+
+/* The box to store: larger by the margin, longer along the displacement. */
+static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *box,
+                                    const lbvh_real *displacement, lbvh_node *stored)
+{
+    int a;
+    *stored = *box;
+    for (a = 0; a < world->desc.dim; a++) {
+        lbvh_real const along = displacement ? displacement[a] : 0,
+                        more = world->desc.margin +
+                               world->desc.margin_part * (box->max[a] - box->min[a]);
+        stored->min[a] -= more;
+        stored->max[a] += more;
+        if (along < 0) stored->min[a] += along;
+        else stored->max[a] += along;
+        if (!lbvh_i_finite(stored->min[a]) || !lbvh_i_finite(stored->max[a]))
+            return LBVH_NOT_FINITE;
+    }
+    return LBVH_OK;
+}
+
+static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
+{
+    lbvh_filter given = lbvh_i_all();
+    if (!filter) return given;
+    if (filter->category) given.category = filter->category;
+    if (filter->mask) given.mask = filter->mask;
+    given.group = filter->group;
+    return given;
+}
+
+/* An index for a new object, -1: no memory. */
+static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
+{
+    lbvh_result result = LBVH_OK;
+    if (world->vacant_count > 0) {
+        *index = world->vacant[--world->vacant_count];
+        return LBVH_OK;
+    }
+    if (world->count == world->capacity) result = lbvh_i_grow_objects(world);
+    if (result != LBVH_OK) return result;
+    *index = world->count++;
+    world->object[*index].generation = 1;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
+                                       const lbvh_filter *filter, lbvh_state state, uint64_t user,
+                                       lbvh_id *id)
+{
+    lbvh_node given, stored;
+    lbvh_object *object;
+    lbvh_result result;
+    int32_t index;
+    if (!world || !box || !id) return LBVH_BAD_ARGUMENT;
+    *id = 0;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
+    result = lbvh_i_read_box(world, box, &given);
+    if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
+    if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
+    if (result != LBVH_OK) return result;
+    object = &world->object[index];
+    given.link = (int32_t)(uint32_t)(user >> 32);
+    given.skip = (int32_t)(uint32_t)user;
+    stored.link = (int32_t)object->generation;
+    stored.skip = 0;
+    world->box[2 * (size_t)index] = given;
+    world->box[2 * (size_t)index + 1] = stored;
+    object->filter = lbvh_i_resolve_filter(filter);
+    object->leaf = object->first_pair = -1;
+    object->state = object->wanted = (uint8_t)state;
+    object->tree = state != LBVH_MOVING;
+    object->alive = 1;
+    object->changed = 0;
+    world->objects++;
+    world->sleepers += state == LBVH_SLEEPING;
+    lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
+    *id = (uint64_t)object->generation << 32 | (uint32_t)index;
+    return LBVH_OK;
+}
+
+/* 1 if the stored box holds the given one. */
+static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
+{
+    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
+           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
+           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
+}
+
+/* Stores the numbers of a box, and leaves what else its node holds. */
+static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = box->min[a];
+        node->max[a] = box->max[a];
+    }
+}
+
+/* What is within a stored box is finite. In 2D the last axis is the second one, again. */
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+{
+    lbvh_node *given;
+    const lbvh_node *stored;
+    lbvh_real x, y, z, right, top, back;
+    int last;
+    if (!box || !lbvh_i_object(world, id)) return 0;
+    given = world->box + 2 * (id & 0xFFFFFFFFu);
+    stored = given + 1;
+    last = world->desc.dim - 1;
+    x = box[0];
+    y = box[1];
+    z = box[last];
+    right = box[last + 1];
+    top = box[last + 2];
+    back = box[2 * last + 1];
+    if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
+          (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
+          (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
+        return 0;
+    given->min[0] = x + 0;
+    given->min[1] = y + 0;
+    given->min[last] = z + 0;
+    given->max[0] = right + 0;
+    given->max[1] = top + 0;
+    given->max[last] = back + 0;
+    return 1;
+}
+
+LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
+                                     const lbvh_real *displacement)
+{
+    const lbvh_object *object = lbvh_i_object(world, id);
+    lbvh_node given, stored, *boxes;
+    lbvh_result result;
+    if (!world || !box) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
+    result = lbvh_i_read_box(world, box, &given);
+    if (result != LBVH_OK) return result;
+    if (!lbvh_i_holds(&boxes[1], &given)) {
+        result = lbvh_i_store_box(world, &given, displacement, &stored);
+        if (result != LBVH_OK) return result;
+        lbvh_i_set_box(&boxes[1], &stored);
+        lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_LEAF | LBVH_I_SEARCH);
+    }
+    lbvh_i_set_box(&boxes[0], &given);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
+{
+    lbvh_object *object = lbvh_i_object(world, id);
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    object->alive = 0;
+    world->box[2 * (object - world->object) + 1].link = 0;
+    world->objects--;
+    world->sleepers -= object->wanted == LBVH_SLEEPING;
+    lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_state state)
+{
+    lbvh_object *object = lbvh_i_object(world, id);
+    int what = LBVH_I_STATE | LBVH_I_LEAF;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
+    if (object->wanted == (uint8_t)state) return LBVH_OK;
+    if (state == LBVH_FIXED || object->wanted == LBVH_FIXED) what |= LBVH_I_SEARCH;
+    world->sleepers += (state == LBVH_SLEEPING) - (object->wanted == LBVH_SLEEPING);
+    object->wanted = (uint8_t)state;
+    lbvh_i_note_change(world, (int32_t)(object - world->object), what);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id, const lbvh_filter *filter)
+{
+    lbvh_object *object = lbvh_i_object(world, id);
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    object->filter = lbvh_i_resolve_filter(filter);
+    lbvh_i_note_change(world, (int32_t)(object - world->object),
+                       LBVH_I_LEAF | LBVH_I_SEARCH | LBVH_I_REFILTER);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_id lbvh_world_id(const lbvh_world *world, int32_t index)
+{
+    if (!world || index < 0 || index >= world->count || !world->object[index].alive) return 0;
+    return (uint64_t)world->object[index].generation << 32 | (uint32_t)index;
+}
+
+LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32_t *index)
+{
+    const lbvh_object *object = lbvh_i_object(world, id);
+    if (!world || !index) return LBVH_BAD_ARGUMENT;
+    *index = object ? (int32_t)(object - world->object) : -1;
+    return object ? LBVH_OK : LBVH_BAD_ID;
+}
+
+LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b)
+{
+    int32_t entry;
+    if (!world || a < 0 || a >= world->count) return -1;
+    entry = world->object[a].first_pair;
+    while (entry >= 0 && world->pair[entry / 2].object[1 - entry % 2] != b)
+        entry = world->pair[entry / 2].next[entry % 2];
+    return entry < 0 ? -1 : entry / 2;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-update: the trees first, by the cheaper way; then pairs that end; then pairs that begin
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+
+/* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
+   where the new box touches the parent's. */
+static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    lbvh_world_tree *tree = &world->tree[object->tree],
+                    *target = &world->tree[object->wanted != LBVH_MOVING];
+    lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    int32_t const leaf = object->leaf;
+    if (object->alive && leaf >= 0 && tree == target &&
+        (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
+        lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
+        lbvh_i_refit_up(tree, tree->parent[leaf]);
+        tree->changes++;
+        lbvh_i_give_reason(world, LBVH_REFIT);
+        return;
+    }
+    if (leaf >= 0) lbvh_i_drop_leaf(world, index);
+    if (object->alive) lbvh_i_add_leaf(world, target, index);
+    lbvh_i_give_reason(world, LBVH_REPLACED);
+}
+
+/* Leaves that changes take out of, put into, or refit in a tree: their number. */
+static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], int32_t members[2])
+{
+    int32_t k;
+    int t;
+    for (t = 0; t < 2; t++) {
+        changes[t] = 0;
+        members[t] = world->tree[t].leaves;
+    }
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        int const to = object->wanted != LBVH_MOVING;
+        if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
+        if (object->leaf >= 0) changes[object->tree]++;
+        if (object->leaf >= 0) members[object->tree]--;
+        if (!object->alive) continue;
+        members[to]++;
+        if (object->leaf < 0 || object->tree != to) changes[to]++;
+    }
+}
+
+/* All leaves of changed objects, except those of trees that are rebuilt next, which are
+   forgotten. */
+static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
+{
+    int32_t k;
+    for (k = 0; k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        lbvh_object *object = &world->object[index];
+        int const stays = object->alive && !rebuild[object->wanted != LBVH_MOVING];
+        if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
+        if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
+        if (stays) lbvh_i_place_leaf(world, index);
+        else if (object->leaf >= 0) {
+            lbvh_i_drop_leaf(world, index);
+            lbvh_i_give_reason(world, LBVH_REPLACED);
+        }
+    }
+}
+
+/* The trees, by the cheaper way. (A rebuild takes about 90 ns for each leaf, a change of a leaf 200
+   to 400.) */
+static void lbvh_i_update_trees(lbvh_world *world)
+{
+    int32_t changes[2], members[2], k;
+    int rebuild[2], t;
+    lbvh_i_count_changes(world, changes, members);
+    for (t = 0; t < 2; t++)
+        rebuild[t] = changes[t] > 0 &&
+                     ((int64_t)changes[t] * 4 > members[t] ||
+                      ((int64_t)world->tree[t].changes + changes[t]) > members[t]);
+    world->too_deep = 0;
+    lbvh_i_place_leaves(world, rebuild);
+    for (t = 0; t < 2; t++)
+        if (rebuild[t] || world->too_deep) lbvh_i_rebuild(world, t);
+    for (k = 0; k < world->changed_count; k++) {
+        lbvh_object *object = &world->object[world->changed[k]];
+        object->state = object->wanted;
+    }
+}
+
+/* The searches. With one for each leaf of the moving tree, in the order of the tree. Returns the
+   number of objects done; fewer than there are: no memory. */
+static int lbvh_i_search_all(lbvh_world *world)
+{
+    const lbvh_world_tree *tree = &world->tree[0];
+    int32_t at = 0, k, moving = 0;
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        if (object->alive && (object->changed & LBVH_I_SEARCH)) world->searched++;
+        if (object->alive && (object->changed & LBVH_I_SEARCH) && object->tree == 0) moving++;
+    }
+    for (; moving == tree->leaves && moving > 0 && at >= 0;) {
+        int32_t const index = ~tree->node[at].link;
+        if (index < 0 && (at = tree->node[at].link) >= 0) continue;
+        if (!lbvh_i_search_object(world, index, 1)) return 0;
+        at = tree->node[at].skip;
+    }
+    for (k = 0; k < world->changed_count; k++) {
+        lbvh_object *object = &world->object[world->changed[k]];
+        int const done = moving == tree->leaves && object->tree == 0;
+        if (!object->alive || !(object->changed & LBVH_I_SEARCH)) continue;
+        if (!done && !lbvh_i_search_object(world, world->changed[k], 0)) return 0;
+        object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
+    }
+    return 1;
+}
+
+/* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
+   stable radix sort, by 11 bits of the leaf's node at a time. */
+static void lbvh_i_sort_changes(lbvh_world *world)
+{
+    int32_t *from = world->changed, *to = world->gathered_index;
+    int32_t const n = world->changed_count;
+    int shift;
+    for (shift = 0; shift < 22; shift += 11) {
+        int32_t begin[2048], k, sum = 0;
+        memset(begin, 0, sizeof begin);
+        for (k = 0; k < n; k++) begin[(world->object[from[k]].leaf >> shift) & 2047]++;
+        for (k = 0; k < 2048; k++) {
+            int32_t const count = begin[k];
+            begin[k] = sum;
+            sum += count;
+        }
+        for (k = 0; k < n; k++)
+            to[begin[(world->object[from[k]].leaf >> shift) & 2047]++] = from[k];
+        to = from;
+        from = world->gathered_index;
+    }
+}
+
+/* Removed objects give their indices back; those that have to search again stay listed. */
+static void lbvh_i_end_changes(lbvh_world *world)
+{
+    int32_t k, kept = 0;
+    for (k = 0; k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        lbvh_object *object = &world->object[index];
+        int const search = object->alive && (object->changed & LBVH_I_SEARCH);
+        if (search) world->changed[kept++] = index;
+        object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
+        if (object->alive) continue;
+        world->vacant[world->vacant_count++] = index;
+        if (++object->generation == 0) object->generation = 1;
+    }
+    world->changed_count = kept;
+}
+
+LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
+{
+    int32_t k;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    world->begun_count = world->ended_count = world->searched = 0;
+    world->reason = LBVH_NOTHING;
+    if (world->changed_count == 0) return LBVH_OK;
+    lbvh_i_update_trees(world);
+    if (world->token > INT32_MAX / 2) {
+        world->token = 0;
+        for (k = 0; k < world->count; k++) world->box[2 * (size_t)k + 1].skip = 0;
+    }
+    if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
+    for (k = 0; k < world->changed_count; k++) lbvh_i_review_pairs(world, world->changed[k]);
+    k = lbvh_i_search_all(world);
+    lbvh_i_end_changes(world);
+    return k ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+}
+
+/* The largest number not above x; minus infinity: there is none. */
+LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
+{
+#if LBVH_I_REAL_KIND == 2
+    return x;
+#else
+    uint32_t bits, above;
+    float rounded;
+    if (x > (double)lbvh_i_largest()) return lbvh_i_largest();
+    if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
+    rounded = (float)x;
+    memcpy(&bits, &rounded, sizeof bits);
+    above = (double)rounded > x; /* without a branch: it would be mispredicted every other time */
+    bits += above * (2 * (bits >> 31) - 1);
+    memcpy(&rounded, &bits, sizeof rounded);
+    return rounded;
+#endif
+}
+
+LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out)
+{
+    int a;
+    if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
+    for (a = 0; a < dim; a++) {
+        out[a] = lbvh_i_round_down(box[a]);
+        out[dim + a] = -lbvh_i_round_down(-box[dim + a]);
+        if (!lbvh_i_finite(out[a]) || !lbvh_i_finite(out[dim + a])) return LBVH_NOT_FINITE;
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-validate: what must hold between two updates
+   ---------------------------------------------------------------------------------------------- */
+
+/* A leaf holds its object's box, as the last update saw it. */
+static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
+{
+    int32_t const index = ~world->tree[t].node[at].link;
+    const lbvh_object *object = index < world->count ? &world->object[index] : NULL;
+    if (!object || object->leaf != at || object->tree != t) return 0;
+    return object->changed || (object->alive && object->state == object->wanted &&
+                               (object->state != LBVH_MOVING) == t &&
+                               world->tree[t].category[at] == object->filter.category &&
+                               lbvh_i_same_box(&world->tree[t].node[at],
+                                               &world->box[2 * (size_t)index + 1]));
+}
+
+/* Links, skips, boxes and categories of a node with its two children. */
+static int lbvh_i_world_inner_valid(const lbvh_world_tree *tree, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const l = node->link;
+    lbvh_node united = *node;
+    if (l % 2 == 0 || l + 1 >= tree->used) return 0;
+    lbvh_i_unite(&united, &tree->node[l], &tree->node[l + 1]);
+    return tree->parent[l] == at && tree->parent[l + 1] == at && tree->node[l].skip == l + 1 &&
+           tree->node[l + 1].skip == node->skip && lbvh_i_same_box(&united, node) &&
+           tree->category[at] == (tree->category[l] | tree->category[l + 1]);
+}
+
+/* A walk over all nodes, which must end after 2 leaves - 1 of them. */
+static int lbvh_i_world_tree_valid(const lbvh_world *world, int t)
+{
+    const lbvh_world_tree *tree = &world->tree[t];
+    int32_t at = tree->leaves > 0 ? 0 : -1, left = 2 * tree->leaves - 1, depth = 0, up;
+    for (; at >= 0; left--) {
+        const lbvh_node *node = &tree->node[at];
+        if (left <= 0) return 0;
+        if (node->link < 0) {
+            if (!lbvh_i_world_leaf_valid(world, t, at)) return 0;
+            for (depth = 0, up = at; up > 0 && depth <= LBVH_STACK; depth++) up = tree->parent[up];
+            if (depth > LBVH_STACK - 2) return 0;
+            at = node->skip;
+        } else if (!lbvh_i_world_inner_valid(tree, at)) return 0;
+        else at = node->link;
+    }
+    return left <= 0;
+}
+
+/* The list of an object's pairs; their number is added to *entries. */
+static int lbvh_i_world_list_valid(const lbvh_world *world, int32_t index, int64_t *entries)
+{
+    int32_t entry = world->object[index].first_pair, before = -1;
+    for (; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
+        const lbvh_pair *pair = &world->pair[entry / 2];
+        if (entry / 2 >= world->pairs || ++*entries > 2 * (int64_t)world->pairs) return 0;
+        if (pair->object[entry % 2] != index || pair->prev[entry % 2] != before) return 0;
+        before = entry;
+    }
+    return 1;
+}
+
+LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world)
+{
+    int64_t entries = 0;
+    int32_t index, alive = 0, p;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!lbvh_i_world_tree_valid(world, 0) || !lbvh_i_world_tree_valid(world, 1))
+        return LBVH_INVALID;
+    for (index = 0; index < world->count; index++) {
+        const lbvh_object *object = &world->object[index];
+        alive += object->alive;
+        if (!object->alive && !object->changed) continue;
+        if (!lbvh_i_world_list_valid(world, index, &entries)) return LBVH_INVALID;
+    }
+    for (p = 0; p < world->pairs; p++) {
+        const lbvh_object *a = &world->object[world->pair[p].object[0]],
+                          *b = &world->object[world->pair[p].object[1]];
+        if ((a->state == LBVH_MOVING || b->state == LBVH_MOVING) != (p < world->active))
+            return LBVH_INVALID;
+    }
+    return alive == world->objects && entries == 2 * (int64_t)world->pairs ? LBVH_OK
+                                                                            : LBVH_INVALID;
 }
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #   examples/NAME.cu      -> build/cuda/NAME (tests/cuda/cuda.mk); on the CPU build/emu/cuda_NAME.asan
 #   examples/web/         -> build/web/nearfield.html (emscripten)
 #   examples/mpi/         -> build/mpi_slabs, build/mpi_slabs_gpu
+#   examples/engine/      -> build/chipmunk_scenes (libchipmunk-dev)
 #   examples/python/      -> build/libnearfield.so and, for GPUs, two more
 
 ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
@@ -46,6 +47,15 @@ build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/*.h) 
 	@mkdir -p build/web
 	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) \
 	    --shell-file examples/web/page.html $< -o $@
+
+# ---- in a physics engine ------------------------------------------------------------------------
+
+# Where Chipmunk2D is installed (Debian: libchipmunk-dev). Its space, with our index or its own.
+.PHONY: engine
+engine: build/chipmunk_scenes
+build/chipmunk_scenes: examples/engine/chipmunk_scenes.c examples/engine/chipmunk_lbvh.h $(SOURCES)
+	@mkdir -p build
+	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $< -o $@ $(LDFLAGS) -lchipmunk -lm
 
 # ---- several ranks ------------------------------------------------------------------------------
 
@@ -98,6 +108,7 @@ build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-
 test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS)
 	@status=0; \
 	tests/examples/run.sh $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS) $(EXAMPLES) || status=1; \
+	tests/examples/test_engine.sh || status=1; \
 	$(if $(MPICC),$(if $(FULL),tests/examples/test_mpi_slabs.sh --self-check || status=1;), \
 	    tests/examples/test_mpi_slabs.sh || status=1;) \
 	MAKE='$(MAKE)' tests/examples/test_web.sh || status=1; exit $$status

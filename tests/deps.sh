@@ -35,6 +35,7 @@ optional() {
     have x86_64-w64-mingw32-gcc || echo gcc-mingw-w64-x86-64
     have cmake || echo cmake
     module sdl2 || echo libsdl2-dev             # examples/galaxy.c and boids.c: a window,
+    [ -f /usr/include/chipmunk/chipmunk.h ] || echo libchipmunk-dev # examples/engine
     have Xvfb || echo xvfb                      # a screen for their tests, and
     have xdotool || echo xdotool                # somebody at the keys
     have gnuplot || echo gnuplot-nox            # the benchmarks' figures

@@ -3,7 +3,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_lbvh --only build,pairs --quick
-       groups: build pairs radius nearest rays quality; only when named: scaling                                       */
+       groups: build pairs own radius nearest rays quality; only when named: scaling                                      */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -371,6 +371,101 @@ static void bench_pairs(int32_t n)
     free_workload(&w);
 }
 
+/* ---- own: lbvh_each_pair and lbvh_pairs against the caller's own loop over lbvh_overlap_later ---- */
+
+enum { OWN_RUNS = 15 };
+
+typedef struct own_job {
+    lbvh tree;
+    int32_t *pairs;
+    int64_t capacity, found;
+    double turn[3][OWN_RUNS];   /* ms: own loop, each, pairs */
+} own_job;
+
+static int take_pair(void *user, int32_t i, int32_t j)
+{
+    own_job *job = (own_job *)user;
+    int64_t const slot = 2 * job->found++;
+    job->pairs[slot] = i;
+    job->pairs[slot + 1] = j;
+    return 0;
+}
+
+static void own_loop(own_job *job)
+{
+    const lbvh *tree = &job->tree;
+    int32_t place;
+    for (place = 0; place < tree->n; place++) {
+        lbvh_overlap o = lbvh_overlap_later(tree, place);
+        int32_t const id = tree->node[tree->first_leaf + place].link;
+        while (lbvh_next(&o)) (void)take_pair(job, id, o.id);
+    }
+}
+
+/* Uniform boxes of one edge with about `wanted` pairs each. */
+static void own_boxes(own_job *job, int32_t dim, int32_t n, double wanted)
+{
+    float const half = (float)(pow(2 * wanted / n, 1.0 / dim) / 4);
+    float *pos = (float *)bench_alloc((size_t)n * 3 * sizeof(float));
+    lbvh_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.kind = LBVH_POINTS;
+    desc.dim = dim;
+    desc.radius = half;
+    wl_uniform(n, 1, pos);
+    must(lbvh_build(&job->tree, &desc, pos, 3 * sizeof(float), n));
+    must(lbvh_count_pairs(&job->tree, &job->capacity));
+    job->pairs = (int32_t *)bench_alloc((2 * (size_t)job->capacity + 2) * sizeof *job->pairs);
+    free(pos);
+}
+
+static void own_turn(own_job *job, int run, int repeats)
+{
+    int way, k;
+    for (way = 0; way < 3; way++) {
+        double const begin = bench_thread_ms();
+        for (k = 0; k < repeats; k++) {
+            job->found = 0;
+            if (way == 0) own_loop(job);
+            else if (way == 1) must(lbvh_each_pair(&job->tree, take_pair, job));
+            else must(lbvh_pairs(&job->tree, job->pairs, job->capacity, &job->found));
+        }
+        job->turn[way][run] = bench_thread_ms() - begin;
+        bench_check(job->found == job->capacity, "own: the same pairs");
+    }
+}
+
+static void own_row(int32_t dim, int32_t n, double wanted)
+{
+    double ratio[2][OWN_RUNS];
+    own_job job;
+    int run, repeats = 200000 / n + 1;
+    memset(&job, 0, sizeof job);
+    own_boxes(&job, dim, n, wanted);
+    for (run = 0; run < OWN_RUNS; run++) {
+        own_turn(&job, run, repeats);
+        ratio[0][run] = job.turn[1][run] / job.turn[0][run];
+        ratio[1][run] = job.turn[2][run] / job.turn[0][run];
+    }
+    printf("%dD %7ld %6.2f %10.1f %8.2f %8.2f\n", (int)dim, (long)n, (double)job.capacity / n,
+           1e6 * bench_median(job.turn[0], OWN_RUNS) / repeats / n, bench_median(ratio[0], OWN_RUNS),
+           bench_median(ratio[1], OWN_RUNS));
+    lbvh_free(&job.tree);
+    free(job.pairs);
+}
+
+static void bench_own(void)
+{
+    static const double wanted[] = {0.04, 0.13, 0.4, 1.3, 4, 12};
+    int32_t dim, n;
+    size_t k;
+    printf("\nown: pairs, against the caller's loop over lbvh_overlap_later; interleaved, medians of ratios\n"
+           "dim     n  pairs/n  loop ns/n  each_pair  pairs\n");
+    for (dim = 2; dim <= 3; dim++)
+        for (n = 1000; n <= 100000; n *= 10)
+            for (k = 0; k < sizeof wanted / sizeof *wanted; k++) own_row(dim, n, wanted[k]);
+}
+
 /* ---- radius: the work of a grid, done by a tree ---- */
 
 static void work_plain_within(void *user) { job *j = (job *)user; plain_count_within(&j->plain, j->w->radius, j->counts); }
@@ -729,7 +824,7 @@ static void scaling_rows(int32_t n)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_lbvh", "build,pairs,radius,nearest,rays,quality,scaling");
+    bench_start(argc, argv, "bench_lbvh", "build,pairs,own,radius,nearest,rays,quality,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
     bench_measure_copy();
@@ -740,6 +835,7 @@ int main(int argc, char **argv)
     bench_print_copy();
     if (bench_wants("build")) bench_builds(n);
     if (bench_wants("pairs")) bench_pairs(n);
+    if (bench_wants("own")) bench_own();
     if (bench_wants("radius")) bench_radius(n);
     if (bench_wants("nearest")) bench_nearest(n);
     if (bench_wants("rays")) bench_rays(n);

@@ -365,6 +365,7 @@ static void test_texts(void **state)
         {LBVH_INVERTED, "tree.bad_id"}, {LBVH_TOO_MANY, "2^30 - 512"},
         {LBVH_BUFFER_TOO_SMALL, "size"}, {LBVH_OUT_OF_MEMORY, "desc.allocator"},
         {LBVH_NOT_BUILT, "lbvh_build"}, {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
+        {LBVH_BAD_ID, "removed"},
         {LBVH_CUDA_ERROR, "cuda_error"},
     };
 #define NAME_OF(code, text) #code ": ",
