@@ -1,14 +1,11 @@
 /* chipmunk_lbvh.h - lbvh.h as the spatial index of Chipmunk2D 7: both indices of a space share one
-   lbvh_world.
-   SPDX-License-Identifier: MIT OR Unlicense
+   lbvh_world. SPDX-License-Identifier: MIT OR Unlicense
 
-       space->dynamicShapes = chipmunk_lbvh(&space->staticShapes);      of a new space, without
-       shapes (chipmunk_scenes.c)
+       space->dynamicShapes = chipmunk_lbvh(&space->staticShapes);   before the first shape is added
 
    Chipmunk counts in doubles: boxes are rounded outward to floats. Its index of static shapes holds
-   sleeping ones too. What the
-   narrow phase remembers of a pair (cpCollisionID, where its search for the closest features
-   begins) lies in the pair's bytes. */
+   sleeping ones too. The bytes of a pair hold its cpCollisionID: where the narrow phase begins its
+   search for the closest features. */
 
 #ifndef CHIPMUNK_LBVH_H
 #define CHIPMUNK_LBVH_H
