@@ -3359,8 +3359,8 @@ static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
                                 ugrid_i_block_of *block)
 {
     int32_t k;
+    memset(block, 0, sizeof *block);
     block->first = first;
-    block->count = 0;
     for (k = first; k < last; k++) {
         if (!ugrid_i_has_row(grid, k)) continue;
         if (first + block->count < k) return 0;
@@ -3728,7 +3728,7 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
     ugrid_i_block_of block;
     int fits;
     block.first = -1;
-    block.count = 0;
+    memset(&block, 0, sizeof block);
     for (; k < at->m && block.count < UGRID_I_HITS; k++) {
         ugrid_real *const point = p[block.count];
         q[block.count] = ugrid_i_visit(at, k);
