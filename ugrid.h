@@ -3727,8 +3727,8 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
     int32_t q[UGRID_I_HITS], cell = -1, j;
     ugrid_i_block_of block;
     int fits;
-    block.first = -1;
     memset(&block, 0, sizeof block);
+    block.first = -1;
     for (; k < at->m && block.count < UGRID_I_HITS; k++) {
         ugrid_real *const point = p[block.count];
         q[block.count] = ugrid_i_visit(at, k);
