@@ -127,8 +127,8 @@
    at >>codes). The root covers all leaves. An inner node covers a range of leaves, and is split
    where the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes).
    Equal codes are told apart by their places, as if those were appended to the codes (Kureck
-   equation 3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
-   subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal:
+   equation 3.3). A node has two links: `link` to its left child, `skip` to the node that follows
+   its subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal:
    >>packets here and in cuda/lbvh.cu. examples/lbvh_steps.c prints all of this for points of your
    choice.
 

@@ -130,8 +130,8 @@ constexpr int32_t drum_points = 20; /* of a curve */
 void drum_put_row(FILE *file, const char *workload, const char *curve, const char *what, int64_t n,
                   double ms, double peer_ms, double value, const char *unit)
 {
-    fprintf(file, "drum,drum,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s,0,0\n", workload, curve, what,
-            static_cast<long long>(n), ms, peer_ms, value, unit);
+    fprintf(file, "drum,drum,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s,0,0\n", workload, curve,
+            what, static_cast<long long>(n), ms, peer_ms, value, unit);
 }
 
 /* The parts of a step, and the whole. */

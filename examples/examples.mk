@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 #
 #   examples/NAME.c       -> build/NAME
-#   examples/NAME.cu      -> build/cuda/NAME (tests/cuda/cuda.mk); on the CPU build/emu/cuda_NAME.asan
+#   examples/NAME.cu      -> build/cuda/NAME (tests/cuda/cuda.mk), build/emu/cuda_NAME.asan
 #   examples/web/         -> build/web/nearfield.html (emscripten)
 #   examples/mpi/         -> build/mpi_slabs, build/mpi_slabs_gpu
 #   examples/engine/      -> build/chipmunk_scenes (libchipmunk-dev)

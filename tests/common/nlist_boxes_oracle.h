@@ -1,5 +1,5 @@
-/* nlist_boxes_oracle.h - what the tests of nlist_build_box share, serial and CUDA: systems in boxes of
-   any shape, and brute force over images.
+/* nlist_boxes_oracle.h - what the tests of nlist_build_box share, serial and CUDA: systems in boxes
+   of any shape, and brute force over images.
    SPDX-License-Identifier: MIT OR Unlicense
 
    Include nlist.h first. C99 and C++17. The oracle shares no code with nlist.h. For every pair it

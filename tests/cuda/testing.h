@@ -228,7 +228,8 @@ inline bool is_skipped(const char *name)
 {
     const char *names = getenv("TEST_SKIP");
     if (!names) return false;
-    return ("," + std::string(names) + ",").find("," + std::string(name) + ",") != std::string::npos;
+    std::string const list = "," + std::string(names) + ",";
+    return list.find("," + std::string(name) + ",") != std::string::npos;
 }
 
 /* Milliseconds of the clock on the wall. */

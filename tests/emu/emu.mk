@@ -3,8 +3,10 @@
 #
 # By hand, from the root of the repository (PROGRAM.cu is any CUDA program; README.md says more):
 #
-#   clang++-14 -std=c++17 -O2 -g -fno-builtin -Itests/emu/include -Itests/emu -c tests/emu/emu.cc -o emu.o
-#   clang++-14 -x c++ -std=c++17 -D__CUDACC__ -Itests/emu/include -Itests/emu -I. -include cuda_runtime.h \
+#   clang++-14 -std=c++17 -O2 -g -fno-builtin -Itests/emu/include -Itests/emu \
+#       -c tests/emu/emu.cc -o emu.o
+#   clang++-14 -x c++ -std=c++17 -D__CUDACC__ -Itests/emu/include -Itests/emu -I. \
+#       -include cuda_runtime.h \
 #       -O1 -g -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all \
 #       PROGRAM.cu -x none emu.o -o PROGRAM
 #
@@ -12,20 +14,23 @@
 #   emu-selftest   does the emulator compute what CUDA says? In all modes and orders.
 #   emu-bugs       does it find every planted bug in the mode that has to, and nothing else?
 #   emu-programs   tests/cuda/*/test_*.cu in all modes; then: was every kernel of cuda/ executed?
-# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are two builds of each program but EMU_ASAN_ONLY, .asan and
-# .tsan, and with FULL=1 .msan; with only g++ there is .asan alone; without either all is skipped.
+# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are two builds
+# of each program, .asan and .tsan (of EMU_ASAN_ONLY the first), and with FULL=1 .msan. With only g++
+# there is .asan alone; without either all is skipped.
 
 EMU := tests/emu
 EMU_OUT := build/emu
 EMU_CLANG := $(firstword $(shell command -v clang++-14 clang++ 2>/dev/null))
-EMU_TSAN_LIBRARY := $(if $(EMU_CLANG),$(wildcard $(shell $(EMU_CLANG) -print-resource-dir)/lib/*/libclang_rt.tsan*.a))
+EMU_TSAN_LIBRARY := $(if $(EMU_CLANG),\
+    $(wildcard $(shell $(EMU_CLANG) -print-resource-dir)/lib/*/libclang_rt.tsan*.a))
 EMU_GXX := $(shell command -v g++ 2>/dev/null)
 EMU_CXX := $(if $(EMU_TSAN_LIBRARY),$(EMU_CLANG),$(EMU_GXX))
 EMU_MODES := $(if $(EMU_TSAN_LIBRARY),asan tsan $(if $(FULL),msan),$(if $(EMU_GXX),asan))
 
 EMU_FLAGS := -std=c++17 -g1 -Wall -Wextra -fno-omit-frame-pointer -I$(EMU)/include -I$(EMU) -I.
-# As nvcc: the macro, and the header before everything else. A product is not rounded twice on the way.
-EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off -fno-sanitize-recover=all
+# As nvcc: the macro, and the header before everything else. No fused operations.
+EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off \
+    -fno-sanitize-recover=all
 # Nobody may turn the emulator's own loops into memset: that is a function of the sanitizers.
 EMU_OBJECT := -O2 -fno-builtin $(if $(EMU_TSAN_LIBRARY),,-fno-tree-loop-distribute-patterns)
 
@@ -41,14 +46,16 @@ EMU_OBJECT_quick := $(EMU_OUT)/emu.o
 EMU_OBJECT_tsan := $(EMU_OUT)/emu.o
 EMU_OBJECT_msan := $(EMU_OUT)/emu.msan.o
 
-EMU_HEADERS := $(EMU)/emu.h $(EMU)/test_support.h $(EMU)/include/cuda_runtime.h $(EMU)/include/cub/cub.cuh
+EMU_HEADERS := $(EMU)/emu.h $(EMU)/test_support.h $(EMU)/include/cuda_runtime.h \
+    $(EMU)/include/cub/cub.cuh
 EMU_SOURCES := $(wildcard tests/cuda/*/test_*.cu)
 EMU_PROGRAMS := $(basename $(notdir $(EMU_SOURCES)))
 emu_builds = $(foreach mode,$(EMU_MODES),$(addsuffix .$(mode),$(addprefix $(EMU_OUT)/,$1)))
-# One build will do for those that run kernels which the others run, too, for what the host does with them; and FULL has the races of
-# test_nbody, which takes longest.
+# One build will do for those that run kernels which others run, too, and test the host.
+# FULL=1 has the races of test_nbody, which takes longest.
 EMU_ASAN_ONLY := test_faults test_totals test_nbody
-EMU_PROGRAM_BUILDS := $(call emu_builds,$(if $(FULL),$(EMU_PROGRAMS),$(filter-out $(EMU_ASAN_ONLY),$(EMU_PROGRAMS)))) \
+EMU_PROGRAM_BUILDS := $(call emu_builds,\
+    $(if $(FULL),$(EMU_PROGRAMS),$(filter-out $(EMU_ASAN_ONLY),$(EMU_PROGRAMS)))) \
     $(if $(EMU_MODES),$(patsubst %,$(EMU_OUT)/%.asan,$(EMU_ASAN_ONLY)))
 
 $(EMU_OUT)/emu.o: $(EMU)/emu.cc $(EMU_HEADERS)

@@ -1,9 +1,9 @@
 # unit.mk - builds and runs the unit tests of the serial headers; included by the Makefile.
 # SPDX-License-Identifier: MIT OR Unlicense
 #
-#   tests/unit/HEADER/test_NAME.c -> build/tests/test_NAME.VARIANT, with HEADER one of the four, or `all`
+#   tests/unit/HEADER/test_NAME.c -> build/tests/test_NAME.VARIANT; HEADER may be `all`
 #
-# Variants: plain; sanitized (AddressSanitizer, UndefinedBehaviorSanitizer); double; double-sanitized.
+# Variants: plain; sanitized (Address- and UndefinedBehaviorSanitizer); double; double-sanitized.
 # A test of several files is a test_NAME.c that includes the others of its folder: one program
 # compiles a header's implementation once.
 #
@@ -31,7 +31,8 @@ build/tests/%.double: VARIANT := -O2 -g1 $(DOUBLE)
 build/tests/%.double-sanitized: VARIANT := $(SANITIZE) $(DOUBLE)
 
 define UNIT_RULE
-$(foreach v,plain sanitized double double-sanitized quick quick-double,build/tests/$(basename $(notdir $1)).$v): \
+$(foreach v,plain sanitized double double-sanitized quick quick-double,\
+    build/tests/$(basename $(notdir $1)).$v): \
     $1 $(wildcard $(dir $1)*.[ch]) $(SOURCES) | deps-test
 	@mkdir -p build/tests
 	$$(CC) -std=c99 $$(WARN) $$(VARIANT) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \

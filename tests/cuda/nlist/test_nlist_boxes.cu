@@ -2,8 +2,8 @@
    systems, the nearest.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       nvcc -std=c++17 -arch=native -O3 -I. tests/cuda/nlist/test_nlist_boxes.cu -o test_nlist_boxes &&
-       ./test_nlist_boxes
+       nvcc -std=c++17 -arch=native -O3 -I. tests/cuda/nlist/test_nlist_boxes.cu \
+           -o test_nlist_boxes && ./test_nlist_boxes
 
    Every array equals that of the serial build in every bit, and the serial list is compared with
    brute force (nlist_boxes_oracle.h).

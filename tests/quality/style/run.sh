@@ -1,8 +1,8 @@
 #!/bin/bash
-# The form of every source file: lines of at most 100 columns, no tabs, no blanks at the end of a
+# The form of the sources: lines of at most 100 columns, no tabs, no blanks at the end of a
 # line, a newline at the end of the file; in C and CUDA the braces of .clang-format.
 #
-#   tests/quality/style/run.sh                 the repository
+#   tests/quality/style/run.sh                 all of them
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
 #
 # The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
@@ -11,11 +11,12 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
 passed=0 failed=0
 
-# Rows of numbers, and the text of a page, are not wrapped.
+# The headers, their CUDA parts, the examples and the tests of both. Rows of numbers are not wrapped.
 sources() {
-    find ./*.h cuda tests examples .ci packaging -type f \
-        \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.sh' -o -name '*.mk' \
-           -o -name '*.py' \) ! -name 'nbody_cases*.h' ! -path '*/results/*' | sort
+    { ls ./*.h cuda/*
+      find examples tests/common tests/unit tests/cuda tests/emu/*.mk tests/quality/*.mk tests/bench/*.mk \
+          -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.mk' \)
+    } | grep -v 'examples/python\|nbody_cases\|unit/all/\|cuda/all/' | sort
 }
 
 report() {      # report NAME WHERE: WHERE is empty where all is well

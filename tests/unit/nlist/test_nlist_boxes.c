@@ -2,7 +2,7 @@
    systems, the nearest, arrays.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       cc -O2 -I. tests/unit/nlist/test_nlist_boxes.c -o test_nlist_boxes -lcmocka -lm && ./test_nlist_boxes
+       cc -O2 -I. tests/unit/nlist/test_nlist_boxes.c -o boxes -lcmocka -lm && ./boxes
        (add -DNLIST_REAL=double for the double build; package: libcmocka-dev)
 
    The oracle: brute force over all images (nlist_boxes_oracle.h). */
