@@ -14,8 +14,8 @@
 #   emu-selftest   does the emulator compute what CUDA says? In all modes and orders.
 #   emu-bugs       does it find every planted bug in the mode that has to, and nothing else?
 #   emu-programs   tests/cuda/*/test_*.cu in all modes; then: was every kernel of cuda/ executed?
-# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are two builds
-# of each program, .asan and .tsan (of EMU_ASAN_ONLY the first), and with FULL=1 .msan. With only g++
+# With clang++ and its sanitizer libraries (Debian: clang-14 libclang-rt-14-dev) there are two
+# builds of each program, .asan and .tsan (of EMU_ASAN_ONLY the first); FULL=1: .msan. With only g++
 # there is .asan alone; without either all is skipped.
 
 EMU := tests/emu
