@@ -2503,10 +2503,11 @@ LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
    >>world-near: objects around a point, nearer subtrees first. The caller shrinks the reach, by the
    distance to the object's box or by a distance of its own, which is at least that:
 
-       lbvh_world_near near = lbvh_world_near_point(&world, p, reach);
-       while (lbvh_next_near_object(&near)) {
-           float d2 = my_distance2(near.user, p);               // or near.distance2
-           near.reach2 = lbvh_keep_nearest(ids, d2s, k, &found, near.reach2, near.index, d2);
+       lbvh_world_near search = lbvh_world_near_point(&world, p, reach);
+       while (lbvh_next_near_object(&search)) {
+           float d2 = my_distance2(search.user, p);             // or search.distance2
+           search.reach2 = lbvh_keep_nearest(ids, d2s, k, &found, search.reach2,
+                                             search.index, d2);
        }
    ---------------------------------------------------------------------------------------------- */
 
@@ -2522,66 +2523,68 @@ typedef struct lbvh_world_near {
     lbvh_near walk;         /* its stack holds 2 node + tree */
 } lbvh_world_near;
 
-LBVH_FN void lbvh_i_near_object_push(lbvh_world_near *near, int32_t t, int32_t at, lbvh_real away2)
+LBVH_FN void lbvh_i_near_object_push(lbvh_world_near *search, int32_t t, int32_t at,
+                                     lbvh_real away2)
 {
-    if (!(away2 <= near->reach2)) return;
-    near->walk.node[near->walk.top] = 2 * at + t;
-    near->walk.away2[near->walk.top++] = away2;
+    if (!(away2 <= search->reach2)) return;
+    search->walk.node[search->walk.top] = 2 * at + t;
+    search->walk.away2[search->walk.top++] = away2;
 }
 
 /* Objects around p (dim numbers), up to `reach` away. NaN and negative reaches find nothing. */
 LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbvh_real *p,
                                               lbvh_real reach)
 {
-    lbvh_world_near near;
+    lbvh_world_near search;
     lbvh none;
     int32_t t;
     int a, usable = reach >= 0;
-    memset(&near, 0, sizeof near);
+    memset(&search, 0, sizeof search);
     memset(&none, 0, sizeof none);
     none.desc.dim = world->desc.dim;
-    near.index = -1;
-    near.world = world;
-    near.filter = lbvh_i_all();
-    near.walk = lbvh_near_point(&none, p, reach);
-    near.walk.tree = NULL;
-    near.walk.top = 0;
-    near.reach2 = near.walk.reach2;
-    for (a = 0; a < 3; a++) usable = usable && lbvh_i_finite(near.walk.p[a]);
+    search.index = -1;
+    search.world = world;
+    search.filter = lbvh_i_all();
+    search.walk = lbvh_near_point(&none, p, reach);
+    search.walk.tree = NULL;
+    search.walk.top = 0;
+    search.reach2 = search.walk.reach2;
+    for (a = 0; a < 3; a++) usable = usable && lbvh_i_finite(search.walk.p[a]);
     for (t = 1; t >= 0 && usable; t--)
         if (world->tree[t].leaves > 0)
-            lbvh_i_near_object_push(&near, t, 0,
-                                    lbvh_box_distance2(&world->tree[t].node[0], near.walk.p));
-    return near;
+            lbvh_i_near_object_push(&search, t, 0,
+                                    lbvh_box_distance2(&world->tree[t].node[0], search.walk.p));
+    return search;
 }
 
 /* The next object within reach2; 0 when there are no more. */
-LBVH_FN int lbvh_next_near_object(lbvh_world_near *near)
+LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
 {
-    const lbvh_world *world = near->world;
-    lbvh_near *walk = &near->walk;
+    const lbvh_world *world = search->world;
+    lbvh_near *walk = &search->walk;
     while (walk->top > 0) {
         int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
         const lbvh_node *const nodes = world->tree[t].node, *node = &nodes[at];
         lbvh_real away2 = walk->away2[walk->top];
-        if (!(away2 <= near->reach2)) continue;
-        if (near->filter.group <= 0 && !(world->tree[t].category[at] & near->filter.mask)) continue;
+        if (!(away2 <= search->reach2)) continue;
+        if (search->filter.group <= 0 && !(world->tree[t].category[at] & search->filter.mask))
+            continue;
         if (node->link >= 0) {
             int32_t const l = node->link;
             lbvh_real const to_left = lbvh_box_distance2(&nodes[l], walk->p),
                             to_right = lbvh_box_distance2(&nodes[l + 1], walk->p);
             int const left_first = to_left <= to_right;
-            lbvh_i_near_object_push(near, t, l + left_first, left_first ? to_right : to_left);
-            lbvh_i_near_object_push(near, t, l + !left_first, left_first ? to_left : to_right);
+            lbvh_i_near_object_push(search, t, l + left_first, left_first ? to_right : to_left);
+            lbvh_i_near_object_push(search, t, l + !left_first, left_first ? to_left : to_right);
             continue;
         }
-        if (!lbvh_i_takes(world, ~node->link, &near->filter)) continue;
-        if (near->fit == LBVH_TIGHT)
+        if (!lbvh_i_takes(world, ~node->link, &search->filter)) continue;
+        if (search->fit == LBVH_TIGHT)
             away2 = lbvh_box_distance2(&world->box[2 * (size_t)~node->link], walk->p);
-        if (!(away2 <= near->reach2)) continue;
-        near->index = ~node->link;
-        near->user = lbvh_world_user(world, near->index);
-        near->distance2 = away2;
+        if (!(away2 <= search->reach2)) continue;
+        search->index = ~node->link;
+        search->user = lbvh_world_user(world, search->index);
+        search->distance2 = away2;
         return 1;
     }
     return 0;

@@ -5330,7 +5330,7 @@ typedef struct nlist_i_search {
     nlist_i_hit *hit;       /* the row in progress */
     uint64_t *key;          /* to sort it; [2 * room] */
     float *x, *y, *z, *d2;  /* of candidates */
-    int32_t *near;          /* candidates that passed the loop */
+    int32_t *passed;        /* candidates that passed the loop */
     double centre[3], scale;
     float half[3];          /* of the AABB, scaled */
 } nlist_i_search;
@@ -5478,7 +5478,7 @@ static int32_t nlist_i_test_all(const nlist_i_search *search, const float p[3])
     const float *NLIST_I_RESTRICT y = search->y;
     const float *NLIST_I_RESTRICT z = search->z;
     float *NLIST_I_RESTRICT d2 = search->d2;
-    int32_t *NLIST_I_RESTRICT near = search->near;
+    int32_t *NLIST_I_RESTRICT passed = search->passed;
     int32_t const count = search->count;
     float const one = 1;
     int32_t limit, k, found = 0;
@@ -5490,7 +5490,7 @@ static int32_t nlist_i_test_all(const nlist_i_search *search, const float p[3])
     for (k = 0; k < count; k++) {
         int32_t bits;
         memcpy(&bits, &d2[k], sizeof bits);
-        near[found] = k;
+        passed[found] = k;
         found += bits <= limit;
     }
     return found;
@@ -5518,7 +5518,7 @@ static int32_t nlist_i_decide(nlist_i_search *search, const nlist_i_placed *own,
     int32_t k, count = 0;
     int a;
     for (k = 0; k < passed; k++) {
-        const nlist_i_candidate *c = &search->candidate[search->near[k]];
+        const nlist_i_candidate *c = &search->candidate[search->passed[k]];
         nlist_i_hit *h = &hit[count];
         nlist_real t[3];
         int other;
@@ -5595,7 +5595,7 @@ static nlist_result nlist_i_take_candidates(nlist_i_search *search, int64_t coun
     search->y = search->x + search->room;
     search->z = search->y + search->room;
     search->d2 = search->z + search->room;
-    search->near = (int32_t *)(void *)(search->d2 + search->room);
+    search->passed = (int32_t *)(void *)(search->d2 + search->room);
     return NLIST_OK;
 }
 
@@ -5634,7 +5634,7 @@ static int32_t nlist_i_keep_points(const nlist_i_search *search, int32_t count)
     float *const x = search->x + search->count, *const y = search->y + search->count,
           *const z = search->z + search->count;
     const float *const d2 = search->d2;
-    int32_t *const near = search->near;
+    int32_t *const passed = search->passed;
     float const four = 4;
     int32_t limit, kept = 0, k;
     memcpy(&limit, &four, sizeof limit);
@@ -5644,7 +5644,7 @@ static int32_t nlist_i_keep_points(const nlist_i_search *search, int32_t count)
         x[kept] = x[k];
         y[kept] = y[k];
         z[kept] = z[k];
-        near[kept] = k;
+        passed[kept] = k;
         kept += bits <= limit;
     }
     return kept;
@@ -5668,7 +5668,7 @@ static void nlist_i_gather_run(nlist_i_search *search, const nlist_i_walk *walk)
     nlist_i_gather_points(search, move, begin, count);
     kept = nlist_i_keep_points(search, count);
     for (k = 0; k < kept; k++, c++) {
-        const nlist_i_placed *other = &search->placed[begin + search->near[k]];
+        const nlist_i_placed *other = &search->placed[begin + search->passed[k]];
         for (a = 0; a < 3; a++) c->p[a] = other->p[a];
         for (a = 0; a < 3; a++) c->shift[a] = walk->image[a] - other->wrap[a];
         for (a = 0; a < 3; a++) c->t[a] = t[a];
