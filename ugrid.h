@@ -1032,12 +1032,25 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
     return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
 }
 
+/* The index of the third coordinate, in 3D. A constant in kernels: a variable index would move the
+   point from registers to local memory. */
+UGRID_FN_WALK int ugrid_i_third(const ugrid *grid)
+{
+#ifdef __CUDA_ARCH__
+    (void)grid;
+    return 2;
+#else
+    return grid->third;
+#endif
+}
+
 /* The number of the cell (unbounded: of the bucket) of a point. */
 UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 {
     int32_t const x = ugrid_i_cell_along(grid, 0, p[0]), y = ugrid_i_cell_along(grid, 1, p[1]);
-    return ugrid_i_number(grid, x, y,
-                          grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[grid->third]) : 0);
+    int32_t const z =
+        grid->desc.dim == 3 ? ugrid_i_cell_along(grid, 2, p[ugrid_i_third(grid)]) : 0;
+    return ugrid_i_number(grid, x, y, z);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1091,7 +1104,7 @@ UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ug
 {
     at[0] = ugrid_i_wrap(&grid->axis[0], p[0]);
     at[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
-    if (grid->desc.dim == 3) at[2] = ugrid_i_wrap(&grid->axis[2], p[grid->third]);
+    if (grid->desc.dim == 3) at[2] = ugrid_i_wrap(&grid->axis[2], p[ugrid_i_third(grid)]);
     else at[2] = 0;
 }
 
@@ -1142,7 +1155,7 @@ UGRID_FN void ugrid_i_periodic_offset(const ugrid *grid, const ugrid_real *a, co
 UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ugrid_real *b,
                                 ugrid_real d[3])
 {
-    int const third = grid->third; /* 2 in 3D */
+    int const third = ugrid_i_third(grid);
     if (ugrid_i_is_periodic(grid)) {
         ugrid_i_periodic_offset(grid, a, b, d);
         return;
@@ -1263,7 +1276,8 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
     int32_t low_x, low_y, low_z = 0;
     if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
     if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
-    if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[grid->third], &low_z)) return 0;
+    if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[ugrid_i_third(grid)], &low_z))
+        return 0;
     *x = ugrid_i_wrap_cell(&grid->axis[0], low_x + step_x);
     *y = ugrid_i_wrap_cell(&grid->axis[1], low_y + step_y);
     *z = ugrid_i_wrap_cell(&grid->axis[2], low_z + step_z);
