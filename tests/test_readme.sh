@@ -237,7 +237,8 @@ typed
 @end
 end
     cat >expected <<'end'
-a GPU; 2026-01-02; `bench`
+a GPU;
+2026-01-02; `bench`
 | workload | method | n | ms | M/s | x floor | bar ms | peer ms | x peer |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | even | COUNT, fast | 1M | 0.500 | 2000 | 2.00 | 0.500: met | 2.00 | 0.25 |
@@ -424,7 +425,8 @@ int x;\
     unit mistake docs/start-lbvh.md 'another parameter' 's/lbvh_real \*t, lbvh_real \*u,$/lbvh_real *t,/' 'pages: prototypes'
     unit mistake README.md 'a long README'             p                          'pages: lengths'
     unit mistake README.md 'a wide cell'               '/^<!-- table: choice -->$/,/^$/s/ |$/ and so on, and so on, and so on, and so on, and so on, and so on, and so on |/' 'README.md: cells'
-    unit mistake docs/performance.md 'a figure typed by hand' 's/ 0.062 / 0.061 /' 'docs/performance.md is what'
+    unit mistake docs/performance.md 'a figure typed by hand' 's/ 0.207 / 0.201 /' 'docs/performance.md is what'
+    unit mistake README.md 'a figure of its own'       's/ 0.207 / 0.201 /'       'README.md: its figures'
     unit mistake docs/limits.md 'a program of the same name' '1a\
 <!-- program: near.c -->'                                                         'pages: a name belongs to one program'
     unit mistake near.c   'another output'            's/^0: 1 3$/0: 3/'          'README.md near.c: its commands'
@@ -457,6 +459,8 @@ text() {
     check "README.md: cells of the choice table" choice_table
     check "docs/performance.md is what tests/bench/performance.sh makes" \
         "$root/tests/bench/performance.sh" --check "$(text_of docs/performance.md)"
+    check "README.md: its figures stand in docs/performance.md" \
+        "$root/tests/bench/performance.sh" --figures "$(text_of README.md)"
     check "performance.sh: tables are made of CSV files" performance_tables
 }
 part_c()      { for p in $(names c); do unit c_program "$p"; done; }
