@@ -3,17 +3,20 @@
 #
 #   tests/examples/test_lbvh_steps.sh [PROGRAM]    default: build/lbvh_steps
 #
-# What the tables say is compared with a second tree, made below in awk from the printed codes and leaf boxes alone (those of
-# levels.vtk, which have all digits); the eight default points also with numbers worked out by hand. Tables with a mistake in
-# them show that the comparison can fail.
+# What the tables say is compared with a second tree, made below in awk from the printed codes and
+# leaf boxes alone (those of levels.vtk, which have all digits); the eight default points also with
+# numbers worked out by hand. Tables with a mistake in them show that the comparison can fail.
 . "$(dirname "$0")/examples.sh" lbvh_steps "${1:-}"
 
 steps() { run "$@"; }
-seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 
 # ---- the second tree ----------------------------------------------------------------------------
 
-# Reads levels.vtk and the program's output, prints what is wrong with it and fails, or prints nothing.
+# Reads levels.vtk and the program's output, prints what is wrong with it and fails, or prints
+# nothing.
 cat >"$work/check.awk" <<'AWK'
 function wrong(what) { print what; bad = 1; exit 1 }
 function same(found, wanted, what) { if (found != wanted) wrong(what ": found \"" found "\", expected \"" wanted "\"") }
@@ -154,7 +157,8 @@ END {
 }
 AWK
 
-check() { awk -v wanted="$1" -f "$work/check.awk" "$work/pictures/levels.vtk" "$work/out.txt"; }   # check N: of the last run
+# check N: of the last run
+check() { awk -v wanted="$1" -f "$work/check.awk" "$work/pictures/levels.vtk" "$work/out.txt"; }
 
 tables() {
     local n seed fault
@@ -178,7 +182,8 @@ tables() {
     steps -n 20 --box 20 20 21 21 --out pictures
     fault=$(check 20)
     report $? "a box beside everything" "$fault"
-    grep -q 'node 0 *misses: skip to the end' "$work/out.txt"; report $? "a box beside everything ends at the root" "$(seen)"
+    grep -q 'node 0 *misses: skip to the end' "$work/out.txt"
+    report $? "a box beside everything ends at the root" "$(seen)"
 }
 
 # One mistake in the tables, and the check must say so.
@@ -189,7 +194,8 @@ the_check_can_fail() {
     cp "$work/out.txt" "$work/right.txt"
     while read -r edit; do
         sed -E "$edit" "$work/right.txt" >"$work/out.txt"
-        cmp -s "$work/right.txt" "$work/out.txt"; report $((! $?)) "the edit $edit changes something"
+        cmp -s "$work/right.txt" "$work/out.txt"
+        report $((! $?)) "the edit $edit changes something"
         check 8 >/dev/null; report $((! $?)) "seen by the check: $edit"
     done <<'EDITS'
 s/100111$/100101/
@@ -211,20 +217,27 @@ EDITS
 # The eight points: keys of Karras' example, and its nodes, worked out by hand from the keys.
 the_example() {
     steps --out pictures
-    sed -n '/^2\. Sort/,/^3\. /p' "$work/out.txt" | awk 'NF == 3 && $3 ~ /^[01]+$/ { print substr($3, 1, 5) }' >"$work/keys.txt"
+    sed -n '/^2\. Sort/,/^3\. /p' "$work/out.txt" |
+        awk 'NF == 3 && $3 ~ /^[01]+$/ { print substr($3, 1, 5) }' >"$work/keys.txt"
     printf '%s\n' 00001 00010 00100 00101 10011 11000 11001 11110 | cmp -s - "$work/keys.txt"
     report $? "the keys of the example" "$(cat "$work/keys.txt")"
-    sed -n '/^   node  leaves/,/^$/p' "$work/out.txt" | awk '$1 + 0 == $1 { print $1, $2, $3, $8 }' >"$work/nodes.txt"
-    printf '%s\n' '0 0..7 3 (none)' '1 0..1 0 000' '2 2..3 2 0010' '3 0..3 1 00' '4 4..7 4 1' '5 5..7 6 11' '6 5..6 5 1100' |
+    sed -n '/^   node  leaves/,/^$/p' "$work/out.txt" |
+        awk '$1 + 0 == $1 { print $1, $2, $3, $8 }' >"$work/nodes.txt"
+    printf '%s\n' '0 0..7 3 (none)' '1 0..1 0 000' '2 2..3 2 0010' '3 0..3 1 00' '4 4..7 4 1' \
+        '5 5..7 6 11' '6 5..6 5 1100' |
         cmp -s - "$work/nodes.txt"
     report $? "the nodes of the example" "$(cat "$work/nodes.txt")"
-    sed -n '/As ranges/,/^4\. /p' "$work/out.txt" | grep -qx '    1    ----------|------- 3     4--|---------------'
-    report $? "ranges: nodes 3 and 4 beside each other" "$(sed -n '/As ranges/,/^4\. /p' "$work/out.txt")"
+    sed -n '/As ranges/,/^4\. /p' "$work/out.txt" |
+        grep -qx '    1    ----------|------- 3     4--|---------------'
+    report $? "ranges: nodes 3 and 4 beside each other" \
+        "$(sed -n '/As ranges/,/^4\. /p' "$work/out.txt")"
     grep -qx '   |   |   |-- leaf 0  000010  (id 5)' "$work/out.txt"
     report $? "leaf 0 hangs on node 1 on node 3 on node 0" "$(seen)"
-    grep -q 'the same 553 bytes' "$work/out.txt"; report $? "both builders: 15 nodes of 32 bytes, 9 prefixes, 8 codes" "$(seen)"
+    grep -q 'the same 553 bytes' "$work/out.txt"
+    report $? "both builders: 15 nodes of 32 bytes, 9 prefixes, 8 codes" "$(seen)"
     steps --out pictures
-    [ "$(figure found) $(figure pairs) $(figure depth)" = "3 2 4" ]; report $? "figures of the example" "$(seen)"
+    [ "$(figure found) $(figure pairs) $(figure depth)" = "3 2 4" ]
+    report $? "figures of the example" "$(seen)"
 }
 
 # ---- pictures -----------------------------------------------------------------------------------
@@ -242,13 +255,16 @@ pictures() {
     steps -n 2000 --out many
     cmp -s "$work/out.txt" "$work/many.txt"; report $? "the same run, the same figures" "$(seen)"
     steps -n 2000 --seed 2 --out many2
-    [ "$(figure sah)" != "$(awk '/^figures:/ { print $9 }' "$work/many.txt")" ]; report $? "another seed, another tree" "$(seen)"
-    ! cmp -s "$work/many/levels.png" "$work/many2/levels.png"; report $? "another seed, another picture"
+    [ "$(figure sah)" != "$(awk '/^figures:/ { print $9 }' "$work/many.txt")" ];
+        report $? "another seed, another tree" "$(seen)"
+    ! cmp -s "$work/many/levels.png" "$work/many2/levels.png"
+    report $? "another seed, another picture"
     steps -n 1 --out one
     is_picture one/levels.png 1400 +300 40
     mkdir -p "$work/build" && : >"$work/build/lbvh_steps" # the program, where make puts it
     steps
-    [ $status -eq 0 ] && [ -s "$work/build/steps/levels.vtk" ]; report $? "pictures go to build/steps by default" "$(seen)"
+    [ $status -eq 0 ] && [ -s "$work/build/steps/levels.vtk" ]
+    report $? "pictures go to build/steps by default" "$(seen)"
 }
 
 # All boxes are there, on as many levels as the tree is deep, two nodes or none below each.
@@ -261,11 +277,14 @@ paraview() {
         levels && NF == 1 { count[$1]++; all++; if ($1 > deepest) deepest = $1 }
         /^LOOKUP_TABLE/ { levels = 1 }
         END { for (l = 1; l <= depth; l++) if (count[l] % 2 || count[l] > 2 * count[l - 1]) exit 1
-              exit !(all == 2 * n - 1 && deepest == depth && count[0] == 1) }' "$work/vtk/levels.vtk"
-    report $? "levels.vtk has all boxes by level" "$(head -n 6 "$work/vtk/levels.vtk") depth $(figure depth)"
+              exit !(all == 2 * n - 1 && deepest == depth &&
+                  count[0] == 1) }' "$work/vtk/levels.vtk"
+    report $? "levels.vtk has all boxes by level" \
+        "$(head -n 6 "$work/vtk/levels.vtk") depth $(figure depth)"
     awk '/^POINTS/ { points = $2; next }
          /^POLYGONS/ { points = 0; next }
-         points { for (k = 1; k < NF; k += 3) { p++; if ($k < 0 - 1 || $k > 9 || $(k + 1) < 0 - 1 || $(k + 1) > 9) exit 1 } }
+         points { for (k = 1; k < NF; k += 3) { p++; if ($k < 0 - 1 || $k > 9 || $(k + 1) < 0 - 1 ||
+             $(k + 1) > 9) exit 1 } }
          END { exit p != 396 }' "$work/vtk/levels.vtk"
     report $? "levels.vtk has 396 corners near the points" "$(sed -n 5,7p "$work/vtk/levels.vtk")"
 }
@@ -280,7 +299,8 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         steps $line
-        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-12 "$work/err.txt")" = 'lbvh_steps: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] &&
+            [ "$(cut -c1-12 "$work/err.txt")" = 'lbvh_steps: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
@@ -306,10 +326,12 @@ file.txt
 --out
 LINES
     steps --out /dev/null/here
-    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"; report $? "refused: a folder that cannot be made" "$(seen)"
+    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"
+    report $? "refused: a folder that cannot be made" "$(seen)"
     mkdir -p "$work/taken/levels.png"
     steps --out taken
-    [ $status -eq 1 ] && grep -q levels.png "$work/err.txt"; report $? "refused: a file that cannot be written" "$(seen)"
+    [ $status -eq 1 ] && grep -q levels.png "$work/err.txt"
+    report $? "refused: a file that cannot be written" "$(seen)"
 }
 
 the_example; tables; the_check_can_fail; pictures; paraview; command_line

@@ -1,25 +1,31 @@
 #!/bin/bash
-# Tests examples/nbody_levels.c as its user sees it: counts, what acts on the body, pictures, exit statuses.
+# Tests examples/nbody_levels.c as its user sees it: counts, what acts on the body, pictures, exit
+# statuses.
 #
 #   tests/examples/test_nbody_levels.sh [PROGRAM]    default: build/nbody_levels
 #
-# The program writes who acts on one body: cells, and the points that stand for them. Below, in awk, that is made a second time
-# from the positions of the bodies alone: which cells those are, the virtual particles of each, the force. Files with a mistake in
-# them show that the comparison can fail.
+# The program writes who acts on one body: cells, and the points that stand for them. Below, in awk,
+# that is made a second time from the positions of the bodies alone: which cells those are, the
+# virtual particles of each, the force. Files with a mistake in them show that the comparison can
+# fail.
 . "$(dirname "$0")/examples.sh" nbody_levels "${1:-}"
 
 levels() { run "$@"; }
-seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 # figure TREE NAME: from the lines "figures of the ... tree"
 figure() {
     awk -v tree="$1" -v name="$2" '
-        /^figures of/ && index($0, tree) { for (k = 6; k < NF; k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"
+        /^figures of/ && index($0, tree) { for (k = 6; k < NF;
+            k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"
 }
 
 # ---- who acts, a second time --------------------------------------------------------------------
 
-# Reads one of the text files and the output. -v picture: the one whose lines belong to the file; -v kind: "centres" (8 x 8
-# sub-cells) or "fixed" (4 x 4 Chebyshev points); -v bar: how far the force may be off, as a share of the sum of all terms.
+# Reads one of the text files and the output. -v picture: the one whose lines belong to the file; -v
+# kind: "centres" (8 x 8 sub-cells) or "fixed" (4 x 4 Chebyshev points); -v bar: how far the force
+# may be off, as a share of the sum of all terms.
 # Prints what is wrong, and fails.
 cat >"$work/check.awk" <<'AWK'
 function wrong(what) { print what; bad = 1; exit 1 }
@@ -180,14 +186,19 @@ END {
 AWK
 
 # check FOLDER FILE PICTURE centres|fixed BAR
-check() { awk -v picture="$3" -v kind="$4" -v bar="$5" -f "$work/check.awk" "$work/$1/$2.txt" "$work/out.txt"; }
+check() {
+    awk -v picture="$3" -v kind="$4" -v bar="$5" -f "$work/check.awk" "$work/$1/$2.txt" \
+        "$work/out.txt"
+}
 
 run_agrees() {  # run_agrees ARGUMENTS...
     local what
     levels --out run "$@"
     report $status "levels $*" "$(seen)"
-    what=$(check run source 4_on_a_body centres 4e-4); report $? "levels $*: virtual particles on a body" "$what"
-    what=$(check run adaptive 8_adaptive_on_nodes fixed 4e-3); report $? "levels $*: the adaptive tree" "$what"
+    what=$(check run source 4_on_a_body centres 4e-4)
+    report $? "levels $*: virtual particles on a body" "$what"
+    what=$(check run adaptive 8_adaptive_on_nodes fixed 4e-3)
+    report $? "levels $*: the adaptive tree" "$what"
 }
 
 who_acts() {
@@ -200,7 +211,8 @@ who_acts() {
     report $? "one body feels nothing" "$(seen)"
     levels --out run -n 500 --levels 3
     [ "$(figure source points)" = 500 ]; report $? "3 levels: no virtual particles" "$(seen)"
-    awk -v e="$(figure source error)" 'BEGIN { exit !(e < 1e-14) }'; report $? "3 levels: the direct sum" "$(figure source error)"
+    awk -v e="$(figure source error)" 'BEGIN { exit !(e < 1e-14) }';
+        report $? "3 levels: the direct sum" "$(figure source error)"
     awk -v e="$(figure source node_error)" 'BEGIN { exit !(e > 1e-7 && e < 5e-3) }'
     report $? "3 levels: nodes" "$(figure source node_error)"
 }
@@ -213,8 +225,11 @@ noticed() {
     mkdir -p "$work/bad"
     sed "$6" "$work/first/$2.txt" >"$work/bad/$2.txt"
     cp "$work/first.txt" "$work/out.txt"
-    if cmp -s "$work/bad/$2.txt" "$work/first/$2.txt"; then report 1 "mistake: $1" "nothing was changed"; return; fi
-    what=$(check bad "$2" "$3" "$4" "$5"); [ $? -ne 0 ] && [ "$what" ]; report $? "mistake not noticed: $1"
+    if cmp -s "$work/bad/$2.txt" "$work/first/$2.txt"; then
+        report 1 "mistake: $1" "nothing was changed"; return
+    fi
+    what=$(check bad "$2" "$3" "$4" "$5"); [ $? -ne 0 ] && [ "$what" ]
+    report $? "mistake not noticed: $1"
 }
 
 the_check_can_fail() {
@@ -223,11 +238,13 @@ the_check_can_fail() {
     local cell="$(sed -n "${fixed}p" "$work/first/adaptive.txt")"
     noticed 'a virtual particle less' source 4_on_a_body centres 4e-4 "$((virtual + 1))d"
     noticed 'another mass' source 4_on_a_body centres 4e-4 "$((virtual + 1))s/ [0-9.]*\$/ 9/"
-    noticed 'another place' source 4_on_a_body centres 4e-4 "$((virtual + 1)),$((virtual + 2))s/^point 0.0/point 0.1/"
+    noticed 'another place' source 4_on_a_body centres 4e-4 \
+        "$((virtual + 1)),$((virtual + 2))s/^point 0.0/point 0.1/"
     noticed 'near bodies called far' source 4_on_a_body centres 4e-4 's/near bodies/far bodies/'
     noticed 'a cell acts a level too early' source 4_on_a_body centres 4e-4 's/^cell 4 4/cell 3 4/'
     noticed 'another body' source 4_on_a_body centres 4e-4 's/^look [0-9]*/look 5/'
-    noticed 'weights of another rule' adaptive 8_adaptive_on_nodes fixed 4e-3 "$((fixed + 6))s/ [-0-9.e]*\$/ 1/"
+    noticed 'weights of another rule' adaptive 8_adaptive_on_nodes fixed 4e-3 \
+        "$((fixed + 6))s/ [-0-9.e]*\$/ 1/"
     noticed 'a cell twice' adaptive 8_adaptive_on_nodes fixed 4e-3 "${fixed}i $cell"
     noticed 'the output of another tree' adaptive 4_on_a_body fixed 4e-3 's/^look/look /'
 }
@@ -266,7 +283,8 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         levels $line
-        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-14 "$work/err.txt")" = 'nbody_levels: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] &&
+            [ "$(cut -c1-14 "$work/err.txt")" = 'nbody_levels: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
@@ -289,10 +307,12 @@ file.txt
 --out
 LINES
     levels --out /dev/null/here
-    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"; report $? "refused: a folder that cannot be made" "$(seen)"
+    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"
+    report $? "refused: a folder that cannot be made" "$(seen)"
     mkdir -p "$work/taken/1_grids.png"
     levels --out taken
-    [ $status -eq 1 ] && grep -q 1_grids.png "$work/err.txt"; report $? "refused: a file that cannot be written" "$(seen)"
+    [ $status -eq 1 ] && grep -q 1_grids.png "$work/err.txt"
+    report $? "refused: a file that cannot be written" "$(seen)"
 }
 
 who_acts; the_check_can_fail; pictures; command_line

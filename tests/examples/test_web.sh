@@ -1,25 +1,32 @@
 #!/bin/bash
-# Tests build/web/nearfield.html as its user sees it, in headless Chromium: does each scene draw and move, do buttons, sliders and
-# the mouse work, and is the console silent? Skipped where emcc or chromium is missing (make deps installs both).
+# Tests build/web/nearfield.html as its user sees it, in headless Chromium: does each scene draw and
+# move, do buttons, sliders and the mouse work, and is the console silent? Skipped where emcc or
+# chromium is missing (make deps installs both).
 #
 #   tests/examples/test_web.sh [FOLDER]      FOLDER: keep the screenshots there
-#   SLOW=8 tests/examples/test_web.sh        the page on a processor that is 8 times as slow: must pass, too
+#   SLOW=8 tests/examples/test_web.sh        the page on a processor that is 8 times as slow: must
+#                                            pass, too
 #
-# Chromium is led through a pipe (its DevTools protocol), by the script below. Says "FAILED" for each check that fails, the times of
-# a step with 10 thousand particles, and "N passed, M failed". No check is about time: what moves is given pictures, not seconds, so that
-# a slow or busy machine takes longer, and no more.
+# Chromium is led through a pipe (its DevTools protocol), by the script below. Says "FAILED" for
+# each check that fails, the times of a step with 10 thousand particles, and "N passed, M failed".
+# No check is about time: what moves is given pictures, not seconds, so that a slow or busy machine
+# takes longer, and no more.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 shots=${1:-$work}
 
-skip() { echo "skipped  the examples in a browser: $1"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
-chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no chromium"
+skip() {
+    echo "skipped  the examples in a browser: $1"; echo "0 passed, 0 failed, 1 skipped"; exit 0
+}
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
+    skip "no chromium"
 command -v "${EMCC:-emcc}" >/dev/null || skip "no emcc (emscripten)"
 command -v node >/dev/null || skip "no node (nodejs)"
 if ! ${MAKE:-make} -s web >"$work/log" 2>&1 </dev/null; then
-    grep -q 'Cannot find module' "$work/log" && skip "emcc lacks a module of node ($(grep -m 1 'Cannot find module' "$work/log"))"
+    grep -q 'Cannot find module' "$work/log" &&
+        skip "emcc lacks a module of node ($(grep -m 1 'Cannot find module' "$work/log"))"
     cat "$work/log"; echo "FAILED   web: make web"; echo "0 passed, 1 failed"; exit 1
 fi
 
@@ -244,4 +251,5 @@ async function mice() {
 SOURCE
 
 mkdir -p "$shots"
-node "$work/drive.js" "$chromium" "$PWD/build/web/nearfield.html" "$work/profile" "$(realpath "$shots")"
+node "$work/drive.js" "$chromium" "$PWD/build/web/nearfield.html" "$work/profile" \
+    "$(realpath "$shots")"

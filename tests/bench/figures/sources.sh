@@ -28,8 +28,10 @@ dam_figure() {
     dam_curves ours "$3"
     draw
 }
-dam_figure 000-2 'Whole steps of falling particles (000, Figure 2)' 'program == "dam_break_cuda" && group == "dam"'
-dam_figure 000-2-cpu 'Whole steps of falling particles, one CPU core (000, Figure 2)' 'program == "dam_break" && group == "dam"'
+dam_figure 000-2 'Whole steps of falling particles (000, Figure 2)' \
+    'program == "dam_break_cuda" && group == "dam"'
+dam_figure 000-2-cpu 'Whole steps of falling particles, one CPU core (000, Figure 2)' \
+    'program == "dam_break" && group == "dam"'
 
 insert_figure() {
     begin "$1" "$2" "$particles" 'million particles inserted/s' n
@@ -39,17 +41,22 @@ insert_figure() {
     note 'Ours: 64 x 64 x 64 cells, the left half filled. COUNT and SORT also copy the positions into the order of the cells,' \
          'unless "ids only".'
     local method
-    for method in COUNT 'COUNT, ids only' SORT 'SORT, ids only' 'FIXED, slots by column' 'FIXED, slots by row' \
+    for method in COUNT 'COUNT, ids only' SORT 'SORT, ids only' 'FIXED, slots by column' \
+        'FIXED, slots by row' \
         'LIST, loose' 'LIST, tight (8 cells)' LIST_PACKED; do
         curve "$method" "$4" "$3 && group == \"insert\" && method == \"$method\"" n rate
     done
-    if [ "$curves" -gt 0 ] && [ "$1" != 000-3-cpu ]; then points 'source (GTX 660)' '1000000 2000' '16384 105'; fi
+    if [ "$curves" -gt 0 ] && [ "$1" != 000-3-cpu ]; then
+        points 'source (GTX 660)' '1000000 2000' '16384 105'
+    fi
     draw
 }
-insert_figure 000-3 'Insertion, particles shuffled (000, Figure 3)' 'program == "bench_ugrid_cuda" && workload == "shuffled"' ours
+insert_figure 000-3 'Insertion, particles shuffled (000, Figure 3)' \
+    'program == "bench_ugrid_cuda" && workload == "shuffled"' ours
 insert_figure 000-3-coherent 'Insertion, particles nearly in order (000, Figure 3)' \
     'program == "bench_ugrid_cuda" && workload == "frame-coherent"' ours
-insert_figure 000-3-cpu 'Insertion, one CPU core, shuffled (000, Figure 3)' 'program == "bench_ugrid"' ours
+insert_figure 000-3-cpu 'Insertion, one CPU core, shuffled (000, Figure 3)' \
+    'program == "bench_ugrid"' ours
 
 # ---- 001: Chisholm, Richmond, Maddock ----
 
@@ -77,7 +84,8 @@ walk_figure() {
             'set logscale xy; set xtics (10, 20, 46, 100, 200, 300)'
         source_is "$titan, results in ${3:0:1} dimensions: time against the size of the neighbourhood, agents spread evenly" \
                   "(left) or anywhere (right), 100k agents; $titan_says"
-        walk_curves "group == \"sweep\" && n == 100000 && index(workload, \"$kind\") == 1" "substr(workload, ${#kind} + 1)"
+        walk_curves "group == \"sweep\" && n == 100000 && index(workload, \"$kind\") == 1" \
+            "substr(workload, ${#kind} + 1)"
     fi
     note 'Ours: a kernel that counts neighbours with ugrid_next_range; grid sorted, cells as wide as the radius. HYBRID has no' \
          'meaning of its own in 2D (strips along x, labels along y).'
@@ -87,17 +95,21 @@ walk_figure 001-2d-even   '2D, agents on a lattice: neighbourhood size (001)' 2D
 walk_figure 001-2d-random '2D, agents anywhere: neighbourhood size (001)' 2D random neighbors
 walk_figure 001-3d-even   '3D, agents on a lattice: neighbourhood size (001)' 3D even neighbors
 walk_figure 001-3d-random '3D, agents anywhere: neighbourhood size (001)' 3D random neighbors
-walk_figure 001-2d-agents '2D, agents anywhere, 46 neighbours: number of agents (001)' 2D random agents
-walk_figure 001-3d-agents '3D, agents anywhere, 46 neighbours: number of agents (001)' 3D random agents
+walk_figure 001-2d-agents '2D, agents anywhere, 46 neighbours: number of agents (001)' 2D random \
+    agents
+walk_figure 001-3d-agents '3D, agents anywhere, 46 neighbours: number of agents (001)' 3D random \
+    agents
 
-# best_of KIND: lines "agents neighbours walk factor", the fastest at each point and how many times faster than CELLS.
+# best_of KIND: lines "agents neighbours walk factor", the fastest at each point and how many times
+# faster than CELLS.
 best_of() {
     select_rows "group == \"sweep\" && index(workload, \"$1\") == 1" \
         "n \"\\t\" substr(workload, ${#1} + 1) \"\\t\" method \"\\t\" ms" |
         awk -F '\t' '{ sub(/,.*/, "", $3); at = $1 "\t" $2
                        if ($3 == "CELLS") cells[at] = $4
                        if (!(at in best) || $4 < best[at]) { best[at] = $4; who[at] = $3 } }
-                     END { for (at in best) printf "%s\t%s\t%.2f\n", at, who[at], cells[at] / best[at] }' | sort -g -k 1,1 -k 2,2
+                     END { for (at in best) printf "%s\t%s\t%.2f\n", at, who[at],
+                         cells[at] / best[at] }' | sort -g -k 1,1 -k 2,2
 }
 best_table() {
     awk -F '\t' '{ agents[$1]; neighbors[$2]; cell[$1, $2] = $3 " " $4 }
@@ -106,7 +118,8 @@ best_table() {
             for (k in list) sorted[++count] = k + 0
             for (k = 1; k <= count; k++)
                 for (m = k + 1; m <= count; m++)
-                    if (sorted[m] < sorted[k]) { t = sorted[k]; sorted[k] = sorted[m]; sorted[m] = t }
+                    if (sorted[m] < sorted[k]) { t = sorted[k]; sorted[k] = sorted[m];
+                                                 sorted[m] = t }
             return count }
         END { a = ordered(agents, x); b = ordered(neighbors, y)
               line = "| agents, neighbours "; rule = "|---:"
@@ -139,9 +152,11 @@ set yrange [8:400]'
           awk -F '\t' -v walk="$walk" '$3 == walk' "$work/best" >"$work/best.$walk"
           color=$((color + 1))
           [ -s "$work/best.$walk" ] || continue
-          printf "'%s' using 1:2 with points linetype $color pointtype 7 title '%s', \\\\\n    " "$work/best.$walk" "$walk"
+          printf "'%s' using 1:2 with points linetype $color pointtype 7 title '%s', \\\\\n    " \
+              "$work/best.$walk" "$walk"
       done
-      printf "'%s' using 1:2:4 with labels offset 0,1.1 font 'DejaVu Sans,8' notitle\n" "$work/best"; } >"$work/plot.gnuplot"
+      printf "'%s' using 1:2:4 with labels offset 0,1.1 font 'DejaVu Sans,8' notitle\n" \
+          "$work/best"; } >"$work/plot.gnuplot"
     plot
     page best_table
 }
@@ -150,10 +165,12 @@ best_figure 001-2d-random-best '2D, agents anywhere: the fastest walk (001)' 2D-
 best_figure 001-3d-even-best   '3D, agents on a lattice: the fastest walk (001)' 3D-even-
 best_figure 001-3d-random-best '3D, agents anywhere: the fastest walk (001)' 3D-random-
 
-begin 001-3d-cpu '3D, agents anywhere, one CPU core: neighbourhood size (001)' 'neighbours within the radius' 'ms for all agents' \
+begin 001-3d-cpu '3D, agents anywhere, one CPU core: neighbourhood size (001)' \
+    'neighbours within the radius' 'ms for all agents' \
     'set logscale xy; set xtics (10, 20, 46, 100, 200, 300)'
 source_is "$titan; the serial code has no such figure"
-for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR, ugrid_next' 'SORT, HYBRID, ugrid_next' \
+for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR, ugrid_next' \
+    'SORT, HYBRID, ugrid_next' \
     'LIST, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next_range'; do
     curve "$walk" ours "program == \"bench_ugrid\" && group == \"walks\" && index(workload, \"3D-\") == 1 && method == \"$walk\"" \
         'substr(workload, 4)' ms
@@ -206,10 +223,13 @@ error_figure() {
     draw
 }
 on=bench_nbody_cuda where=''
-any 'program == "bench_nbody_cuda" && group == "direction"' || { on=bench_nbody; where=', one CPU core'; }
-error_figure 002-17 "Error of the force's direction$where (002, Figure 17)" direction 'mean angle in degrees' \
+any 'program == "bench_nbody_cuda" && group == "direction"' ||
+    { on=bench_nbody; where=', one CPU core'; }
+error_figure 002-17 "Error of the force's direction$where (002, Figure 17)" direction \
+    'mean angle in degrees' \
     'Figure 17: average error in force direction, in degrees,' $on
-error_figure 002-18 "Error of the force's length$where (002, Figure 18)" length 'mean error, part of the length' \
+error_figure 002-18 "Error of the force's length$where (002, Figure 18)" length \
+    'mean error, part of the length' \
     'Figure 18: average error in force vector length,' $on
 
 # ---- 004: Kureck ----
@@ -220,29 +240,35 @@ heading '004: contact lists (Titan X Maxwell)'
 
 # width_table GROUP WORKLOAD: widths down; ours and the source's.
 width_table() {
-    select_rows "group == \"$1\" && workload == \"$2\" && method ~ /, width/" 'method "\t" ms "\t" peer' |
+    select_rows "group == \"$1\" && workload == \"$2\" && method ~ /, width/" \
+        'method "\t" ms "\t" peer' |
         awk -F '\t' "$number_text"'
             function steps(v) { return v > 0 ? text(1000 / v) : "–" }
             function time(v) { return v > 0 ? text(v) : "–" }
             { at = index($1, ", width "); width = substr($1, at + 8); what = substr($1, 1, at - 1)
               ours[what, width] = $2; theirs[what, width] = $3; all[width] }
-            function both(what, w) { return "| " time(ours[what, w]) " | " time(theirs[what, w]) " " }
-            function both_steps(what, w) { return "| " steps(ours[what, w]) " | " steps(theirs[what, w]) " " }
+            function both(what, w) {
+                return "| " time(ours[what, w]) " | " time(theirs[what, w]) " " }
+            function both_steps(what, w) {
+                return "| " steps(ours[what, w]) " | " steps(theirs[what, w]) " " }
             END {
                 printf "| slots | search | source | slots, per contact | source | slots, per particle | source | rest | source "
                 print "| steps/s, per contact | source | steps/s, per particle | source | steps/s, REDUCE |"
                 print "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
                 for (w = 0; w <= 32; w = w ? 2 * w : 1) {
                     if (!(w in all)) continue
-                    line = "| " w " " both("search", w) both("slots, PER_CONTACT", w) both("slots, PER_PARTICLE", w)
+                    line = "| " w " " both("search", w) both("slots, PER_CONTACT",
+                        w) both("slots, PER_PARTICLE", w)
                     line = line both("rest, REDUCE (whole - slots)", w)
-                    line = line both_steps("steps/s, PER_CONTACT", w) both_steps("steps/s, PER_PARTICLE", w)
+                    line = line both_steps("steps/s, PER_CONTACT",
+                        w) both_steps("steps/s, PER_PARTICLE", w)
                     print line "| " steps(ours["steps/s, REDUCE", w]) " |"
                 }
             }'
     select_rows "group == \"$1\" && workload == \"$2\" && method ~ /^without a list/" \
         '"\nWithout a list: " 1000 / ms " steps/s; the source'"'"'s old code " 1000 / peer "."'
-    select_rows "group == \"$1\" && workload == \"$2\" && method == \"neighbours\"" '"\nNeighbours: " value " of each."'
+    select_rows "group == \"$1\" && workload == \"$2\" && method == \"neighbours\"" \
+        '"\nNeighbours: " value " of each."'
 }
 # width_figure NAME TITLE GROUP WORKLOAD WHAT NOTE
 width_figure() {
@@ -258,7 +284,8 @@ set xrange [-0.3:6.3]'
         curve "ours, $mode" ours "$of && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / ms'
     done
     for mode in PER_CONTACT PER_PARTICLE; do
-        curve "source, $mode" theirs:$((curves - 2)) "$of && peer > 0 && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / peer'
+        curve "source, $mode" theirs:$((curves - 2)) \
+            "$of && peer > 0 && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / peer'
     done
     rm -f "$results/$1.png" "$results/$1.md"
     if [ ! "$all" ]; then echo "- $2" >>"$missing"; return; fi
@@ -270,8 +297,11 @@ width_figure 004-6.2 'Slots of hybrid lists, 1M spheres (004, table 6.2)' width 
     'table 6.2, 1M spheres in a box, 9.31 neighbours' ''
 width_figure 004-6.3 'Slots of hybrid lists, 100M spheres (004, table 6.3)' width packed-100M \
     'table 6.3, 100M spheres in a box, 7.56 neighbours' ''
-width_figure 004-6.3-10m 'Slots of hybrid lists, 10M spheres, beside 100M of the source (004, table 6.3)' width packed-10M \
-    'table 6.3, 100M spheres in a box, 7.56 neighbours' 'Ten times fewer spheres than in the source.'
+width_figure 004-6.3-10m \
+    'Slots of hybrid lists, 10M spheres, beside 100M of the source (004, table 6.3)' width \
+    packed-10M \
+    'table 6.3, 100M spheres in a box, 7.56 neighbours' \
+    'Ten times fewer spheres than in the source.'
 no_tablets='The source does not say how large its tablets are and how their contacts are found, and not all its entries touch:'
 no_tablets="$no_tablets these are spheres with as many neighbours, so the search can be compared, forces and steps cannot."
 width_figure 004-6.4 'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
@@ -279,7 +309,8 @@ width_figure 004-6.4 'Slots of hybrid lists, lists as long as those of 1M tablet
 width_figure 004-6.5 'Slots of hybrid lists, lists as long as those of 10M tablets (004, table 6.5)' tablets packed-10M \
     'table 6.5, 10M tablets in a box, 11.9 neighbours' "$no_tablets"
 
-# stage_rows FILTER: rows of a group as a table: ours, the source's, how many times as fast. Whole steps also as steps/s.
+# stage_rows FILTER: rows of a group as a table: ours, the source's, how many times as fast. Whole
+# steps also as steps/s.
 stage_rows() {
     echo '| | n | ours ms | source ms | times as fast | ours steps/s | source steps/s |'
     echo '|---|---:|---:|---:|---:|---:|---:|'
@@ -307,25 +338,32 @@ steps_note='A step of ours: grid (or tree), list, clearing the sums, forces, mot
 only_table 004-6.6 'Nobody touches (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
     'tables 6.6 (10M spheres) and 6.7 (10M tablets)' \
     "$steps_note Table 6.7: see 004-tablets."
-only_table 004-6.3.6 'What history costs (004, section 6.3.6)' 'group == "history" && program == "bench_nlist_cuda"' \
+only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
+    'group == "history" && program == "bench_nlist_cuda"' \
     'section 6.3.6, 1M spheres in a drum, dynamic lists' \
     "$steps_note History: 16 bytes for each contact. The source's steps have a drum, ours no walls."
-only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' 'group == "history" && program == "bench_nlist"' \
+only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' \
+    'group == "history" && program == "bench_nlist"' \
     'section 6.3.6, 1M spheres in a drum; the source has no serial figures' \
     'Grid and half list after a small motion, about 8 neighbours.'
-only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' 'group == "walls"' \
-    'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' 'Ours: a box whose sides are 49,152 triangles.'
+only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' \
+    'group == "walls"' \
+    'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' \
+    'Ours: a box whose sides are 49,152 triangles.'
 no_list='"No list": search and forces in one kernel, as the source did before it had lists ("old", figure 6.11); its whole steps,'
 no_list="$no_list 0.96 sorted and 0.76 steps/s not, are mostly spent in sorting triangles into the grid."
-only_table 004-6.10-sorting 'Sorted and unsorted particle data, in a box (004, tables 6.8 and 6.10, figures 6.9 and 6.11)' \
+only_table 004-6.10-sorting \
+    'Sorted and unsorted particle data, in a box (004, tables 6.8 and 6.10, figures 6.9 and 6.11)' \
     'group == "sorting"' 'tables 6.8 (sorted) and 6.10 (not), 10M spheres in a drum' \
     "$steps_note $no_list"
 only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' 'group == "tree"' \
-    'table 6.12 (10M spheres of one size) and table 6.13 (1M spheres and 276 ten times as large)' "$steps_note"
+    'table 6.12 (10M spheres of one size) and table 6.13 (1M spheres and 276 ten times as large)' \
+    "$steps_note"
 
 # drum_table: the parts of a step down, how often data is sorted across.
 drum_table() {
-    select_rows 'program == "drum" && workload == "stages"' 'method "\t" ms "\t" peer' | awk -F '\t' "$number_text"'
+    select_rows 'program == "drum" && workload == "stages"' 'method "\t" ms "\t" peer' |
+        awk -F '\t' "$number_text"'
         function show(ms, what) { return ms > 0 ? text(what == "steps/s" ? 1000 / ms : ms) : "–" }
         function time(how, what) { return show(ms[how ": " what], what) }
         function source(how, what) { return show(peer[how ": " what], what) }
@@ -338,13 +376,17 @@ drum_table() {
             parts = parts "forces triangles,forces spheres,steps/s"
             count = split(parts, part, ",")
             for (k = 1; k <= count; k++) {
-                line = "| " part[k] " | " time("sorted every step", part[k]) " | " source("sorted every step", part[k])
-                line = line " | " time("sorted every 10 steps", part[k]) " | " time("sorted every 100 steps", part[k])
+                line = "| " part[k] " | " time("sorted every step",
+                    part[k]) " | " source("sorted every step", part[k])
+                line = line " | " time("sorted every 10 steps",
+                    part[k]) " | " time("sorted every 100 steps", part[k])
                 line = line " | " time("sorted once", part[k])
-                print line " | " time("never sorted", part[k]) " | " source("never sorted", part[k]) " |"
+                print line " | " time("never sorted", part[k]) " | " source("never sorted",
+                    part[k]) " |"
             }
         }'
-    select_rows 'program == "drum" && workload == "memory"' '"\n" n " spheres. " substr(method, 6) ": " value " " unit "."'
+    select_rows 'program == "drum" && workload == "memory"' \
+        '"\n" n " spheres. " substr(method, 6) ": " value " " unit "."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each, after one turn; $maxwell. The code" \
@@ -376,7 +418,8 @@ note 'Not repeated: the text gives neither the size of its biconvex tablets nor 
      'be compared, lists as long as theirs, is in 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
 page tablets_table
 
-begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' 'seconds in the drum' 'steps/s' \
+begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \
+    'seconds in the drum' 'steps/s' \
     'set yrange [0:*]'
 source_is "$kureck, figure 6.9: steps/s over the time in the drum from t = 7.5 s on, 10M spheres, data sorted or not, and sorted" \
           "now and then; $maxwell. Numbers in the text: 13.4 steps/s sorted at every step (table 6.8), 2.8 never sorted (6.10)," \
@@ -384,8 +427,10 @@ source_is "$kureck, figure 6.9: steps/s over the time in the drum from t = 7.5 s
           "no numbers in the text and are not repeated; see 004-6.10-sorting for steps without a list."
 note 'Ours: "never sorted" begins in random order; the others are sorted before their first step. Each curve goes on where the' \
      'one before has ended.'
-for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' 'sorted once'; do
-    curve "$how" ours "program == \"drum\" && workload == \"time\" && method == \"$how: step\"" 'sprintf("%.6f", value)' '1000 / ms'
+for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' \
+    'sorted once'; do
+    curve "$how" ours "program == \"drum\" && workload == \"time\" && method == \"$how: step\"" \
+        'sprintf("%.6f", value)' '1000 / ms'
 done
 draw
 
@@ -417,7 +462,9 @@ draw
 bytes_curves() { # STYLE PREFIX PROGRAM-SUFFIX
     local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") && workload == \"uniform\" && unit == \"B\""
     local header color=0
-    for header in ugrid lbvh nlist nbody; do curve "$2$header" "$1:$((color += 1))" "$of && method ~ /^$header:/" n value; done
+    for header in ugrid lbvh nlist nbody; do
+        curve "$2$header" "$1:$((color += 1))" "$of && method ~ /^$header:/" n value
+    done
 }
 begin scaling-bytes 'Bytes per particle that a header holds' "$particles" 'bytes per particle' n
 source_is "$no_source"
@@ -430,7 +477,8 @@ draw
 largest_table() {
     echo '| work | n | ms | M/s | bytes per particle, the header'"'"'s | with input and results, as the GPU counts | ends at |'
     echo '|---|---:|---:|---:|---:|---:|---|'
-    select_rows 'group == "largest"' 'workload "\t" method "\t" n "\t" ms "\t" rate "\t" value' | awk -F '\t' "$number_text"'
+    select_rows 'group == "largest"' 'workload "\t" method "\t" n "\t" ms "\t" rate "\t" value' |
+        awk -F '\t' "$number_text"'
         $1 == "memory" { taken[$2, $3] = $6; next }
         $1 == "limit" { ends[$2, $3] = $6 ? "the 32-bit ids" : "memory"; next }
         { work[++count] = $2; n[count] = $3; ms[count] = $4; rate[count] = $5; held[count] = $6 }
@@ -445,4 +493,8 @@ all='group == "largest"'
 source_is "$no_source"
 notes=$'\n\n''Found from the free memory and the bytes per particle measured at 10 million; 7 % are left free.'
 rm -f "$results/largest.md"
-if any "$all"; then page largest_table; else echo '- The largest runs that fit this GPU' >>"$missing"; fi
+if any "$all"; then
+    page largest_table
+else
+    echo '- The largest runs that fit this GPU' >>"$missing"
+fi
