@@ -353,7 +353,8 @@ launches='s/\([a-z_][a-z_0-9]*\)<<<\([^,]*\), \([^,]*\), \([^,]*\), \([^>]*\)>>>
 write_launch() {
     cat <<'end'
 template <class... Parameters, class... Arguments>
-static void readme_launch(int grid, int block, int shared, cudaStream_t stream, void (*kernel)(Parameters...), Arguments... arguments)
+static void readme_launch(int grid, int block, int shared, cudaStream_t stream,
+                          void (*kernel)(Parameters...), Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)grid);

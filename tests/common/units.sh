@@ -1,4 +1,4 @@
-# Read by the test scripts: units of work, JOBS (2) at a time, shown in the order in which they were started.
+# Read by the test scripts: units of work, JOBS (2) at a time, shown in the order of their start.
 #
 #   unit COMMAND...   starts one, as a process of its own. It counts in $passed, $failed and
 #                     $skipped, as if it were alone.

@@ -134,7 +134,8 @@ report_kernels() {
                printf "emu: %d launches of %d kernels\n", all, used }' "$report" | sort -k2
     for name in $(kernels_in_source) \
         $(awk '{ n = $1; $1 = ""; s[$0] += n } END { for (k in s) if (!s[k]) { gsub(/ /, "", k); print k } }' "$report"); do
-        awk -v name="$name" '{ n = $1; $1 = ""; gsub(/ /, ""); base = $0; sub(/<.*/, "", base); sub(/.*::/, "", base)
+        awk -v name="$name" '{ n = $1; $1 = ""; gsub(/ /, ""); base = $0; sub(/<.*/, "", base);
+            sub(/.*::/, "", base)
                                if ((base == name || $0 == name) && n > 0) hit = 1 } END {
                                    exit !hit }' "$report" || missing="$missing $name"
     done

@@ -1,4 +1,5 @@
-# Read by the tests of the examples: . "$(dirname "$0")/examples.sh" NAME [PROGRAM]. SPDX-License-Identifier: MIT OR Unlicense
+# Read by the tests of the examples: . "$(dirname "$0")/examples.sh" NAME [PROGRAM].
+# SPDX-License-Identifier: MIT OR Unlicense
 #
 #   $program, $work   build/NAME unless PROGRAM is given; a folder that goes away when the script
 #                     ends
@@ -67,7 +68,8 @@ make_png_reader() {
 int main(int argc, char **argv)
 {
     int w, h, n, k, colors = 0;
-    unsigned char *seen = calloc(1, 1 << 24), *rgb = argc > 1 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
+    unsigned char *seen = calloc(1, 1 << 24),
+                  *rgb = argc > 1 ? stbi_load(argv[1], &w, &h, &n, 3) : NULL;
     if (!rgb || !seen) return 1;
     for (k = 0; k < w * h; k++) {
         unsigned char *cell = seen + (rgb[3 * k] | rgb[3 * k + 1] << 8 | rgb[3 * k + 2] << 16);

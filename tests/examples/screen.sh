@@ -1,4 +1,5 @@
-# Read by the tests of examples with a window: a screen to look at, Xvfb's, which is a file. SPDX-License-Identifier: MIT OR Unlicense
+# Read by the tests of examples with a window: a screen to look at, Xvfb's, which is a file.
+# SPDX-License-Identifier: MIT OR Unlicense
 #
 #   start_screen WIDTHxHEIGHT     sets display and server; fails where there is none
 #   stop_screen

@@ -42,7 +42,8 @@ is() { [ "$2" = "$3" ]; report $? "$1" "found $2, expected $3; $(seen)"; }
 # count FILE: neighbours within 1 on the torus that the file's first line tells; whether a bird is
 # outside it; speeds
 count() {
-    awk 'NR == 1 { for (k = 1; k <= NF; k++) if (!w && $k == "x") { w = $(k - 1); h = $(k + 1) + 0 } next }
+    awk 'NR == 1 { for (k = 1; k <= NF; k++) if (!w && $k == "x") { w = $(k - 1);
+        h = $(k + 1) + 0 } next }
          { x[n] = $1; y[n] = $2; v = sqrt($3 * $3 + $4 * $4); n++
            if (!(v >= 3 * (1 - 1e-6) && v <= 6 * (1 + 1e-6))) bad++
            if (!($1 >= 0 && $1 < w && $2 >= 0 && $2 < h)) out++ }
@@ -116,7 +117,8 @@ they_flock() {
     awk -v a="$start" -v b="$(value near)" 'BEGIN { exit !(b > 1.3 * a) }';
         report $? "they flock" "$start, then $(value near)"
     boids --boids 3000 --steps 600 --write birds.txt --check
-    awk 'NR > 1 { v = sqrt($3 * $3 + $4 * $4); x[n] = $1; y[n] = $2; c[n] = $3 / v; s[n] = $4 / v; n++ }
+    awk 'NR > 1 { v = sqrt($3 * $3 + $4 * $4); x[n] = $1; y[n] = $2; c[n] = $3 / v; s[n] = $4 / v;
+        n++ }
          END { for (i = 0; i < n; i++) for (j = 0; j < i; j++)
                    if ((x[i] - x[j]) ^ 2 + (y[i] - y[j]) ^ 2 <= 1) {
                        sum += c[i] * c[j] + s[i] * s[j]; k++ }

@@ -48,13 +48,16 @@ all_pairs() {
            for (a = 2; a <= 4; a++) c[a] += $a; ids += !id[$1]++ }
          END {
              for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) {
-                 d = x[i, 11] + x[j, 11] - sqrt((x[i, 2] - x[j, 2]) ^ 2 + (x[i, 3] - x[j, 3]) ^ 2 + (x[i, 4] - x[j, 4]) ^ 2)
+                 d = x[i, 11] + x[j, 11] - sqrt((x[i, 2] - x[j, 2]) ^ 2 + (x[i, 3] - x[j, 3]) \
+                     ^ 2 + (x[i, 4] - x[j, 4]) ^ 2)
                  if (d <= 0) continue
                  contacts++; sum += d; if (d > deepest) deepest = d
              }
-             printf "contacts %d\noverlap %.12g\ndeepest %.12g\n", contacts, contacts ? sum / contacts : 0, deepest
+             printf "contacts %d\noverlap %.12g\ndeepest %.12g\n", contacts,
+                 contacts ? sum / contacts : 0, deepest
              printf "v2 %.12g\nw2 %.12g\n", v2, w2
-             printf "centre_x %.12g\ncentre_y %.12g\ncentre_z %.12g\nids %d\nspheres %d\n", c[2] / n, c[3] / n, c[4] / n, ids, n
+             printf "centre_x %.12g\ncentre_y %.12g\ncentre_z %.12g\nids %d\nspheres %d\n",
+                 c[2] / n, c[3] / n, c[4] / n, ids, n
          }' "$1"
 }
 
@@ -134,7 +137,8 @@ network() {
     links "$work/$2/contacts_0000.vtk" >"$work/links.txt"
     awk 'NR == FNR { for (a = 2; a <= 4; a++) x[FNR - 1, a] = $a; r = $11; next }
          {
-             d = 2 * r - sqrt((x[$1, 2] - x[$2, 2]) ^ 2 + (x[$1, 3] - x[$2, 3]) ^ 2 + (x[$1, 4] - x[$2, 4]) ^ 2)
+             d = 2 * r - sqrt((x[$1, 2] - x[$2, 2]) ^ 2 + (x[$1, 3] - x[$2, 3]) ^ 2 + \
+                 (x[$1, 4] - x[$2, 4]) ^ 2)
              if (d <= 0 || d - $3 > 1e-8 || $3 - d > 1e-8 ||
                  seen[$1 < $2 ? $1 " " $2 : $2 " " $1]++) bad++
          }

@@ -85,7 +85,8 @@ discs() {
                      all += (u[i] - u[h]) ^ 2 + (v[i] - v[h]) ^ 2
                  }
                  c = end - h - 1
-                 printf "count_%d %d\nradius_%d %.6f\nspin_%d %.6f\nheavy_%d %.6f\n", k, c, k, r / c, k, l / c, k, m[h]
+                 printf "count_%d %d\nradius_%d %.6f\nspin_%d %.6f\nheavy_%d %.6f\n", k, c, k,
+                     r / c, k, l / c, k, m[h]
                  printf "radial_%d %.6f\n", k, sqrt(out / all)
              }
          }' "$work/$1"

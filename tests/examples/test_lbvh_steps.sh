@@ -19,7 +19,8 @@ seen() {
 # nothing.
 cat >"$work/check.awk" <<'AWK'
 function wrong(what) { print what; bad = 1; exit 1 }
-function same(found, wanted, what) { if (found != wanted) wrong(what ": found \"" found "\", expected \"" wanted "\"") }
+function same(found, wanted, what) { if (found != wanted)
+    wrong(what ": found \"" found "\", expected \"" wanted "\"") }
 function least(a, b) { return a < b ? a : b }
 function most(a, b) { return a > b ? a : b }
 function outline(at) { return (x1[at] - x0[at]) + (y1[at] - y0[at]) }
@@ -35,10 +36,12 @@ function place_bits(k,    bits, b) {
     for (b = 0; b < 30; b++) { bits = k % 2 bits; k = int(k / 2) }
     return bits
 }
-function share(i, j) { return code[i] == code[j] ? 30 + common(place_bits(i), place_bits(j)) : common(code[i], code[j]) }
+function share(i, j) { return code[i] == code[j] ? 30 + common(place_bits(i),
+    place_bits(j)) : common(code[i], code[j]) }
 function bit(k, b) { return b > 30 ? substr(place_bits(k), b - 30, 1) : substr(code[k], b, 1) }
 
-# The node over leaves lo .. hi, which has this number and skip: compares it with what was printed. Returns its name.
+# The node over leaves lo .. hi, which has this number and skip: compares it with what was
+# printed. Returns its name.
 function tree(lo, hi, number, skip, depth,    bits, s, at, left, right, right_name) {
     if (lo == hi) {
         at = "leaf " lo
@@ -54,10 +57,13 @@ function tree(lo, hi, number, skip, depth,    bits, s, at, left, right, right_na
         same(range[at], lo ".." hi, at " range")
         same(split_after[at], s, at " split")
         same(children[at], left " " right, at " children")
-        same(prefix[at], bits ? substr(code[lo], 1, bits) (bits >= 30 ? " and " bits - 30 " bits of the place" : "") : "(none)", at)
+        same(prefix[at], bits ? substr(code[lo], 1,
+            bits) (bits >= 30 ? " and " bits - 30 " bits of the place" : "") : "(none)", at)
         same(made_of[at], left " " right, at " is made of")
-        if (x0[at] != least(x0[left], x0[right]) || y0[at] != least(y0[left], y0[right])) wrong(at ": least corner")
-        if (x1[at] != most(x1[left], x1[right]) || y1[at] != most(y1[left], y1[right])) wrong(at ": most corner")
+        if (x0[at] != least(x0[left], x0[right]) || y0[at] != least(y0[left], y0[right]))
+            wrong(at ": least corner")
+        if (x1[at] != most(x1[left], x1[right]) || y1[at] != most(y1[left], y1[right]))
+            wrong(at ": most corner")
         child[at] = left
         inner++
     }
@@ -67,14 +73,17 @@ function tree(lo, hi, number, skip, depth,    bits, s, at, left, right, right_na
     return at
 }
 
-function meets(at) { return x0[at] <= query[3] && x1[at] >= query[1] && y0[at] <= query[4] && y1[at] >= query[2] }
+function meets(at) { return x0[at] <= query[3] && x1[at] >= query[1] && y0[at] <= query[4] &&
+    y1[at] >= query[2] }
 
 # The walk, as the printed lines should tell it.
 function walk(    at, k) {
     at = child["node 0"] == "" ? "leaf 0" : "node 0"
     for (k = 1; at != "the end"; k++) {
         if (!meets(at)) same(turn[k], at " misses: skip to " (at = skip_to[at]), "walk, turn " k)
-        else if (at ~ /leaf/) same(turn[k], at " overlaps: found " made_of[at] "; skip to " (at = skip_to[at]), "walk, turn " k)
+        else if (at ~ /leaf/)
+            same(turn[k], at " overlaps: found " made_of[at] "; skip to " (at = skip_to[at]),
+                "walk, turn " k)
         else same(turn[k], at " overlaps: go to its left child, " (at = child[at]), "walk, turn " k)
     }
     same(turns, k - 1, "turns of the walk")
@@ -105,7 +114,8 @@ FNR == NR                    { next }
 /^[1-5]\. /                  { part = $1 + 0; if (part == 5) part = 4; next }
 /As a tree/                  { part = "drawing" }
 /^A walk/                    { part = "walk"; split($0, word, /[(),]+ ?/)
-                               query[1] = word[2] + 0; query[2] = word[3] + 0; query[3] = word[5] + 0; query[4] = word[6] + 0 }
+                               query[1] = word[2] + 0; query[2] = word[3] + 0;
+                                   query[3] = word[5] + 0; query[4] = word[6] + 0 }
 /looked at/                  { found_said = $1; part = ""; same($3 + 0, turns, "nodes looked at") }
 /SAH cost/                   { sah_said = $3 }
 /mean depth/                 { mean_said = $3 }
@@ -124,14 +134,16 @@ part == 4 && /^ +(leaf|node) / {
     else { made_of[at] = $7 " " $8 " " $9 " " $10; skip_to[at] = $11 " " $12 }
     boxes++
 }
-part == "walk" && /^ +(leaf|node) / { line = $0; gsub(/ +/, " ", line); sub(/^ /, "", line); turn[++turns] = line }
+part == "walk" && /^ +(leaf|node) / { line = $0; gsub(/ +/, " ", line); sub(/^ /, "", line);
+    turn[++turns] = line }
 
 END {
     if (bad) exit 1
     same(n, wanted, "points in the row")
     for (k = 0; k < n; k++) {
         mixed = ""
-        for (b = 1; b <= length(x_bits[id[k]]); b++) mixed = mixed substr(x_bits[id[k]], b, 1) substr(y_bits[id[k]], b, 1)
+        for (b = 1; b <= length(x_bits[id[k]]); b++) mixed = mixed substr(x_bits[id[k]], b,
+            1) substr(y_bits[id[k]], b, 1)
         same(code_of[id[k]], mixed, "code of id " id[k])
         same(code[k], mixed, "code at place " k)
         same(made_of["leaf " k], "id " id[k], "leaf " k)

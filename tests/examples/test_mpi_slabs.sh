@@ -132,7 +132,8 @@ all_ranks() {
     same_on_all "crowded" --particles $n --box 4 4 4 --steps $steps --periodic
 }
 
-thinner() { # more ranks than fit side by side into two diameters: ghosts go to neighbours of neighbours
+# More ranks than fit side by side into two diameters: ghosts go to neighbours of neighbours.
+thinner() {
     local first
     run 1 --particles 150 --box 3 5 5 --steps 10 --periodic; first=$(value digest)
     run 7 --particles 150 --box 3 5 5 --steps 10 --periodic --check
@@ -193,7 +194,8 @@ step_again() {
                 rate = 0
                 for (a = 0; a < 3; a++) rate += d[a] * (v[j, a] - v[i, a])
                 for (a = 0; a < 3;
-                    a++) push[i, a] += int(int(rate / D) * d[a] / (32 * D)) - int((D * D - square) * d[a] / (D * D / 2))
+                    a++) push[i, a] += int(int(rate / D) * d[a] / (32 * D)) - \
+                        int((D * D - square) * d[a] / (D * D / 2))
             }
             for (i = 2; i <= n; i++) for (a = 0; a < 3; a++) if (there[i, a] != x[i, a] ||
                 then[i, a] != v[i, a] + push[i, a]) { wrong++; break }

@@ -29,7 +29,8 @@ figure() {
 # Prints what is wrong, and fails.
 cat >"$work/check.awk" <<'AWK'
 function wrong(what) { print what; bad = 1; exit 1 }
-function same(found, wanted, what) { if (found != wanted) wrong(what ": found \"" found "\", expected \"" wanted "\"") }
+function same(found, wanted, what) { if (found != wanted)
+    wrong(what ": found \"" found "\", expected \"" wanted "\"") }
 function near(a, b, t) { return a - b <= t && b - a <= t }
 function column(v, low, level,    k) {
     k = int((v - low) / size * 2 ^ level)
@@ -37,7 +38,8 @@ function column(v, low, level,    k) {
 }
 # Do two cells of levels l <= m touch, or overlap, on one axis?
 function touch(x, l, y, m,    f) { f = 2 ^ (m - l); return y >= x * f - 1 && y <= (x + 1) * f }
-function both(k, x, y, m) { return touch(cell_x[k], own[k], x, m) && touch(cell_y[k], own[k], y, m) }
+function both(k, x, y, m) { return touch(cell_x[k], own[k], x, m) && touch(cell_y[k], own[k], y,
+    m) }
 
 # Does the cell act at this level, and is there a reason for it?
 function check_place(k,    a, x, y, px, py) {
@@ -46,14 +48,17 @@ function check_place(k,    a, x, y, px, py) {
     if (how[k] ~ /^near/) {
         if (a != leaf) wrong("cell " k " is near at level " a)
         if (own[k] <= leaf && !both(k, x, y, a)) wrong("cell " k " is near and does not touch")
-        if (own[k] > leaf && how[k] == "near sources" && touch(x, a, cell_x[k], own[k]) && touch(y, a, cell_y[k], own[k]))
+        if (own[k] > leaf && how[k] == "near sources" && touch(x, a, cell_x[k], own[k]) &&
+            touch(y, a, cell_y[k], own[k]))
             wrong("cell " k " touches, and its sources act")
         return
     }
     if (own[k] > a) wrong("cell " k " is far, and smaller")
     if (both(k, x, y, a)) wrong("cell " k " is far, and touches")
-    if (own[k] < a) { if (!both(k, px, py, a - 1)) wrong("cell " k ", a larger one, acts too late") }
-    else if (!touch(px, a - 1, int(cell_x[k] / 2), a - 1) || !touch(py, a - 1, int(cell_y[k] / 2), a - 1))
+    if (own[k] < a) { if (!both(k, px, py, a - 1))
+        wrong("cell " k ", a larger one, acts too late") }
+    else if (!touch(px, a - 1, int(cell_x[k] / 2), a - 1) || !touch(py, a - 1, int(cell_y[k] / 2),
+        a - 1))
         wrong("cell " k " acts at level " a ", and the parents do not touch")
 }
 
@@ -72,7 +77,8 @@ function find_cells(    i, l, c, key, found) {
 function check_bodies(k,    j, i, p, s, q) {
     same(points[k], held[k] + 0, "points of cell " k)
     for (j = 0; j < held[k]; j++) { i = member[k, j]; s += bx[i] + 3 * by[i] * by[i] }
-    for (p = first[k]; p < first[k] + points[k]; p++) { q += qx[p] + 3 * qy[p] * qy[p]; same(qm[p], 1, "mass of a body") }
+    for (p = first[k]; p < first[k] + points[k]; p++) { q += qx[p] + 3 * qy[p] * qy[p];
+        same(qm[p], 1, "mass of a body") }
     if (!near(s, q, 1e-5 * held[k])) wrong("cell " k ": other bodies")
 }
 
@@ -96,20 +102,23 @@ function check_centres(k,    j, i, p, side, ox, oy, b, m, mx, my, many) {
 
 # 4 x 4 Chebyshev points: where they are, and the bodies' weights.
 function node(i) { return (1 - cos(3.14159265358979 * (i + 0.5) / 4)) / 2 }
-function weight(i, u,    j, w) { w = 1; for (j = 0; j < 4; j++) if (j != i) w *= (u - node(j)) / (node(i) - node(j)); return w }
+function weight(i, u,    j, w) { w = 1; for (j = 0; j < 4; j++) if (j != i)
+    w *= (u - node(j)) / (node(i) - node(j)); return w }
 function check_fixed(k,    side, ox, oy, a, b, j, i, p, m) {
     side = size / 2 ^ own[k]; ox = low_x + cell_x[k] * side; oy = low_y + cell_y[k] * side
     same(points[k], 16, "virtual particles of cell " k)
     for (b = 0; b < 4; b++) for (a = 0; a < 4; a++) {
         p = first[k] + a + 4 * b
-        if (!near(qx[p], ox + side * node(a), 1e-5 * side) || !near(qy[p], oy + side * node(b), 1e-5 * side))
+        if (!near(qx[p], ox + side * node(a), 1e-5 * side) || !near(qy[p], oy + side * node(b),
+            1e-5 * side))
             wrong("place of a point of cell " k)
         m = 0
         for (j = 0; j < held[k]; j++) {
             i = member[k, j]
             m += weight(a, (bx[i] - ox) / side) * weight(b, (by[i] - oy) / side)
         }
-        if (!near(qm[p], m, 1e-4 * held[k])) wrong("mass " qm[p] " of a point of cell " k ", expected " m)
+        if (!near(qm[p], m, 1e-4 * held[k]))
+            wrong("mass " qm[p] " of a point of cell " k ", expected " m)
     }
 }
 
@@ -139,11 +148,14 @@ function check_force(    i, p, x, y, all) {
 # The printed lines: cells, bodies, points and mass of each level and kind.
 function check_lines(    k, key, l) {
     for (k = 0; k < cells; k++) {
-        key = (how[k] ~ /^near/ ? "near" : "level " acts[k]) " " (how[k] ~ /sources$/ ? "virtual" : "bodies")
+        key = (how[k] ~ /^near/ ? "near" : "level " acts[k]) \
+            " " (how[k] ~ /sources$/ ? "virtual" : "bodies")
         sum_cells[key]++; sum_bodies[key] += held[k]; sum_points[key] += points[k]
     }
-    for (key in sum_cells) same(line[key], sum_cells[key] " " sum_bodies[key] " " sum_points[key], key)
-    for (key in line) if (!(key in sum_cells) && line[key] != "0 0 0") wrong("a line too many: " key)
+    for (key in sum_cells) same(line[key], sum_cells[key] " " sum_bodies[key] " " sum_points[key],
+        key)
+    for (key in line) if (!(key in sum_cells) && line[key] != "0 0 0")
+        wrong("a line too many: " key)
     same(line_all, cells " " n " " count, "the line of all")
 }
 
@@ -153,11 +165,13 @@ FNR == NR && $1 == "look"   { look = $2; leaf = $4; next }
 FNR == NR && $1 == "body"   { bx[n] = $2; by[n] = $3; n++; next }
 FNR == NR && $1 == "cell"   {
     k = cells++
-    acts[k] = $2; own[k] = $3; cell_x[k] = $4; cell_y[k] = $5; how[k] = $6 " " $7; first[k] = count; points[k] = 0
+    acts[k] = $2; own[k] = $3; cell_x[k] = $4; cell_y[k] = $5; how[k] = $6 " " $7; first[k] = count;
+        points[k] = 0
     at[$3 " " $4 " " $5] = k; used[$3] = 1
     next
 }
-FNR == NR && $1 == "point"  { qx[count] = $2; qy[count] = $3; qm[count] = $4; count++; points[cells - 1]++; next }
+FNR == NR && $1 == "point"  { qx[count] = $2; qy[count] = $3; qm[count] = $4; count++;
+    points[cells - 1]++; next }
 /^[0-9]_/                   { shown = $1 == picture ":" }
 !shown                      { next }
 / act through /             {
@@ -168,7 +182,8 @@ FNR == NR && $1 == "point"  { qx[count] = $2; qy[count] = $3; qm[count] = $4; co
     else line[key " " ($(k + 7) == "virtual" ? "virtual" : "bodies")] = what
 }
 /from what is drawn:/       { drawn_x = $(NF - 1); drawn_y = $NF }
-/one by one, in double:/    { for (k = 1; $k != "double:"; k++); direct_x = $(k + 1); direct_y = $(k + 2) }
+/one by one, in double:/    { for (k = 1; $k != "double:"; k++); direct_x = $(k + 1);
+    direct_y = $(k + 2) }
 
 END {
     if (bad) exit 1

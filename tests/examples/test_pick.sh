@@ -37,7 +37,8 @@ places() {
 
 ascii_stl() {
     echo 'solid cube'
-    places | awk 'NR % 3 == 1 { print "facet normal 0 0 0"; print "outer loop" } { print "vertex", $0 }
+    places | awk 'NR % 3 == 1 { print "facet normal 0 0 0"; print "outer loop" } { print "vertex",
+        $0 }
                   NR % 3 == 0 { print "endloop"; print "endfacet" }'
     echo 'endsolid cube'
 }
@@ -46,7 +47,8 @@ ascii_stl() {
 # bf) and two bytes.
 binary_stl() {  # binary_stl HEADER
     printf '%-80s' "$1"
-    places | awk 'BEGIN { float[1] = "\\000\\000\\200\\077"; float[-1] = "\\000\\000\\200\\277"; nul = "\\000\\000\\000\\000" }
+    places | awk 'BEGIN { float[1] = "\\000\\000\\200\\077"; float[-1] = "\\000\\000\\200\\277";
+        nul = "\\000\\000\\000\\000" }
                   NR % 3 == 1 { all = all nul nul nul }
                   { all = all float[$1] float[$2] float[$3] }
                   NR % 3 == 0 { all = all "\\000\\000" }
@@ -122,7 +124,8 @@ shadow_of_the_cube() {
                     x = ((2 * i + 1) / 101 - 1) * half / front;
                     z = (1 - (2 * j + 1) / 101) * half / front
                     if (z >= 0 || (x * x < 1 / front ^ 2 && z * z < 1 / front ^ 2)) continue
-                    px = -x / z; py = -1 / z - front - 1    # where the floor is met; the camera is at y = -front - 1
+                    # where the floor is met; the camera is at y = -front - 1
+                    px = -x / z; py = -1 / z - front - 1
                     from = 0; to = 1e9
                     enter(px, -0.55); enter(py, -0.35); leave(px, -0.55); leave(py, -0.35);
                     leave(-1, 0.9)

@@ -126,19 +126,24 @@ other_materials() {
     # along the wall is left, since the dashpot alone takes out exp(-2 h t) in the time in which the
     # damped spring takes out exp(-h t) = beta.
     rebound --mu 10
-    awk -v c=$mesh '{ y = -0.35 / 0.95 * $1; d = $c - y; if (d * d > (0.02 * y) ^ 2 + 1e-9) wrong++ }
+    awk -v c=$mesh '{ y = -0.35 / 0.95 * $1; d = $c - y; if (d * d > (0.02 * y) ^ 2 + 1e-9)
+        wrong++ }
         END { exit !(NR == 11 &&
-            !wrong) }' "$work/rows.txt"; report $? "friction 10: it rolls at all angles" "$(seen)"
+            !wrong) }' "$work/rows.txt"
+    report $? "friction 10: it rolls at all angles" "$(seen)"
     awk -v c=$mesh_without \
         '{ y = 0.35 ^ 2 / 0.95 * $1; d = $c - y; if (d * d > (0.05 * y) ^ 2 + 1e-9) wrong++ }
         END { exit !(NR == 11 &&
-            !wrong) }' "$work/rows.txt"; report $? "friction 10, without history: the dashpot alone" "$(seen)"
+            !wrong) }' "$work/rows.txt"
+    report $? "friction 10, without history: the dashpot alone" "$(seen)"
     rebound --mu 0
     awk -v c=$mesh '{ y = $1 / 0.95; d = $c - y; if (d * d > (0.002 * y) ^ 2 + 1e-9) wrong++ }
         END { exit !(NR == 11 &&
-            !wrong) }' "$work/rows.txt"; report $? "friction 0: as light from a mirror, but for e" "$(seen)"
+            !wrong) }' "$work/rows.txt"
+    report $? "friction 0: as light from a mirror, but for e" "$(seen)"
     rebound --steps 500
-    awk -v c=$mesh 'NR == FNR { before[FNR] = $c; next } { d = $c - before[FNR]; if (d > 0.01 || d < -0.01) wrong++ }
+    awk -v c=$mesh 'NR == FNR { before[FNR] = $c; next } { d = $c - before[FNR]; if (d > 0.01 ||
+        d < -0.01) wrong++ }
         END { exit !(FNR == 11 && !wrong) }' "$work/first_rows.txt" "$work/rows.txt"
     report $? "a shorter time step changes nothing" "$(seen)"
 }
@@ -195,7 +200,10 @@ static void totals(double t[6])
         double const m = 1 / vel[4 * i + 3], inertia = 0.4 * m * pos[4 * i + 3] * pos[4 * i + 3];
         double orbit[3];
         dem_cross(pos + 4 * i, vel + 4 * i, orbit);
-        for (a = 0; a < 3; a++) { t[a] += m * vel[4 * i + a]; t[3 + a] += m * orbit[a] + inertia * spin[4 * i + a]; }
+        for (a = 0; a < 3; a++) {
+            t[a] += m * vel[4 * i + a];
+            t[3 + a] += m * orbit[a] + inertia * spin[4 * i + a];
+        }
     }
 }
 
@@ -231,7 +239,8 @@ static void two_spheres(int first)
     put(0, 0.3, -0.2, 0.1, r, 2000);
     put(1, 0.3 + (r + q) * n[0], -0.2 + (r + q) * n[1], 0.1 + (r + q) * n[2], q, 9000);
     go(0, 0.3 * n[0], 0.3 * n[1], 0.3 * n[2], 4, -3, 9);
-    go(1, -0.2 * n[0] + 0.1 * side[0], -0.2 * n[1] + 0.1 * side[1], -0.2 * n[2] + 0.1 * side[2], 1, 20, -7);
+    go(1, -0.2 * n[0] + 0.1 * side[0], -0.2 * n[1] + 0.1 * side[1], -0.2 * n[2] + 0.1 * side[2], 1,
+       20, -7);
     m = 1 / (vel[3] + vel[7]);
     s.dt = dem_contact_time(&s.between, m) / 20000;
     totals(before);
@@ -243,18 +252,23 @@ static void two_spheres(int first)
         dem_move(&s, 1, sum + 6);
     }
     totals(after);
-    for (a = 0; a < 6; a++) worst = fmax(worst, fabs(after[a] - before[a]) / (fabs(before[a]) + 1e-4));
-    {   /* the spheres have turned a little around each other: the line between them is not n any more */
+    for (a = 0; a < 6; a++)
+        worst = fmax(worst, fabs(after[a] - before[a]) / (fabs(before[a]) + 1e-4));
+    /* the spheres have turned a little around each other: the line between them is not n any
+       more */
+    {
         double now[3] = {pos[4] - pos[0], pos[5] - pos[1], pos[6] - pos[2]};
         dem_add(now, 1 / sqrt(dem_dot(now, now)) - 1, now);
         v1 = contact_speed(now, u1);
     }
     printf("spheres_e %.6f\nspheres_beta %.6f\n", -v1 / v0, -dem_dot(u1, u0) / dem_dot(u0, u0));
     printf("spheres_kept %.3g\n", worst);
-    printf("spheres_history %g\n", fabs(history[0]) + fabs(history[1]) + fabs(history[2]) + fabs(history[3]));
+    printf("spheres_history %g\n",
+           fabs(history[0]) + fabs(history[1]) + fabs(history[2]) + fabs(history[3]));
 }
 
-/* A sphere that moves along a wall, or a wall that moves under a sphere: what differs is who has the speed. */
+/* A sphere that moves along a wall, or a wall that moves under a sphere: what differs is who has
+   the speed. */
 static double against_wall(double sphere, double wall, double turning)
 {
     int k;
@@ -264,7 +278,8 @@ static double against_wall(double sphere, double wall, double turning)
     s.planes = 1;
     s.plane[0].normal[2] = 1;
     s.plane[0].motion.velocity[0] = wall;
-    s.plane[0].motion.omega[2] = turning;       /* about a line through (0, 100, 0): at the sphere 100 turning along x */
+    /* about a line through (0, 100, 0): at the sphere 100 turning along x */
+    s.plane[0].motion.omega[2] = turning;
     s.plane[0].motion.origin[1] = 100;
     s.dt = dem_contact_time(&s.walls, 1 / vel[3]) / 2000;
     for (k = 0; k < 6000; k++) {
@@ -275,7 +290,8 @@ static double against_wall(double sphere, double wall, double turning)
     return vel[0] - 0.01 * spin[1] - wall - 100 * turning;
 }
 
-/* The spring is laid into the tangent plane with its length; history_off neither reads nor writes it. */
+/* The spring is laid into the tangent plane with its length; history_off neither reads nor writes
+   it. */
 static void springs(void)
 {
     double xi[3] = {0.3, 0, 0.4}, n[3] = {0, 0, 1}, kept[4] = {1, 2, 3, 4}, sum[12] = {0}, was[4];
@@ -295,7 +311,8 @@ static void springs(void)
     printf("apart_kept %g\n", kept[0] + kept[1] + kept[2] + kept[3]);
 }
 
-/* A contact that is turned by a right angle, in small steps and without slip, takes its spring and its force along. */
+/* A contact that is turned by a right angle, in small steps and without slip, takes its spring and
+   its force along. */
 static void turned(void)
 {
     double const pi = 3.14159265358979324, u[3] = {0, 0, 0};
@@ -306,10 +323,12 @@ static void turned(void)
         n[0] = cos(pi / 2 * k / 1000); n[1] = sin(pi / 2 * k / 1000); n[2] = 0;
         dem_law(&m, 1e-4, n, u, 1, 1e-5, bent, force);
     }
-    printf("turned %.4f %.4f %.4f %.4f\n", 1e6 * bent[0], 1e6 * bent[1], force[0] / (double)m.k_t * 1e6, force[1]);
+    printf("turned %.4f %.4f %.4f %.4f\n", 1e6 * bent[0], 1e6 * bent[1],
+           force[0] / (double)m.k_t * 1e6, force[1]);
 }
 
-/* In a corner of two planes each has its own history: the force along the normal is the last number. */
+/* In a corner of two planes each has its own history: the force along the normal is the last
+   number. */
 static void corner(void)
 {
     double sum[6] = {0};
@@ -320,14 +339,16 @@ static void corner(void)
     s.planes = 2;
     s.plane[0].normal[0] = s.plane[1].normal[2] = 1;
     dem_planes(&s, 0, sum);
-    printf("corner %.4f %.4f %.4f %.4f %.4f\n", plane_history[3], plane_history[7], sum[0], sum[1], sum[2]);
+    printf("corner %.4f %.4f %.4f %.4f %.4f\n", plane_history[3], plane_history[7], sum[0], sum[1],
+           sum[2]);
 }
 
 int main(void)
 {
     two_spheres(0);
     two_spheres(1);
-    printf("wall %.9f %.9f %.9f\n", against_wall(3, 0, 0), against_wall(0, -3, 0), against_wall(0, 0, -0.03));
+    printf("wall %.9f %.9f %.9f\n", against_wall(3, 0, 0), against_wall(0, -3, 0),
+           against_wall(0, 0, -0.03));
     springs();
     turned();
     corner();
@@ -356,7 +377,8 @@ force_law() {
     report $? "two spheres: apart, history is 0" "$(from_law spheres_history)"
     # 7/2 0.5 1.9 = 3.325 is more than 3 by little: neither line, but all three the same. (A wall
     # that turns is not quite straight.)
-    awk '$1 == "wall" { n++; d = $3 - $2; f = $4 - $2; bad = d * d > 1e-12 || f * f > 1e-6 || $2 * $2 > 9 || $2 == 0 }
+    awk '$1 == "wall" { n++; d = $3 - $2; f = $4 - $2; bad = d * d > 1e-12 || f * f > 1e-6 ||
+        $2 * $2 > 9 || $2 == 0 }
         END { exit n != 1 ||
             bad }' "$work/law.txt"; report $? "a wall that moves, or turns" "$(from_law wall)"
     [ "$(from_law laid)" = " 0.500000 0.000000 0.000000" ]

@@ -139,9 +139,12 @@ scripts() {
 readme() {
     sed -n '/^```python$/,/^```$/p' docs/start-python.md | sed '1d;$d' >"$work/readme.py"
     cat >>"$work/readme.py" <<'END'
-assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i) and (d < 0.03).all() and (S != 0).any()
-assert ids8.shape == (100000, 8) and (ids8[:, 0] == np.arange(100000)).all() and (d2[:, 0] == 0).all()
-assert contacts.history.shape[0] > 0 and acc.shape == (100000, 2) and np.isfinite(acc).all() and np.isfinite(potential).all()
+assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i)
+assert (d < 0.03).all() and (S != 0).any()
+assert ids8.shape == (100000, 8)
+assert (ids8[:, 0] == np.arange(100000)).all() and (d2[:, 0] == 0).all()
+assert contacts.history.shape[0] > 0 and acc.shape == (100000, 2)
+assert np.isfinite(acc).all() and np.isfinite(potential).all()
 END
     PYTHONPATH=examples/python NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" \
         "$work/readme.py" >"$work/readme.txt" 2>&1

@@ -1,4 +1,4 @@
-# sources.sh - the figures and tables, one after the other; read by draw.sh, whose functions it calls.
+# sources.sh - the figures and tables, in order; read by draw.sh, which has the functions.
 # shellcheck shell=bash disable=SC2154,SC2016
 
 particles='particles'
@@ -19,12 +19,13 @@ dam_curves() {
 
 dam_figure() {
     begin "$1" "$2" "$particles" 'million particle updates/s, whole steps' n
-    source_is "$gtx660, Figure 2: million particle updates per second against the number of particles, the average of 2000 steps" \
-              "in 64 x 64 x 64 cells; NVIDIA GeForce GTX 660. No numbers in the text; it says that LIST_PACKED, LIST and FIXED" \
-              "were fastest at 64K particles, tight lists at 8K, SORT at 512K, that LIST_PACKED was ahead of the others up to" \
-              "512K and up to 7 times SORT, and SORT ahead beyond."
-    note 'Ours is examples/dam_break: the same forces and start; in SORT positions, velocities and ids are kept in the order of' \
-         'the cells.'
+    source_is "$gtx660, Figure 2: million particle updates per second against the number of" \
+              "particles, the average of 2000 steps in 64 x 64 x 64 cells; NVIDIA GeForce GTX" \
+              "660. No numbers in the text; it says that LIST_PACKED, LIST and FIXED were fastest" \
+              "at 64K particles, tight lists at 8K, SORT at 512K, that LIST_PACKED was ahead of" \
+              "the others up to 512K and up to 7 times SORT, and SORT ahead beyond."
+    note 'Ours is examples/dam_break: the same forces and start; in SORT positions, velocities' \
+         'and ids are kept in the order of the cells.'
     dam_curves ours "$3"
     draw
 }
@@ -35,11 +36,12 @@ dam_figure 000-2-cpu 'Whole steps of falling particles, one CPU core (000, Figur
 
 insert_figure() {
     begin "$1" "$2" "$particles" 'million particles inserted/s' n
-    source_is "$gtx660, Figure 3: particles inserted per second against their number, in the slowest of 2000 steps; NVIDIA" \
-              "GeForce GTX 660. The text gives two numbers, shown as crosses: about 2000 M/s at 1M by the best method, and 105" \
-              "M/s at 16K by the slowest but SORT. SORT was up to 17 times slower than the best."
-    note 'Ours: 64 x 64 x 64 cells, the left half filled. COUNT and SORT also copy the positions into the order of the cells,' \
-         'unless "ids only".'
+    source_is "$gtx660, Figure 3: particles inserted per second against their number, in the" \
+              "slowest of 2000 steps; NVIDIA GeForce GTX 660. The text gives two numbers, shown" \
+              "as crosses: about 2000 M/s at 1M by the best method, and 105 M/s at 16K by the" \
+              "slowest but SORT. SORT was up to 17 times slower than the best."
+    note 'Ours: 64 x 64 x 64 cells, the left half filled. COUNT and SORT also copy the positions' \
+         'into the order of the cells, unless "ids only".'
     local method
     for method in COUNT 'COUNT, ids only' SORT 'SORT, ids only' 'FIXED, slots by column' \
         'FIXED, slots by row' \
@@ -77,18 +79,20 @@ walk_figure() {
     local kind=$3-$4-
     if [ "$5" = agents ]; then
         begin "$1" "$2" agents 'ms for all agents' n
-        source_is "$titan, a cross-section of the sweep: time against the number of agents at 46 neighbours; $titan_says"
+        source_is "$titan, a cross-section of the sweep: time against the number of agents at 46" \
+                  "neighbours; $titan_says"
         walk_curves "group == \"sweep\" && workload == \"${kind}46\"" n
     else
         begin "$1" "$2" 'neighbours within the radius' 'ms for all of 100,000 agents' \
             'set logscale xy; set xtics (10, 20, 46, 100, 200, 300)'
-        source_is "$titan, results in ${3:0:1} dimensions: time against the size of the neighbourhood, agents spread evenly" \
-                  "(left) or anywhere (right), 100k agents; $titan_says"
+        source_is "$titan, results in ${3:0:1} dimensions: time against the size of the" \
+                  "neighbourhood, agents spread evenly (left) or anywhere (right), 100k agents;" \
+                  "$titan_says"
         walk_curves "group == \"sweep\" && n == 100000 && index(workload, \"$kind\") == 1" \
             "substr(workload, ${#kind} + 1)"
     fi
-    note 'Ours: a kernel that counts neighbours with ugrid_next_range; grid sorted, cells as wide as the radius. HYBRID has no' \
-         'meaning of its own in 2D (strips along x, labels along y).'
+    note 'Ours: a kernel that counts neighbours with ugrid_next_range; grid sorted, cells as wide' \
+         'as the radius. HYBRID has no meaning of its own in 2D (strips along x, labels along y).'
     draw
 }
 walk_figure 001-2d-even   '2D, agents on a lattice: neighbourhood size (001)' 2D even neighbors
@@ -138,9 +142,10 @@ set xtics ("10k" 1e4, "40k" 4e4, "100k" 1e5, "300k" 3e5, "1M" 1e6)
 set ytics (10, 20, 46, 100, 200, 300)
 set xrange [8e3:1.3e6]
 set yrange [8:400]'
-    source_is "$titan, the scatter plots: the fastest technique by number of agents and size of the neighbourhood; $titan_says"
-    note 'At each point the fastest of the four, and how many times faster than CELLS. HYBRID was not in the 2D comparison of the' \
-         'source.'
+    source_is "$titan, the scatter plots: the fastest technique by number of agents and size of" \
+              "the neighbourhood; $titan_says"
+    note 'At each point the fastest of the four, and how many times faster than CELLS. HYBRID was' \
+         'not in the 2D comparison of the source.'
     best_of "$3" >"$work/best"
     rm -f "$results/$1.png" "$results/$1.md"
     if [ ! -s "$work/best" ]; then echo "- $2" >>"$missing"; return; fi
@@ -187,11 +192,13 @@ even='workload !~ /soft/'
 gpu_methods="program == \"bench_nbody_cuda\" && group == \"methods\" && $even"
 cpu_methods="program == \"bench_nbody\" && group == \"methods\" && $even"
 begin 002-16 'Time of one evaluation of all forces (002, Figure 16)' bodies 'ms' n
-source_is "$kalms, Figure 16: time against the number of bodies for CPU (\"optimized\": 1/25 of a plain loop), GPU brute force," \
-          "force nodes and virtual particles; $gtx980. No numbers in the text but two ratios at 100,000 bodies: GPU brute force" \
-          "40 times faster than the CPU, the two methods roughly 5 times faster than brute force."
-note 'Ours: sort and tree included; trees of one depth, as in the source. C4 is not in the source: order 4, Chebyshev sources.' \
-     'Where n is too large the direct sum is scaled from a smaller n.'
+source_is "$kalms, Figure 16: time against the number of bodies for CPU (\"optimized\": 1/25 of a" \
+          "plain loop), GPU brute force, force nodes and virtual particles; $gtx980. No numbers" \
+          "in the text but two ratios at 100,000 bodies: GPU brute force 40 times faster than the" \
+          "CPU, the two methods roughly 5 times faster than brute force."
+note 'Ours: sort and tree included; trees of one depth, as in the source. C4 is not in the' \
+     'source: order 4, Chebyshev sources. Where n is too large the direct sum is scaled from a' \
+     'smaller n.'
 curve 'GPU: direct sum' ours "$gpu_methods && method ~ /^DIRECT/" n ms
 curve 'GPU: virtual particles' ours "$gpu_methods && method == \"VP\"" n ms
 curve 'GPU: force nodes' ours "$gpu_methods && method == \"FN8\"" n ms
@@ -207,11 +214,12 @@ error_figure() {
     local of="program == \"$6\" && group == \"$3\"" exact plain
     exact="$of && workload == \"to exact\"" plain="$of && workload == \"to plain\""
     begin "$1" "$2" bodies "$4" n
-    source_is "$kalms, $5 against the number of bodies; $gtx980. No numbers in the text; it says that directions agree, and that" \
-              "lengths are off by more the more bodies there are, and takes float precision for the reason. Its reference is a" \
-              "direct sum in floats."
-    note 'Solid: the error to a direct sum in double. Dashed: to a plain sum of floats in order, as the source does. The curve' \
-         '"plain sum of floats" is the error of that reference itself.'
+    source_is "$kalms, $5 against the number of bodies; $gtx980. No numbers in the text; it says" \
+              "that directions agree, and that lengths are off by more the more bodies there are," \
+              "and takes float precision for the reason. Its reference is a direct sum in floats."
+    note 'Solid: the error to a direct sum in double. Dashed: to a plain sum of floats in order,' \
+         'as the source does. The curve "plain sum of floats" is the error of that reference' \
+         'itself.'
     curve 'virtual particles' ours "$exact && method == \"VP\"" n value
     curve 'force nodes' ours "$exact && method == \"FN8\"" n value
     curve 'plain sum of floats' ours "$exact && method ~ /^plain/" n value
@@ -304,9 +312,11 @@ width_figure 004-6.3-10m \
     'Ten times fewer spheres than in the source.'
 no_tablets='The source does not say how large its tablets are and how their contacts are found, and not all its entries touch:'
 no_tablets="$no_tablets these are spheres with as many neighbours, so the search can be compared, forces and steps cannot."
-width_figure 004-6.4 'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
+width_figure 004-6.4 \
+    'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
     'table 6.4, 1M tablets in a box, 11.95 neighbours' "$no_tablets"
-width_figure 004-6.5 'Slots of hybrid lists, lists as long as those of 10M tablets (004, table 6.5)' tablets packed-10M \
+width_figure 004-6.5 \
+    'Slots of hybrid lists, lists as long as those of 10M tablets (004, table 6.5)' tablets packed-10M \
     'table 6.5, 10M tablets in a box, 11.9 neighbours' "$no_tablets"
 
 # stage_rows FILTER: rows of a group as a table: ours, the source's, how many times as fast. Whole
@@ -321,7 +331,8 @@ stage_rows() {
           factor = $4 > 0 && $3 > 0 ? text($4 / $3) : "–"
           ours = whole && $3 > 0 ? some(1000 / $3) : ""
           theirs = whole && $4 > 0 ? some(1000 / $4) : ""
-          print "| " $1 kind " | " $2 " | " some($3) " | " some($4) " | " factor " | " ours " | " theirs " |" }'
+          print "| " $1 kind " | " $2 " | " some($3) " | " some($4) " | " factor " | " ours " | " \
+              theirs " |" }'
 }
 # only_table NAME TITLE FILTER SOURCE NOTE
 only_table() {
@@ -389,12 +400,13 @@ drum_table() {
         '"\n" n " spheres. " substr(method, 6) ": " value " " unit "."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
-source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each, after one turn; $maxwell. The code" \
-          "before (\"old\"), search and forces in one: 135 ms sorted, 400 not, and 760 ms for triangles in the grid: 0.96 and" \
-          "0.76 steps/s. GPU memory 2011 MiB, old 2071."
+source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
+          "after one turn; $maxwell. The code before (\"old\"), search and forces in one: 135 ms" \
+          "sorted, 400 not, and 760 ms for triangles in the grid: 0.96 and 0.76 steps/s. GPU" \
+          "memory 2011 MiB, old 2071."
 all='program == "drum" && workload == "stages"'
-note 'Ours is examples/drum, no history; the spheres begin in a lattice and have not settled. A sort is not in every step: its' \
-     'time is that of one sort.'
+note 'Ours is examples/drum, no history; the spheres begin in a lattice and have not settled. A' \
+     'sort is not in every step: its time is that of one sort.'
 rm -f "$results/004-6.8.md"
 if any "$all"; then page drum_table; else echo "- $title" >>"$missing"; fi
 
@@ -414,19 +426,22 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: the text gives neither the size of its biconvex tablets nor how two of them are tested for contact. What can' \
-     'be compared, lists as long as theirs, is in 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
+note 'Not repeated: the text gives neither the size of its biconvex tablets nor how two of them' \
+     'are tested for contact. What can be compared, lists as long as theirs, is in 004-6.4 and' \
+     '004-6.5. Figure 6.10 has no numbers in the text.'
 page tablets_table
 
 begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \
     'seconds in the drum' 'steps/s' \
     'set yrange [0:*]'
-source_is "$kureck, figure 6.9: steps/s over the time in the drum from t = 7.5 s on, 10M spheres, data sorted or not, and sorted" \
-          "now and then; $maxwell. Numbers in the text: 13.4 steps/s sorted at every step (table 6.8), 2.8 never sorted (6.10)," \
-          "about 20 % more than 13.4 when sorted every 0.0001 to 0.001 s. Figures 6.10 (tablets) and 6.11 (the code before) have" \
-          "no numbers in the text and are not repeated; see 004-6.10-sorting for steps without a list."
-note 'Ours: "never sorted" begins in random order; the others are sorted before their first step. Each curve goes on where the' \
-     'one before has ended.'
+source_is "$kureck, figure 6.9: steps/s over the time in the drum from t = 7.5 s on, 10M spheres," \
+          "data sorted or not, and sorted now and then; $maxwell. Numbers in the text: 13.4" \
+          "steps/s sorted at every step (table 6.8), 2.8 never sorted (6.10), about 20 % more" \
+          "than 13.4 when sorted every 0.0001 to 0.001 s. Figures 6.10 (tablets) and 6.11 (the" \
+          "code before) have no numbers in the text and are not repeated; see 004-6.10-sorting" \
+          "for steps without a list."
+note 'Ours: "never sorted" begins in random order; the others are sorted before their first step.' \
+     'Each curve goes on where the one before has ended.'
 for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' \
     'sorted once'; do
     curve "$how" ours "program == \"drum\" && workload == \"time\" && method == \"$how: step\"" \
@@ -450,8 +465,8 @@ operations() { # STYLE PREFIX PROGRAM-SUFFIX WHAT
 no_source='no source has this figure.'
 begin scaling-gpu 'Time against the number of particles, GPU' "$particles" ms n
 source_is "$no_source"
-note 'Evenly spread particles in random order; the largest n is as much as the memory of this GPU holds, see the table of the' \
-     'largest runs.'
+note 'Evenly spread particles in random order; the largest n is as much as the memory of this GPU' \
+     'holds, see the table of the largest runs.'
 operations ours '' '_cuda' ms
 draw
 begin scaling-cpu 'Time against the number of particles, one CPU core' "$particles" ms n
@@ -468,8 +483,8 @@ bytes_curves() { # STYLE PREFIX PROGRAM-SUFFIX
 }
 begin scaling-bytes 'Bytes per particle that a header holds' "$particles" 'bytes per particle' n
 source_is "$no_source"
-note 'Counted by the memory blocks of each header after its build and search: cells, work space, and for nlist the list alone.' \
-     'What the caller holds (positions, results) comes to that.'
+note 'Counted by the memory blocks of each header after its build and search: cells, work space,' \
+     'and for nlist the list alone. What the caller holds (positions, results) comes to that.'
 bytes_curves ours 'GPU: ' '_cuda'
 bytes_curves cpu 'CPU: ' 'bench_[a-z]*'
 draw

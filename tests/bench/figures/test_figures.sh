@@ -71,7 +71,8 @@ made_up() {
     echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'
     awk 'function row(program, group, workload, method, n, value, unit) {
              k += 0.01
-             printf "%s,%s,%s,\"%s\",%d,%.6g,%.6g,0,0,", program, group, workload, method, n, unit ? 0 : n * 1e-6 + k, n
+             printf "%s,%s,%s,\"%s\",%d,%.6g,%.6g,0,0,", program, group, workload, method, n,
+                 unit ? 0 : n * 1e-6 + k, n
              printf "%.6g,%s,%s,0,0\n", 2, value, unit
          }
          function list(words, separator) { split("", how); return split(words, how, separator) }
@@ -119,7 +120,8 @@ made_up() {
              list("ugrid: build;ugrid: count neighbours;lbvh: build;lbvh: count neighbours;" \
                   "nlist: half HYBRID list, 8 slots;nbody: forces, order 4", ";")
              for (m in how) for (n = 1000; n <= 1e8; n *= 10)
-                 printf "bench_x_cuda,%s,uniform,\"%s\",%d,%.6g,1,0,0,0,40,B\n", n < 5e7 ? "scaling" : "largest", how[m], n, n / 1e6
+                 printf "bench_x_cuda,%s,uniform,\"%s\",%d,%.6g,1,0,0,0,40,B\n",
+                     n < 5e7 ? "scaling" : "largest", how[m], n, n / 1e6
          }'
 }
 

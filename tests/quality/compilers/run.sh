@@ -25,7 +25,8 @@ cd "$(dirname "$0")/../../.." && mkdir -p build/compilers || exit 1
 headers=${HEADERS:-.}
 names="ugrid lbvh nlist nbody"
 clang=${CLANG:-clang}
-warn="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wvla -Wmicrosoft -Werror -Wno-pragma-once-outside-header"
+warn="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wvla -Wmicrosoft -Werror"
+warn="$warn -Wno-pragma-once-outside-header"
 export ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig-cache ZIG_LOCAL_CACHE_DIR=$PWD/build/zig-cache
 
 skip() { skipped=$((skipped + 1)); echo "skipped  compilers: $*"; }

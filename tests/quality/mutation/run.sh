@@ -457,8 +457,7 @@ verdicts() {
         END { for (k = 1; k <= n; k++) print order[k], v[order[k]] }' "$results"
 }
 
-# ---- the queue: rows of mutants in the order in which they are taken, and of each part how many
-# are ---------------------------------
+# ---- the queue: rows of mutants in the order in which they are taken, and how many of each part --
 
 # enqueue PART: rows from stdin, after what is known of each: - nothing, done, or that it does not
 # compile.
@@ -471,8 +470,8 @@ enqueue() {
     awk -F'\t' -v fresh="$2" '
         FILENAME == ARGV[1] { v[$1 FS $2 FS $3 FS $4 FS $5] = $6 == "uncompilable" ? "no" : "done";
                               next }
-        { print (!fresh &&
-            ($0 in v) ? v[$0] : "-") FS $0 }' "$file.known" "$file.rows" | tr '\t' '\001' >"$file.queue"
+        { print (!fresh && ($0 in v) ? v[$0] : "-") FS $0 }' "$file.known" "$file.rows" |
+        tr '\t' '\001' >"$file.queue"
     echo "0 0" >"$file.state"
 }
 
@@ -507,7 +506,8 @@ skip_known() {
         FNR <= at || stop { next }
         $1 == "-" || taken >= most { stop = 1; next }
         { at++; taken += $1 == "done" }
-        END { print at, taken }' "$1.state" "$1.queue" >"$1.state.new" && mv "$1.state.new" "$1.state"
+        END { print at, taken }' "$1.state" "$1.queue" >"$1.state.new" &&
+        mv "$1.state.new" "$1.state"
 }
 # One that does not compile: another takes its place.
 give_back() {
@@ -570,15 +570,18 @@ report() {
     echo
     awk -F'\t' '
         function row(name, all, caught, only, survived, also) {
-            printf "%-11s %8d %16d %24d %10d %16d %8.1f %%\n", name, all, caught, only, survived, also, all ? 100 * caught / all : 0
+            printf "%-11s %8d %16d %24d %10d %16d %8.1f %%\n", name, all, caught, only, survived,
+                also, all ? 100 * caught / all : 0
         }
         { n[$8 == "uncompilable" ? "skip" : "all", $1]++; v[$8, $1]++
           quick[$1] += $8 == "caught" &&
               $9 !~ /SANITIZED|DOUBLE|VALGRIND|ADDRESS|CHECKED|THREADS|MEMORY/
           if (!($1 in seen)) { seen[$1]; order[++k] = $1 } }
         END {
-            printf "%-11s %8s %16s %24s %10s %16s %10s\n", "part", "mutants", "caught by tests", "of these only in", "survived", "also survived", "caught"
-            printf "%-11s %8s %16s %24s %10s %16s\n", "", "", "", "other builds, valgrind", "the tests", "the fuzz corpus"
+            printf "%-11s %8s %16s %24s %10s %16s %10s\n", "part", "mutants", "caught by tests",
+                "of these only in", "survived", "also survived", "caught"
+            printf "%-11s %8s %16s %24s %10s %16s\n", "", "", "", "other builds, valgrind",
+                "the tests", "the fuzz corpus"
             for (i = 1; i <= k; i++) {
                 h = order[i]; s = v["survived", h]; f = v["fuzz", h]; c = v["caught", h]
                 row(h, n["all", h], c, c - quick[h], s + f, s)

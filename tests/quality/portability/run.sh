@@ -88,7 +88,8 @@ machine() {
     esac
     case $command in
     emcc*)
-        exe=program.js libs="-sSINGLE_FILE=1 -sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sENVIRONMENT=node" ;;
+        exe=program.js
+        libs="-sSINGLE_FILE=1 -sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sENVIRONMENT=node" ;;
     *mingw*) exe=program.exe ;;
     esac
     program "$out/$exe" "$command" || { failure "$name does not compile" "$out/log"; return; }

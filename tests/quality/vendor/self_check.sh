@@ -1,4 +1,5 @@
-# Read by run.sh --self-check. Can the matrix fail? Each entry breaks one rule in a copy of toy/toy.h (for what toy.h lacks, of
+# Read by run.sh --self-check. Can the matrix fail? Each entry breaks one rule in a copy of
+# toy/toy.h (for what toy.h lacks, of
 # nlist.h), and names the row that has to notice, and a word that it has to say. A check that cannot
 # fail would be worse than none.
 
