@@ -1,11 +1,14 @@
 #!/bin/bash
-# Makes a release of what is committed: writes the version into every place that names it (versions.sh), makes of CHANGELOG.md's
-# [Unreleased] an entry of today, commits that, and sets the annotated tag vX.Y.Z. Nothing is pushed.
+# Makes a release of what is committed: writes the version into every place that names it
+# (versions.sh), makes of CHANGELOG.md's
+# [Unreleased] an entry of today, commits that, and sets the annotated tag vX.Y.Z. Nothing is
+# pushed.
 #
 #   packaging/release.sh X.Y.Z
 #   packaging/release.sh --dry-run X.Y.Z      in a copy, which is shown and thrown away
 #
-# To be written before: CHANGELOG.md under [Unreleased], and in each header under >>changes a line that begins with X.Y.Z.
+# To be written before: CHANGELOG.md under [Unreleased], and in each header under >>changes a line
+# that begins with X.Y.Z.
 # SPDX-License-Identifier: MIT OR Unlicense
 set -u
 headers="ugrid.h lbvh.h nlist.h nbody.h"
@@ -15,24 +18,30 @@ say() { echo "release.sh: $*" >&2; exit 1; }
 # Runs this script in a clone.
 dry_run() {
     clone=$(mktemp -d) && trap 'rm -rf "$clone"' EXIT || exit 1
-    export GIT_AUTHOR_NAME=nobody GIT_AUTHOR_EMAIL=nobody GIT_COMMITTER_NAME=nobody GIT_COMMITTER_EMAIL=nobody
+    export GIT_AUTHOR_NAME=nobody GIT_AUTHOR_EMAIL=nobody GIT_COMMITTER_NAME=nobody \
+        GIT_COMMITTER_EMAIL=nobody
     git clone -q . "$clone/nearfield" && cd "$clone/nearfield" || exit 1
-    packaging/release.sh "$1" >"$clone/log" && git --no-pager show --format='%D%n%n%s' -U0 && echo "Dry run: nothing was changed here."
+    packaging/release.sh "$1" >"$clone/log" && git --no-pager show --format='%D%n%n%s' -U0 &&
+        echo "Dry run: nothing was changed here."
 }
 
 # Whatever speaks against it, before anything is touched.
 check() {
     local current header
-    [[ $version =~ ^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$ ]] || say "'$version' is no version X.Y.Z"
+    [[ $version =~ ^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$ ]] ||
+        say "'$version' is no version X.Y.Z"
     [ -z "$(git status --porcelain)" ] || say "there is what is not committed: git status"
     git rev-parse -q --verify "refs/tags/v$version" >/dev/null && say "there is a tag v$version"
     current=$(packaging/versions.sh | cut -d' ' -f1 | sort -u)
     [ "$(echo "$current" | wc -l)" = 1 ] || say "the places do not agree: packaging/versions.sh"
-    [ "$(printf '%s\n' "$current" "$version" | sort -V | tail -n 1)" = "$version" ] || say "$version is older than $current"
+    [ "$(printf '%s\n' "$current" "$version" | sort -V | tail -n 1)" = "$version" ] ||
+        say "$version is older than $current"
     grep -q "^## \[$version\]" CHANGELOG.md && say "CHANGELOG.md has an entry [$version]"
-    sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep -q '^- ' || say "CHANGELOG.md: nothing under [Unreleased]"
+    sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep -q '^- ' ||
+        say "CHANGELOG.md: nothing under [Unreleased]"
     for header in $headers; do
-        sed -n '/>>changes/,/\*\//p' $header | grep -q "^ *$version " || say "$header: no line '$version ...' under >>changes"
+        sed -n '/>>changes/,/\*\//p' $header | grep -q "^ *$version " ||
+            say "$header: no line '$version ...' under >>changes"
     done
 }
 
@@ -43,13 +52,15 @@ write_versions() {
         number=0
         for part in MAJOR MINOR PATCH; do
             number=$((number + 1))
-            sed -i "s/^\(#define [A-Z]*_VERSION_$part\) [0-9]*/\1 $(echo "$version" | cut -d. -f$number)/" $header
+            sed -i "s/^\(#define [A-Z]*_VERSION_$part\) [0-9]*/\1 $(echo "$version" |
+                cut -d. -f$number)/" $header
         done
     done
     sed -i "s/^\(project(nearfield VERSION\) [0-9.]*/\1 $version/" CMakeLists.txt
     sed -i "s/^version: .*/version: $version/; /^date-released:/d" CITATION.cff
     sed -i "/^version:/a date-released: $today" CITATION.cff
-    sed -i "s/^\( *\"version\": \)\"[0-9.]*\"/\1\"$version\"/" clib.json packaging/vcpkg/nearfield/vcpkg.json
+    sed -i "s/^\( *\"version\": \)\"[0-9.]*\"/\1\"$version\"/" clib.json \
+        packaging/vcpkg/nearfield/vcpkg.json
     sed -i "s/^\( *version = \)\"[0-9.]*\"/\1\"$version\"/" packaging/conan/conanfile.py
     sed -i "s/^## \[Unreleased\]/&\n\n## [$version] - $today/" CHANGELOG.md
 }
@@ -69,11 +80,13 @@ write_debian_changelog() {
 cd "$(dirname "$0")/.." || exit 1
 case ${1:-} in
 --dry-run) dry_run "${2:-}"; exit ;;
--* | '') sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+-* | '') sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 version=$1
 check
 write_versions && write_debian_changelog &&
-[ "$(packaging/versions.sh | cut -d' ' -f1 | sort -u)" = "$version" ] || say "not all places could be changed: packaging/versions.sh, git diff"
-git commit -q -a -m "nearfield $version" && git tag -a -m "nearfield $version" "v$version" || say "git commit or git tag failed"
+[ "$(packaging/versions.sh | cut -d' ' -f1 | sort -u)" = "$version" ] ||
+say "not all places could be changed: packaging/versions.sh, git diff"
+git commit -q -a -m "nearfield $version" && git tag -a -m "nearfield $version" "v$version" ||
+    say "git commit or git tag failed"
 echo "tagged v$version; to publish it: git push --follow-tags"

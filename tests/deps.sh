@@ -23,7 +23,8 @@ needed() {
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || echo gcc libc6-dev
     have pkg-config || echo pkg-config
     [ "${STB_CFLAGS:-}" ] || module stb || echo libstb-dev
-    [ "$1" = demo ] || [ "$1" = figures ] || [ "${ASSIMP_LIBS:-}" ] || module assimp || echo libassimp-dev
+    [ "$1" = demo ] || [ "$1" = figures ] || [ "${ASSIMP_LIBS:-}" ] || module assimp ||
+        echo libassimp-dev
     [ "$1" != figures ] || have gnuplot || echo gnuplot-nox
     [ "$1" != test ] || [ "${CMOCKA_LIBS:-}" ] || module cmocka || echo libcmocka-dev
 }
@@ -46,7 +47,8 @@ optional() {
     have fakeroot || echo fakeroot
     python3 -c 'import ensurepip' 2>/dev/null || echo python3 python3-venv # and Conan's
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
-    links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" # gcc-multilib itself would exclude the cross compilers
+    links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" \
+        # gcc-multilib itself would exclude the cross compilers
     foreign
     web
 }
@@ -61,7 +63,8 @@ foreign() {
     have wine || echo wine wine64
 }
 
-# WebAssembly, for tests/quality/portability and tests/examples/test_web.sh, and a browser for the latter: big, too.
+# WebAssembly, for tests/quality/portability and tests/examples/test_web.sh, and a browser for the
+# latter: big, too.
 web() {
     [ "$all" ] || return 0
     have emcc || echo emscripten
@@ -79,14 +82,16 @@ int main() { return 0; }' | g++ -m32 -x c++ - -o build/hello 2>/dev/null; }
 # clang's sanitizers are a package of their own, named after clang's version.
 clang_runtime() {
     have clang || return 0
-    echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o build/hello 2>/dev/null ||
+    echo 'int main(void) { return 0; }' |
+        clang -fsanitize=address -x c - -o build/hello 2>/dev/null ||
         echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
 }
 
 # Conan is on PyPI: into build/, and nowhere else.
 fetch_conan() {
     have conan || [ -x build/conan/bin/conan ] ||
-        { python3 -m venv build/conan && build/conan/bin/pip install -q conan; } >>$log 2>&1 || echo "left out: conan (pip install conan)"
+        { python3 -m venv build/conan && build/conan/bin/pip install -q conan; } >>$log 2>&1 ||
+        echo "left out: conan (pip install conan)"
 }
 
 as_root() {
@@ -112,11 +117,13 @@ install_needed() {
     # shellcheck disable=SC2086
     if can_install; then update_once; install $missing; fi
     [ "$(needed "$1")" ] || return 0
-    echo "Please install $(needed "$1" | tr '\n' ' ')(names of Debian's packages: apt-get install them as root), then try again." >&2
+    echo "Please install $(needed "$1" |
+        tr '\n' ' ')(names of Debian's packages: apt-get install them as root), then try again." >&2
     exit 1
 }
 
-# All at once, else one by one: a package that this Debian does not have must not keep the others away.
+# All at once, else one by one: a package that this Debian does not have must not keep the others
+# away.
 install_optional() {
     # shellcheck disable=SC2046
     {

@@ -1,9 +1,11 @@
 #!/bin/bash
-# Tests tests/run_all.sh: does it add up, does a run that fails end with the names of what failed, and are its logs kept?
+# Tests tests/run_all.sh: does it add up, does a run that fails end with the names of what failed,
+# and are its logs kept?
 #
 #   tests/test_run_all.sh
 #
-# In a folder of its own a small program takes make's place: its "groups" say what real ones say. The last line is "N passed, M failed".
+# In a folder of its own a small program takes make's place: its "groups" say what real ones say.
+# The last line is "N passed, M failed".
 # SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C
@@ -17,7 +19,8 @@ report() {      # report STATUS NAME
     failed=$((failed + 1)); echo "FAILED   run_all: $2"; sed 's/^/    | /' "$work/said"
 }
 
-mkdir -p "$work/tests/unit" "$work/tests/common" && cp tests/run_all.sh "$work/tests/" && cp tests/unit/run.sh "$work/tests/unit/" &&
+mkdir -p "$work/tests/unit" "$work/tests/common" && cp tests/run_all.sh "$work/tests/" &&
+    cp tests/unit/run.sh "$work/tests/unit/" &&
     cp tests/common/units.sh "$work/tests/common/" || exit 1
 cat >"$work/make" <<'END'
 #!/bin/bash
@@ -42,7 +45,10 @@ END
 chmod +x "$work/make" "$work/bad.program"
 
 # run GROUPS...: sets status; what is said goes into a file.
-run() { (cd "$work" && MAKE=$work/make JOBS=${jobs:-2} tests/run_all.sh prepared "$@") >"$work/said" 2>&1 </dev/null; status=$?; }
+run() {
+    (cd "$work" && MAKE=$work/make JOBS=${jobs:-2} tests/run_all.sh prepared "$@") >"$work/said" \
+        2>&1 </dev/null; status=$?
+}
 says() { grep -qx -- "$1" "$work/said"; }
 # last TEXT LINES: among the last lines
 last() { tail -n "$2" "$work/said" | grep -qF -- "$1"; }
@@ -50,30 +56,37 @@ last() { tail -n "$2" "$work/said" | grep -qF -- "$1"; }
 there() { grep -qF -- "$2" "$work/build/log.failed/$1" 2>/dev/null; }
 
 run good by-cmocka nothing-said
-[ $status -eq 0 ] && says '8 passed, 0 failed, 1 skipped'; report $? "a run without a failure: the sums"
+[ $status -eq 0 ] && says '8 passed, 0 failed, 1 skipped'
+report $? "a run without a failure: the sums"
 [ ! -e "$work/build/log.failed" ]; report $? "a run without a failure keeps no logs"
 
 run good one-check-fails by-cmocka
 [ $status -eq 1 ] && says '9 passed, 1 failed, 1 skipped'; report $? "a planted failure: the sums"
-last 'one-check-fails: the moon: it is 3 km away' 3; report $? "a planted failure: the last lines name the check"
+last 'one-check-fails: the moon: it is 3 km away' 3
+report $? "a planted failure: the last lines name the check"
 last '(log: build/log.failed/one-check-fails.log)' 2 && there one-check-fails.log 'it is 3 km away'
 report $? "a planted failure: the last lines name the log, and it is there"
 
 run good
-[ $status -eq 0 ] && there one-check-fails.log 'it is 3 km away'; report $? "the next run leaves the logs of the one that failed"
+[ $status -eq 0 ] && there one-check-fails.log 'it is 3 km away'
+report $? "the next run leaves the logs of the one that failed"
 
 run dies good one-check-fails
-[ $status -eq 1 ] && says '6 passed, 2 failed, 1 skipped'; report $? "a group that dies without a word of failure: the sums"
-last 'dies: exit status 137' 10 && last 'killed by signal 9' 10 && last 'the moon' 10 && there dies.log 'killed by signal 9'
+[ $status -eq 1 ] && says '6 passed, 2 failed, 1 skipped'
+report $? "a group that dies without a word of failure: the sums"
+last 'dies: exit status 137' 10 && last 'killed by signal 9' 10 && last 'the moon' 10 &&
+    there dies.log 'killed by signal 9'
 report $? "a group that dies: named with its last words, beside the other one"
 
 run program
-[ $status -eq 1 ] && last 'bad.program: 1 of 2 (test_bad, exit status 1' 4 && there bad.program.log 'check failed'
+[ $status -eq 1 ] && last 'bad.program: 1 of 2 (test_bad, exit status 1' 4 &&
+    there bad.program.log 'check failed'
 report $? "a test program: its test is named, and its own log is kept"
 
 touch "$work/unprepared"
 run good
-[ $status -eq 1 ] && last 'make prepared' 2 && last '0 passed, 1 failed' 1 && there prepared.log 'a header is missing'
+[ $status -eq 1 ] && last 'make prepared' 2 && last '0 passed, 1 failed' 1 &&
+    there prepared.log 'a header is missing'
 report $? "what cannot be prepared is named"
 rm "$work/unprepared"
 
@@ -83,7 +96,8 @@ if command -v flock >/dev/null; then
     (cd "$work" && MAKE=$work/make tests/run_all.sh prepared good) >"$work/second" 2>&1; second=$?
     touch "$work/enough"
     wait $other
-    [ $second -eq 1 ] && grep -q 'run in this folder already' "$work/second"; report $? "a second run in the same folder is refused"
+    [ $second -eq 1 ] && grep -q 'run in this folder already' "$work/second"
+    report $? "a second run in the same folder is refused"
 fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

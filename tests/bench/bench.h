@@ -1,11 +1,12 @@
-/* bench.h - what the benchmark programs share: options, medians, tables, checks. C99 and C++, everything static.
+/* bench.h - what the benchmark programs share: options, medians, tables, checks. C99 and C++,
+   everything static.
    SPDX-License-Identifier: MIT OR Unlicense
 
        bench_start(argc, argv, "program", "build,count");   groups that --only may name
        double ms = bench_cpu_ms(work, &job);                median of thread-CPU time
-       bench_title("grid build", "plain grid");             a table; its column of ratios is against "plain grid"
+       bench_title("grid build", "plain grid");     a table; its ratios are against "plain grid"
        bench_row(&row);                                     one line of it, and one of the CSV file
-       bench_check(total == known, "count");                a benchmark that computes the wrong thing must fail
+       bench_check(total == known, "count");        a wrong result must fail
        return bench_end();
 
    Times are milliseconds. A figure of 0 means "there is none" and prints as "-". */
@@ -41,7 +42,9 @@ static bench_state bench;
 
 BENCH_FN void bench_usage(void)
 {
-    printf("usage: %s [--only GROUP,GROUP] [--quick] [--small] [--n PARTICLES] [--runs RUNS] [--csv FILE]\n", bench.program);
+    printf("usage: %s [--only GROUP,GROUP] [--quick] [--small] [--n PARTICLES] [--runs RUNS] "
+           "[--csv FILE]\n",
+           bench.program);
     printf("groups: %s\n", bench.groups);
 }
 
@@ -56,7 +59,10 @@ BENCH_FN int bench_in_list(const char *list, const char *name, size_t length)
     return 0;
 }
 
-BENCH_FN int bench_wants(const char *group) { return !bench.only || bench_in_list(bench.only, group, strlen(group)); }
+BENCH_FN int bench_wants(const char *group)
+{
+    return !bench.only || bench_in_list(bench.only, group, strlen(group));
+}
 
 /* Named by --only? What takes long is done, or done in full, only then. */
 BENCH_FN int bench_named(const char *group) { return bench.only && bench_wants(group); }
@@ -98,10 +104,16 @@ BENCH_FN void bench_start(int argc, char **argv, const char *program, const char
         k++;
     }
     if (bench.runs == 0) bench.runs = bench.small ? 1 : bench.quick ? 3 : 11;
-    if (bench.small && bench.n == 0) bench.n = 2000; /* enough to see whether it works, on the emulator too */
-    if (!fine || !bench_groups_exist(bench.only) || bench.n < 0 || bench.runs < 1) { bench_usage(); exit(2); }
-    if (bench.csv) fprintf(bench.csv, "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,"
-                           "unit,base_ms,bar_ratio\n");
+    /* enough to see whether it works, on the emulator too */
+    if (bench.small && bench.n == 0) bench.n = 2000;
+    if (!fine || !bench_groups_exist(bench.only) || bench.n < 0 || bench.runs < 1) {
+        bench_usage();
+        exit(2);
+    }
+    if (bench.csv)
+        fprintf(bench.csv,
+                "program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,"
+                "unit,base_ms,bar_ratio\n");
 }
 
 BENCH_FN void bench_print_date(void)
@@ -191,8 +203,9 @@ BENCH_FN double bench_sample_ms(void (*prepare)(void *), void (*work)(void *), v
     return bench_thread_ms() - begin;
 }
 
-/* Median of --runs runs (more of what takes less than a millisecond, at most 3 of what takes seconds) after two that warm up;
-   before each `prepare` (may be NULL), whose time is not counted. */
+/* Median of --runs runs (more of what takes less than a millisecond, at most 3 of what takes
+   seconds) after two that warm up; before each `prepare` (may be NULL), whose time is not
+   counted. */
 BENCH_FN double bench_cpu_ms_after(void (*prepare)(void *), void (*work)(void *), void *job)
 {
     double samples[BENCH_SAMPLES], once;
@@ -206,10 +219,13 @@ BENCH_FN double bench_cpu_ms_after(void (*prepare)(void *), void (*work)(void *)
     return bench_median(samples, runs);
 }
 
-BENCH_FN double bench_cpu_ms(void (*work)(void *), void *job) { return bench_cpu_ms_after(NULL, work, job); }
+BENCH_FN double bench_cpu_ms(void (*work)(void *), void *job)
+{
+    return bench_cpu_ms_after(NULL, work, job);
+}
 
-/* As bench_cpu_ms, for curves that reach far: of what takes longer than half a second one run after one that warms up, of what
-   takes several seconds that one. */
+/* As bench_cpu_ms, for curves that reach far: of what takes longer than half a second one run after
+   one that warms up, of what takes several seconds that one. */
 BENCH_FN double bench_cpu_once_ms(void (*work)(void *), void *job)
 {
     double const once = bench_sample_ms(NULL, work, job);
@@ -231,9 +247,14 @@ BENCH_FN const char *bench_instructions(void)
 
 /* ---- floor: what memory allows ---- */
 
-static double bench_speed; /* of memcpy: bytes per millisecond, read and written bytes counted; bench_measure_copy sets it */
+/* of memcpy: bytes per millisecond, read and written bytes counted; bench_measure_copy sets it */
+static double bench_speed;
 
-typedef struct bench_copy { char *from, *to; size_t bytes; void *(*volatile copy)(void *, const void *, size_t); } bench_copy;
+typedef struct bench_copy {
+    char *from, *to;
+    size_t bytes;
+    void *(*volatile copy)(void *, const void *, size_t);
+} bench_copy;
 
 BENCH_FN void bench_work_copy(void *user)
 {
@@ -256,7 +277,8 @@ BENCH_FN void bench_measure_copy(void)
 
 BENCH_FN void bench_print_copy(void)
 {
-    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n", bench_speed * 1e-6);
+    printf("floor: bytes that must move / memcpy of 64 MB, which reads and writes %.1f GB/s here\n",
+           bench_speed * 1e-6);
 }
 
 /* ---- tables ---- */
@@ -268,7 +290,8 @@ typedef struct bench_row_s {
     double floor_ms;    /* what the ceilings of this run allow */
     double base_ms;     /* the other method that the table compares with, in this run */
     double bar_ms;      /* what we want to reach (targets) */
-    double bar_ratio;   /* the same as a ratio to base_ms, as measured there: holds on other machines too */
+    /* the same as a ratio to base_ms, as measured there: holds on other machines too */
+    double bar_ratio;
     double peer_ms;     /* the fastest other library (targets) */
     const char *peer;   /* its name */
     double value;       /* CSV only: what is no time (bytes a particle, an error), in */
@@ -298,14 +321,17 @@ BENCH_FN void bench_title(const char *title, const char *base)
 BENCH_FN void bench_csv(const bench_row_s *row)
 {
     if (!bench.csv) return;
-    fprintf(bench.csv, "%s,%s,%s,\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g,", bench.program, row->group, row->workload, row->method,
-            (long long)row->n, row->ms, bench_rate(row->n, row->ms), row->floor_ms, row->bar_ms, row->peer_ms);
+    fprintf(bench.csv, "%s,%s,\"%s\",\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g,", bench.program,
+            row->group, row->workload, row->method, (long long)row->n, row->ms,
+            bench_rate(row->n, row->ms), row->floor_ms, row->bar_ms, row->peer_ms);
     if (row->unit) fprintf(bench.csv, "%.6g,%s", row->value, row->unit);
     fprintf(bench.csv, "%s,%.6g,%.6g\n", row->unit ? "" : ",", row->base_ms, row->bar_ratio);
+    fflush(bench.csv);      /* a run that is cut off leaves whole lines */
 }
 
 /* A line of the CSV file that no table shows: something that is no time. */
-BENCH_FN void bench_value(const char *group, const char *workload, const char *method, int64_t n, double value, const char *unit)
+BENCH_FN void bench_value(const char *group, const char *workload, const char *method, int64_t n,
+                          double value, const char *unit)
 {
     bench_row_s row;
     memset(&row, 0, sizeof row);
@@ -321,7 +347,8 @@ BENCH_FN void bench_value(const char *group, const char *workload, const char *m
 /* Is the bar reached? By ratios where there are some: they hold on other machines too. */
 BENCH_FN const char *bench_verdict(const bench_row_s *row)
 {
-    if (bench.base && row->bar_ratio > 0 && row->base_ms > 0) return row->ms <= row->bar_ratio * row->base_ms ? "met" : "missed";
+    if (bench.base && row->bar_ratio > 0 && row->base_ms > 0)
+        return row->ms <= row->bar_ratio * row->base_ms ? "met" : "missed";
     if (row->bar_ms > 0) return row->ms <= row->bar_ms ? "met" : "missed";
     return "";
 }
@@ -343,7 +370,8 @@ BENCH_FN void bench_row(const bench_row_s *row)
     bench_csv(row);
 }
 
-/* A matrix: methods down, workloads across. The heading, then per line its name and bench_cell for each column. */
+/* A matrix: methods down, workloads across. The heading, then per line its name and bench_cell for
+   each column. */
 BENCH_FN void bench_matrix(const char *title, const char *corner)
 {
     printf("\n%s\n%-34s", title, corner);
@@ -363,8 +391,8 @@ BENCH_FN void bench_cell(const bench_row_s *row, double value)
 
 enum { BENCH_SCALES = 9 };
 
-/* The sizes of group `scaling`: 1000, 3000, 10000 .. 10 million. Returns how many: all, up to a million (--quick), two (--small),
-   or the one of --n. */
+/* The sizes of group `scaling`: 1000, 3000, 10000 .. 10 million. Returns how many: all, up to a
+   million (--quick), two (--small), or the one of --n. */
 BENCH_FN int bench_scales(int32_t *sizes)
 {
     int32_t n = 1000;
@@ -383,7 +411,8 @@ BENCH_FN void bench_scaling_title(const char *title)
 }
 
 /* bytes: that the header holds, per particle; 0: said in another row. */
-BENCH_FN void bench_scaling_row(const char *group, const char *workload, const char *method, int64_t n, double ms, double bytes)
+BENCH_FN void bench_scaling_row(const char *group, const char *workload, const char *method,
+                                int64_t n, double ms, double bytes)
 {
     bench_row_s row;
     memset(&row, 0, sizeof row);
@@ -423,8 +452,8 @@ BENCH_FN int64_t bench_sum(const int32_t *counts, int32_t n)
     return sum;
 }
 
-/* Of a list in CSR form: total = its entries; sum = of i and j over its entries (i, j). A full list has twice the
-   sum of the half list, whatever the order. */
+/* Of a list in CSR form: total = its entries; sum = of i and j over its entries (i, j). A full list
+   has twice the sum of the half list, whatever the order. */
 typedef struct bench_facts { int64_t total, sum; } bench_facts;
 
 BENCH_FN bench_facts bench_facts_of(const int64_t *offsets, const int32_t *ids, int32_t n)

@@ -1,8 +1,10 @@
-/* bench_gpu.h - what the GPU's benchmark programs share: errors, device arrays, timing, ceilings. For one .cu file.
+/* bench_gpu.h - what the GPU's benchmark programs share: errors, device arrays, timing, ceilings.
+   For one .cu file.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   GPU time: each run is queued behind a kernel that spins until all of it is in the queue, between two events. So neither
-   the CPU nor the way to the GPU is in it, as in a program that keeps the GPU busy. */
+   GPU time: each run is queued behind a kernel that spins until all of it is in the queue, between
+   two events. So neither the CPU nor the way to the GPU is in it, as in a program that keeps the
+   GPU busy. */
 
 #ifndef BENCH_GPU_H
 #define BENCH_GPU_H
@@ -17,7 +19,7 @@
 
 namespace {
 
-/* ---- CUDA, with every error the end -------------------------------------------------------------- */
+/* ---- CUDA, with every error the end ---------------------------------------------------------- */
 
 constexpr int block_size = 256;
 cudaStream_t stream;
@@ -40,7 +42,10 @@ void launch(int64_t threads, void (*kernel)(Parameters...), Arguments... argumen
     must(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 
-__device__ int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ int64_t thread_index()
+{
+    return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
 
 /* Device memory for `count` elements; freed at the end of its scope. */
 template <class T>
@@ -48,8 +53,14 @@ struct device_array {
     T *data = nullptr;
     std::size_t count = 0;
 
-    explicit device_array(std::size_t n) : count(n) { must(cudaMalloc(reinterpret_cast<void **>(&data), (n ? n : 1) * sizeof(T))); }
-    device_array(device_array &&other) : data(other.data), count(other.count) { other.data = nullptr; }
+    explicit device_array(std::size_t n) : count(n)
+    {
+        must(cudaMalloc(reinterpret_cast<void **>(&data), (n ? n : 1) * sizeof(T)));
+    }
+    device_array(device_array &&other) : data(other.data), count(other.count)
+    {
+        other.data = nullptr;
+    }
     device_array(const device_array &) = delete;
     device_array &operator=(const device_array &) = delete;
     ~device_array() { if (data) must(cudaFree(data)); }
@@ -68,11 +79,13 @@ struct device_array {
     }
 };
 
-/* ---- timing --------------------------------------------------------------------------------------- */
+/* ---- timing ---------------------------------------------------------------------------------- */
 
 double wall_ms()
 {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double, std::milli>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 /* Each turn waits for the one before; nobody knows the result, so it cannot be left out. */
@@ -111,7 +124,8 @@ double sample_ms(Work work, double wait)
     return static_cast<double>(ms);
 }
 
-/* Median of --runs runs, of twice as many below a millisecond, after two that warm up and tell how long queueing takes. */
+/* Median of --runs runs, of twice as many below a millisecond, after two that warm up and tell how
+   long queueing takes. */
 template <class Work>
 double gpu_ms(Work work)
 {
@@ -136,7 +150,8 @@ void start_gpu()
     must(cudaEventCreate(&event_end));
     must(cudaMalloc(reinterpret_cast<void **>(&d_sink), sizeof *d_sink));
     for (int k = 0; k < 3; k++) {
-        double const ms = sample_ms([] { spin(100); }, 0); /* 100 ms as known so far: 100,000 turns at first */
+        /* 100 ms as known so far: 100,000 turns at first */
+        double const ms = sample_ms([] { spin(100); }, 0);
         turns_per_ms *= 100 / (ms > 0.001 ? ms : 0.001);
     }
 }
@@ -159,18 +174,22 @@ void print_gpu(const char *header, int version)
     must(cudaDriverGetVersion(&driver));
     must(cudaRuntimeGetVersion(&runtime));
     std::printf("%s %d on %s ", header, version, properties.name);
-    std::printf("(%d SM, sm_%d%d); ", properties.multiProcessorCount, properties.major, properties.minor);
-    std::printf("driver for CUDA %d.%d, runtime %d.%d; ", driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    std::printf("(%d SM, sm_%d%d); ", properties.multiProcessorCount, properties.major,
+                properties.minor);
+    std::printf("driver for CUDA %d.%d, runtime %d.%d; ", driver / 1000, driver % 1000 / 10,
+                runtime / 1000, runtime % 1000 / 10);
     bench_print_date();
-    if (FILE *file = std::fopen("/proc/driver/nvidia/version", "r")) { /* Linux; elsewhere nvidia-smi says it */
+    /* Linux; elsewhere nvidia-smi says it */
+    if (FILE *file = std::fopen("/proc/driver/nvidia/version", "r")) {
         char line[256];
         if (std::fgets(line, sizeof line, file)) std::printf("%s", line);
         std::fclose(file);
     }
-    std::printf("GPU time, median of %d runs (%d below 1 ms) after warm-up\n", bench.runs, 2 * bench.runs);
+    std::printf("GPU time, median of %d runs (%d below 1 ms) after warm-up\n", bench.runs,
+                2 * bench.runs);
 }
 
-/* ---- sums and hashes on the device ----------------------------------------------------------------- */
+/* ---- sums and hashes on the device ----------------------------------------------------------- */
 
 /* A number without visible pattern from its index (MurmurHash3's finalizer). */
 __device__ uint32_t hash(uint32_t k)
@@ -184,7 +203,8 @@ __device__ uint32_t hash(uint32_t k)
 
 __device__ void add_to(unsigned long long *sum, unsigned long long x)
 {
-    for (int distance = 16; distance > 0; distance /= 2) x += __shfl_down_sync(0xFFFFFFFFu, x, distance);
+    for (int distance = 16; distance > 0; distance /= 2)
+        x += __shfl_down_sync(0xFFFFFFFFu, x, distance);
     if (threadIdx.x % 32 == 0) atomicAdd(sum, x);
 }
 
@@ -210,7 +230,7 @@ int64_t sum_of(const device_array<int32_t> &values)
     return device_sum([&](unsigned long long *sum) { launch(n, sum_kernel, values.data, n, sum); });
 }
 
-/* ---- ceilings: what this GPU can do, measured in this run ------------------------------------------- */
+/* ---- ceilings: what this GPU can do, measured in this run ------------------------------------ */
 
 double copy_speed; /* bytes per ms, read and written bytes counted */
 
@@ -222,22 +242,33 @@ __global__ void copy_kernel(const float4 *from, float4 *to, int64_t count)
 
 void measure_copy()
 {
-    std::size_t const count = (static_cast<std::size_t>(bench.small ? 1 : bench.quick ? 64 : 512) << 20) / sizeof(float4);
+    std::size_t const count = (static_cast<std::size_t>(bench.small   ? 1
+                                                        : bench.quick ? 64
+                                                                      : 512)
+                               << 20) /
+                              sizeof(float4);
     device_array<float4> from(count), to(count);
     must(cudaMemsetAsync(from.data, 0, count * sizeof(float4), stream));
     int64_t const n = static_cast<int64_t>(count);
     double const by_kernel = gpu_ms([&] { launch(n, copy_kernel, from.data, to.data, n); });
     double const by_engine = gpu_ms([&] {
-        must(cudaMemcpyAsync(to.data, from.data, count * sizeof(float4), cudaMemcpyDeviceToDevice, stream));
+        must(cudaMemcpyAsync(to.data, from.data, count * sizeof(float4), cudaMemcpyDeviceToDevice,
+                             stream));
     });
-    copy_speed = 2.0 * sizeof(float4) * static_cast<double>(count) / (by_kernel < by_engine ? by_kernel : by_engine);
-    std::printf("ceilings of this run: copy %.2f TB/s read and written (targets: 4.28)\n", copy_speed * 1e-9);
+    copy_speed = 2.0 * sizeof(float4) * static_cast<double>(count) /
+                 (by_kernel < by_engine ? by_kernel : by_engine);
+    std::printf("ceilings of this run: copy %.2f TB/s read and written (targets: 4.28)\n",
+                copy_speed * 1e-9);
 }
 
 /* The figure of the targets at 1M or 10M; 0 elsewhere. */
-double pick(int64_t n, double at_1m, double at_10m) { return n == 1000000 ? at_1m : n == 10000000 ? at_10m : 0; }
+double pick(int64_t n, double at_1m, double at_10m)
+{
+    return n == 1000000 ? at_1m : n == 10000000 ? at_10m : 0;
+}
 
-void ceiling_row(const std::string &workload, const char *method, int64_t n, double ms, double targets)
+void ceiling_row(const std::string &workload, const char *method, int64_t n, double ms,
+                 double targets)
 {
     bench_row_s row = {};
     row.group = "ceilings";
@@ -256,7 +287,8 @@ __global__ void hash_kernel(Key *keys, int32_t *values, int64_t n)
     int64_t const k = thread_index();
     if (k >= n) return;
     uint32_t const low = hash(static_cast<uint32_t>(k));
-    keys[k] = static_cast<Key>(static_cast<uint64_t>(low) << 32 | hash(low + 1)) >> (sizeof(Key) == 8 ? 1 : 2);
+    keys[k] = static_cast<Key>(static_cast<uint64_t>(low) << 32 | hash(low + 1)) >>
+              (sizeof(Key) == 8 ? 1 : 2);
     values[k] = static_cast<int32_t>(k);
 }
 
@@ -269,8 +301,8 @@ struct sorter {
     device_array<char> temp;
 
     explicit sorter(int64_t n)
-        : keys(std::size_t(n)), sorted_keys(std::size_t(n)), values(std::size_t(n)), sorted_values(std::size_t(n)),
-          temp_bytes(bytes_for(n)), temp(temp_bytes)
+        : keys(std::size_t(n)), sorted_keys(std::size_t(n)), values(std::size_t(n)),
+          sorted_values(std::size_t(n)), temp_bytes(bytes_for(n)), temp(temp_bytes)
     {
         launch(n, hash_kernel<Key>, keys.data, values.data, n);
     }
@@ -280,13 +312,15 @@ struct sorter {
         Key *const no_keys = nullptr;
         int32_t *const no_values = nullptr;
         int const count = static_cast<int>(n);
-        must(cub::DeviceRadixSort::SortPairs(nullptr, bytes, no_keys, no_keys, no_values, no_values, count, 0, bits(), stream));
+        must(cub::DeviceRadixSort::SortPairs(nullptr, bytes, no_keys, no_keys, no_values, no_values,
+                                             count, 0, bits(), stream));
         return bytes;
     }
     static int bits() { return sizeof(Key) == 8 ? 63 : 30; }
     void sort(int sorted_bits = sorter::bits())
     {
-        must(cub::DeviceRadixSort::SortPairs(temp.data, temp_bytes, keys.data, sorted_keys.data, values.data, sorted_values.data,
+        must(cub::DeviceRadixSort::SortPairs(temp.data, temp_bytes, keys.data, sorted_keys.data,
+                                             values.data, sorted_values.data,
                                              static_cast<int>(keys.count), 0, sorted_bits, stream));
     }
 };

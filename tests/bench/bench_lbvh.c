@@ -1,9 +1,10 @@
-/* bench_lbvh.c - how fast is lbvh.h on one core of this machine? README.md in this folder explains the tables.
+/* bench_lbvh.c - how fast is lbvh.h on one core of this machine? README.md in this folder explains
+   the tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench                                       all of it, about three minutes
        build/bench/bench_lbvh --only build,pairs --quick
-       groups: build pairs own radius nearest rays quality; only when named: scaling                                      */
+       groups: build pairs own radius nearest rays quality; only when named: scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -30,8 +31,8 @@ static void must(lbvh_result result)
     exit(1);
 }
 
-/* "Cold" builds begin without memory, and fresh pages cost time. So that malloc gives what was freed back to the system, and
-   takes it from there again: */
+/* "Cold" builds begin without memory, and fresh pages cost time. So that malloc gives what was
+   freed back to the system, and takes it from there again: */
 static void give_memory_back(void)
 {
 #if defined(__GLIBC__)
@@ -76,7 +77,8 @@ static workload bidisperse(int32_t small)
 {
     int32_t const n = small + wl_big(small);
     workload w = new_workload(small == WL_SMALL ? "bidisperse-1M" : "bidisperse", n, LBVH_BOXES, 6);
-    float *pos = (float *)bench_alloc((size_t)n * 3 * sizeof(float)), *radius = (float *)bench_alloc((size_t)n * sizeof(float));
+    float *pos = (float *)bench_alloc((size_t)n * 3 * sizeof(float)),
+          *radius = (float *)bench_alloc((size_t)n * sizeof(float));
     size_t i, a;
     wl_two_sizes(small, 4, pos, radius);
     for (i = 0; i < (size_t)n; i++)
@@ -120,7 +122,8 @@ static workload dam(int32_t n)
 
 static workload knot(int32_t along, int32_t around)
 {
-    workload w = new_workload(along == 640 ? "knot-102k" : "knot", 2 * along * around, LBVH_TRIANGLES, 9);
+    workload w =
+        new_workload(along == 640 ? "knot-102k" : "knot", 2 * along * around, LBVH_TRIANGLES, 9);
     wl_knot(along, around, w.data);
     must(lbvh_boxes(&w.desc, w.data, 0, w.n, w.boxes, NULL));
     return w;
@@ -160,8 +163,8 @@ static void free_job(job *j)
     free(j->offsets);
 }
 
-static void show(const char *group, const workload *w, const char *method, int64_t n, double ms, double floor_ms, double base_ms,
-                 const bench_row_s *aim)
+static void show(const char *group, const workload *w, const char *method, int64_t n, double ms,
+                 double floor_ms, double base_ms, const bench_row_s *aim)
 {
     bench_row_s row;
     memset(&row, 0, sizeof row);
@@ -176,7 +179,8 @@ static void show(const char *group, const workload *w, const char *method, int64
     bench_row(&row);
 }
 
-/* A row of targets.md, "One CPU core": AMD EPYC Zen 4, gcc -O3 -march=x86-64-v2. plain_ms: the obvious tree there. */
+/* A row of targets.md, "One CPU core": AMD EPYC Zen 4, gcc -O3 -march=x86-64-v2. plain_ms: the
+   obvious tree there. */
 static bench_row_s target(double bar_ms, double plain_ms, double peer_ms, const char *peer)
 {
     bench_row_s row;
@@ -200,11 +204,22 @@ static void work_plain_build(void *user)
     plain_tree_build(&j->plain, j->w->boxes);
 }
 
-static void work_build(void *user) { job *j = (job *)user; must(lbvh_build(&j->tree, &j->desc, j->w->data, 0, j->w->n)); }
-static void work_refit(void *user) { job *j = (job *)user; must(lbvh_refit(&j->tree, j->w->data, 0)); }
+static void work_build(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_build(&j->tree, &j->desc, j->w->data, 0, j->w->n));
+}
+static void work_refit(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_refit(&j->tree, j->w->data, 0));
+}
 
 /* Elements in; nodes and prefixes out. */
-static double floor_build(const workload *w) { return (4.0 * w->width + 2 * sizeof(lbvh_node) + 1) * w->n / bench_speed; }
+static double floor_build(const workload *w)
+{
+    return (4.0 * w->width + 2 * sizeof(lbvh_node) + 1) * w->n / bench_speed;
+}
 
 typedef struct way { const char *name; lbvh_builder builder; int32_t bits; } way;
 
@@ -216,12 +231,15 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* targets.md has bars for the two-size mixture, cold and warm, and one for the triangles. The default builder has to reach them. */
+/* targets.md has bars for the two-size mixture, cold and warm, and one for the triangles. The
+   default builder has to reach them. */
 static bench_row_s build_target(const workload *w, const way *how, int cold)
 {
     if (how->builder != LBVH_MERGE) return target(0, 0, 0, "");
-    if (w->desc.kind == LBVH_TRIANGLES && w->n == 102400) return target(5, 4.4, 11.7, "tinybvh BuildQuick");
-    if (w->n == WL_BOTH) return cold ? target(75, 79, 175, "madmann91 LBVH") : target(45, 49, 157, "madmann91 LBVH");
+    if (w->desc.kind == LBVH_TRIANGLES && w->n == 102400)
+        return target(5, 4.4, 11.7, "tinybvh BuildQuick");
+    if (w->n == WL_BOTH)
+        return cold ? target(75, 79, 175, "madmann91 LBVH") : target(45, 49, 157, "madmann91 LBVH");
     return target(0, 0, 0, "");
 }
 
@@ -229,21 +247,26 @@ static void build_rows(const workload *w)
 {
     job j = new_job(w);
     double const floor_ms = floor_build(w);
-    double const cold = bench_cpu_ms_after(fresh_plain, work_plain_build, &j), warm = bench_cpu_ms(work_plain_build, &j);
+    double const cold = bench_cpu_ms_after(fresh_plain, work_plain_build, &j),
+                 warm = bench_cpu_ms(work_plain_build, &j);
     char name[64];
     int k;
     show("build", w, "plain tree, cold", w->n, cold, floor_ms, cold, NULL);
     show("build", w, "plain tree, warm", w->n, warm, floor_ms, warm, NULL);
     for (k = 0; k < WAYS; k++) {
-        bench_row_s const aim_cold = build_target(w, &ways[k], 1), aim_warm = build_target(w, &ways[k], 0);
+        bench_row_s const aim_cold = build_target(w, &ways[k], 1),
+                          aim_warm = build_target(w, &ways[k], 0);
         j.desc.builder = ways[k].builder;
         j.desc.bits = ways[k].bits;
         snprintf(name, sizeof name, "lbvh_build, %s, cold", ways[k].name);
-        show("build", w, name, w->n, bench_cpu_ms_after(fresh_tree, work_build, &j), floor_ms, cold, &aim_cold);
+        show("build", w, name, w->n, bench_cpu_ms_after(fresh_tree, work_build, &j), floor_ms, cold,
+             &aim_cold);
         snprintf(name, sizeof name, "lbvh_build, %s, warm", ways[k].name);
         show("build", w, name, w->n, bench_cpu_ms(work_build, &j), floor_ms, warm, &aim_warm);
         bench_check(lbvh_validate(&j.tree) == LBVH_OK, name);
-        if (k == 0) show("build", w, "lbvh_refit", w->n, bench_cpu_ms(work_refit, &j), floor_ms, warm, NULL);
+        if (k == 0)
+            show("build", w, "lbvh_refit", w->n, bench_cpu_ms(work_refit, &j), floor_ms, warm,
+                 NULL);
         if (k == 0) bench_check(lbvh_validate(&j.tree) == LBVH_OK, "refit");
     }
     free_job(&j);
@@ -257,7 +280,9 @@ static void bench_builds(int32_t n)
     sets[1] = uniform(n);
     sets[2] = dam(n);
     sets[3] = knot_for(n);
-    bench_title("build: from elements to a tree; cold: into fresh memory, warm: again into the same", "plain tree");
+    bench_title(
+        "build: from elements to a tree; cold: into fresh memory, warm: again into the same",
+        "plain tree");
     for (k = 0; k < 4; k++) build_rows(&sets[k]);
     for (k = 0; k < 4; k++) free_workload(&sets[k]);
 }
@@ -271,9 +296,21 @@ static void work_plain_pairs(void *user)
     j->total = plain_pairs(&j->plain, j->ids);
 }
 
-static void work_plain_count_pairs(void *user) { job *j = (job *)user; j->total = plain_pairs(&j->plain, NULL); }
-static void work_count_pairs(void *user) { job *j = (job *)user; must(lbvh_count_pairs(&j->tree, &j->total)); }
-static void work_pairs(void *user) { job *j = (job *)user; must(lbvh_pairs(&j->tree, j->ids, j->capacity, &j->total)); }
+static void work_plain_count_pairs(void *user)
+{
+    job *j = (job *)user;
+    j->total = plain_pairs(&j->plain, NULL);
+}
+static void work_count_pairs(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_count_pairs(&j->tree, &j->total));
+}
+static void work_pairs(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_pairs(&j->tree, j->ids, j->capacity, &j->total));
+}
 
 static void work_build_pairs(void *user)
 {
@@ -301,7 +338,10 @@ static uint64_t hash_of_pairs(const int32_t *pairs, int64_t count)
 }
 
 /* Every leaf in, every pair out. */
-static double floor_pairs(const workload *w, int64_t pairs) { return (32.0 * w->n + 8.0 * (double)pairs) / bench_speed; }
+static double floor_pairs(const workload *w, int64_t pairs)
+{
+    return (32.0 * w->n + 8.0 * (double)pairs) / bench_speed;
+}
 
 static void pair_list_rows(const workload *w, job *j, int64_t total)
 {
@@ -315,7 +355,8 @@ static void pair_list_rows(const workload *w, job *j, int64_t total)
     hash = hash_of_pairs(j->ids, total);
     show("pairs", w, "build + list: plain tree", w->n, base, floor_ms + floor_build(w), base, NULL);
     j->capacity = total;
-    show("pairs", w, "build + list: lbvh_pairs", w->n, bench_cpu_ms(work_build_pairs, j), floor_ms + floor_build(w), base, &aim);
+    show("pairs", w, "build + list: lbvh_pairs", w->n, bench_cpu_ms(work_build_pairs, j),
+         floor_ms + floor_build(w), base, &aim);
     bench_check_total(j->total, total, "pair list");
     bench_check(hash_of_pairs(j->ids, total) == hash, "pair list: other pairs");
     show("pairs", w, "list: lbvh_pairs", w->n, bench_cpu_ms(work_pairs, j), floor_ms, 0, NULL);
@@ -337,7 +378,8 @@ static void csr_rows(const workload *w, job *j, int64_t total)
         int const half = lists[k].flags & LBVH_HALF;
         bench_facts facts;
         j->queries.flags = lists[k].flags;
-        show("pairs", w, lists[k].name, w->n, bench_cpu_ms(work_lists, j), floor_pairs(w, total), 0, NULL);
+        show("pairs", w, lists[k].name, w->n, bench_cpu_ms(work_lists, j), floor_pairs(w, total), 0,
+             NULL);
         facts = bench_facts_of(j->offsets, j->ids, w->n);
         bench_check_total(facts.total, half ? total : 2 * total, lists[k].name);
         if (k == 0) full = facts;
@@ -354,9 +396,11 @@ static void pairs_rows(const workload *w)
     work_build(&j);
     base = bench_cpu_ms(work_plain_count_pairs, &j);
     total = j.total;
-    printf("%s: %lld pairs of overlapping boxes among %ld\n", w->name, (long long)total, (long)w->n);
+    printf("%s: %lld pairs of overlapping boxes among %ld\n", w->name, (long long)total,
+           (long)w->n);
     show("pairs", w, "count: plain tree, from the root", w->n, base, floor_pairs(w, 0), base, NULL);
-    show("pairs", w, "count: lbvh_count_pairs", w->n, bench_cpu_ms(work_count_pairs, &j), floor_pairs(w, 0), base, NULL);
+    show("pairs", w, "count: lbvh_count_pairs", w->n, bench_cpu_ms(work_count_pairs, &j),
+         floor_pairs(w, 0), base, NULL);
     bench_check_total(j.total, total, "count of pairs");
     pair_list_rows(w, &j, total);
     csr_rows(w, &j, total);
@@ -366,12 +410,15 @@ static void pairs_rows(const workload *w)
 static void bench_pairs(int32_t n)
 {
     workload w = bidisperse(n);
-    bench_title("pairs: overlapping boxes, each pair once; spheres of two sizes, 1:10 (source 004, test case 5)", "plain tree");
+    bench_title("pairs: overlapping boxes, each pair once; spheres of two sizes, 1:10 (source 004, "
+                "test case 5)",
+                "plain tree");
     pairs_rows(&w);
     free_workload(&w);
 }
 
-/* ---- own: lbvh_each_pair and lbvh_pairs against the caller's own loop over lbvh_overlap_later ---- */
+/* ---- own: lbvh_each_pair and lbvh_pairs against the caller's own loop over lbvh_overlap_later
+   ---- */
 
 enum { OWN_RUNS = 15 };
 
@@ -448,8 +495,8 @@ static void own_row(int32_t dim, int32_t n, double wanted)
         ratio[1][run] = job.turn[2][run] / job.turn[0][run];
     }
     printf("%dD %7ld %6.2f %10.1f %8.2f %8.2f\n", (int)dim, (long)n, (double)job.capacity / n,
-           1e6 * bench_median(job.turn[0], OWN_RUNS) / repeats / n, bench_median(ratio[0], OWN_RUNS),
-           bench_median(ratio[1], OWN_RUNS));
+           1e6 * bench_median(job.turn[0], OWN_RUNS) / repeats / n,
+           bench_median(ratio[0], OWN_RUNS), bench_median(ratio[1], OWN_RUNS));
     lbvh_free(&job.tree);
     free(job.pairs);
 }
@@ -459,7 +506,8 @@ static void bench_own(void)
     static const double wanted[] = {0.04, 0.13, 0.4, 1.3, 4, 12};
     int32_t dim, n;
     size_t k;
-    printf("\nown: pairs, against the caller's loop over lbvh_overlap_later; interleaved, medians of ratios\n"
+    printf("\nown: pairs, against the caller's loop over lbvh_overlap_later; interleaved, medians "
+           "of ratios\n"
            "dim     n  pairs/n  loop ns/n  each_pair  pairs\n");
     for (dim = 2; dim <= 3; dim++)
         for (n = 1000; n <= 100000; n *= 10)
@@ -468,8 +516,16 @@ static void bench_own(void)
 
 /* ---- radius: the work of a grid, done by a tree ---- */
 
-static void work_plain_within(void *user) { job *j = (job *)user; plain_count_within(&j->plain, j->w->radius, j->counts); }
-static void work_within(void *user) { job *j = (job *)user; must(lbvh_count_overlaps(&j->tree, &j->queries, j->counts)); }
+static void work_plain_within(void *user)
+{
+    job *j = (job *)user;
+    plain_count_within(&j->plain, j->w->radius, j->counts);
+}
+static void work_within(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_count_overlaps(&j->tree, &j->queries, j->counts));
+}
 
 static void work_grid(void *user)
 {
@@ -525,19 +581,23 @@ static void radius_rows(const workload *w)
     if (w->pairs) bench_check_total(total, w->pairs, "the workload is not the one described");
     show("radius", w, "count: plain tree, from the root", w->n, base, floor_ms, base, NULL);
     for (k = 0; k < ASKS; k++) {
-        int64_t const expected = asks[k].external ? total + w->n : asks[k].flags & LBVH_HALF ? total / 2 : total;
+        int64_t const expected = asks[k].external            ? total + w->n
+                                 : asks[k].flags & LBVH_HALF ? total / 2
+                                                             : total;
         j.queries = queries_of(w, &asks[k]);
         show("radius", w, asks[k].name, w->n, bench_cpu_ms(work_within, &j), floor_ms, base, NULL);
         bench_check_total(bench_sum(j.counts, w->n), expected, asks[k].name);
     }
-    show("radius", w, "the same by a grid: ugrid_count_neighbors", w->n, bench_cpu_ms(work_grid, &j), floor_ms, base, NULL);
+    show("radius", w, "the same by a grid: ugrid_count_neighbors", w->n,
+         bench_cpu_ms(work_grid, &j), floor_ms, base, NULL);
     bench_check_total(bench_sum(j.counts, w->n), total, "grid");
     j.queries = queries_of(w, &asks[0]);
     j.capacity = total;
     j.ids = (int32_t *)bench_alloc((size_t)total * sizeof *j.ids);
     j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *j.offsets);
     base = floor_ms + 4.0 * (double)total / bench_speed;
-    show("radius", w, "lists: lbvh_overlaps, by place", w->n, bench_cpu_ms(work_lists, &j), base, 0, NULL);
+    show("radius", w, "lists: lbvh_overlaps, by place", w->n, bench_cpu_ms(work_lists, &j), base, 0,
+         NULL);
     bench_check_total(j.total, total, "lists");
     free_job(&j);
 }
@@ -545,7 +605,8 @@ static void radius_rows(const workload *w)
 static void bench_radius(int32_t n)
 {
     workload w = uniform(n);
-    bench_title("radius: neighbours within the radius, about 29 each, in a tree of points", "plain tree");
+    bench_title("radius: neighbours within the radius, about 29 each, in a tree of points",
+                "plain tree");
     radius_rows(&w);
     free_workload(&w);
     w = dam(n);
@@ -557,7 +618,12 @@ static void bench_radius(int32_t n)
 
 enum { NEAREST = 8, SAMPLES = 20 };
 
-typedef struct near_job { const lbvh *tree; const float *points; int32_t count; double sum; } near_job;
+typedef struct near_job {
+    const lbvh *tree;
+    const float *points;
+    int32_t count;
+    double sum;
+} near_job;
 
 static void work_nearest(void *user)
 {
@@ -566,7 +632,8 @@ static void work_nearest(void *user)
     float distances2[NEAREST];
     j->sum = 0;
     for (q = 0; q < j->count; q++) {
-        must(lbvh_nearest(j->tree, j->points + 3 * (size_t)q, NEAREST, 1e9f, NULL, NULL, ids, distances2, &found));
+        must(lbvh_nearest(j->tree, j->points + 3 * (size_t)q, NEAREST, 1e9f, NULL, NULL, ids,
+                          distances2, &found));
         j->sum += (double)distances2[found - 1];
     }
 }
@@ -611,11 +678,14 @@ static void bench_nearest(int32_t n)
     near.tree = &j.tree;
     near.points = w.data;
     near.count = n / 10;
-    bench_title("nearest: the 8 points nearest to each of n / 10 of them (itself among them)", NULL);
-    show("nearest", &w, "lbvh_nearest, k = 8, shuffled", near.count, bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
+    bench_title("nearest: the 8 points nearest to each of n / 10 of them (itself among them)",
+                NULL);
+    show("nearest", &w, "lbvh_nearest, k = 8, shuffled", near.count,
+         bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
     shuffled = near.sum;
     near.points = sorted;
-    show("nearest", &w, "lbvh_nearest, k = 8, in Morton order", near.count, bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
+    show("nearest", &w, "lbvh_nearest, k = 8, in Morton order", near.count,
+         bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
     near.points = w.data;
     work_nearest(&near);
     bench_check(near.sum == shuffled, "the same again");
@@ -652,7 +722,8 @@ static float cast(const lbvh *tree, const float *corners, const float *from, con
     while (lbvh_next_ray(&ray)) {
         const float *c = corners + 9 * (size_t)ray.id;
         float t, u, v;
-        if (lbvh_ray_triangle(from, along, c, c + 3, c + 6, &t, &u, &v) && t >= 0 && t < ray.t_max) ray.t_max = t;
+        if (lbvh_ray_triangle(from, along, c, c + 3, c + 6, &t, &u, &v) && t >= 0 && t < ray.t_max)
+            ray.t_max = t;
     }
     return ray.t_max;
 }
@@ -661,7 +732,9 @@ static void work_rays(void *user)
 {
     ray_job *r = (ray_job *)user;
     int32_t k;
-    for (k = 0; k < r->count; k++) r->t[k] = cast(&r->j->tree, r->j->w->data, r->rays + 6 * (size_t)k, r->rays + 6 * (size_t)k + 3);
+    for (k = 0; k < r->count; k++)
+        r->t[k] =
+            cast(&r->j->tree, r->j->w->data, r->rays + 6 * (size_t)k, r->rays + 6 * (size_t)k + 3);
 }
 
 /* The nearest triangle, by looking at all. */
@@ -671,12 +744,14 @@ static float cast_at_all(const workload *w, const float *ray)
     int32_t i;
     for (i = 0; i < w->n; i++) {
         const float *c = w->data + 9 * (size_t)i;
-        if (lbvh_ray_triangle(ray, ray + 3, c, c + 3, c + 6, &t, &u, &v) && t >= 0 && t < nearest) nearest = t;
+        if (lbvh_ray_triangle(ray, ray + 3, c, c + 3, c + 6, &t, &u, &v) && t >= 0 && t < nearest)
+            nearest = t;
     }
     return nearest;
 }
 
-/* The plain tree has another test for triangles, which may differ where a ray meets an edge: rarely. */
+/* The plain tree has another test for triangles, which may differ where a ray meets an edge:
+   rarely. */
 static void check_rays(const ray_job *r, const float *plain_t)
 {
     int32_t k, hits = 0, other = 0;
@@ -684,7 +759,8 @@ static void check_rays(const ray_job *r, const float *plain_t)
         hits += r->t[k] < 1e30f;
         other += !(fabsf(r->t[k] - plain_t[k]) <= 1e-4f * plain_t[k]);
     }
-    printf("  %ld of %ld rays hit; %ld differ from the plain tree's\n", (long)hits, (long)r->count, (long)other);
+    printf("  %ld of %ld rays hit; %ld differ from the plain tree's\n", (long)hits, (long)r->count,
+           (long)other);
     bench_check(hits > r->count / 20 && other <= r->count / 10000, "rays: plain tree");
     for (k = 0; k < SAMPLES; k++) {
         size_t const q = (size_t)k * (size_t)(r->count / SAMPLES);
@@ -709,7 +785,8 @@ static void ray_rows(ray_job *r, const char *name, const bench_row_s *aim)
 }
 
 /* Bars and peers of targets.md are rates: as times of this many rays. */
-static bench_row_s rate_target(int32_t count, double bar, double plain, double peer, const char *peer_name)
+static bench_row_s rate_target(int32_t count, double bar, double plain, double peer,
+                               const char *peer_name)
 {
     return target(count / bar * 1e-3, count / plain * 1e-3, count / peer * 1e-3, peer_name);
 }
@@ -729,7 +806,9 @@ static void bench_rays(int32_t n)
     r.rays = rays;
     r.count = width * width;
     r.t = (float *)bench_alloc((size_t)r.count * sizeof *r.t);
-    bench_title("rays: the nearest triangle of a torus knot; M/s: rays; bars: of another mesh of as many triangles", "plain tree");
+    bench_title("rays: the nearest triangle of a torus knot; M/s: rays; bars: of another mesh of "
+                "as many triangles",
+                "plain tree");
     wl_primary_rays(width, rays);
     ray_rows(&r, "primary", &primary);
     wl_random_rays(r.count, 8, rays);
@@ -808,7 +887,8 @@ static void scaling_rows(int32_t n)
     j.queries.flags = LBVH_PLACES;
     build = bench_cpu_once_ms(work_build, &j);
     count = bench_cpu_once_ms(work_within, &j);
-    bench_scaling_row("scaling", "uniform", "lbvh: build", n, build, (double)lbvh_bytes(&j.tree) / n);
+    bench_scaling_row("scaling", "uniform", "lbvh: build", n, build,
+                      (double)lbvh_bytes(&j.tree) / n);
     bench_scaling_row("scaling", "uniform", "lbvh: count neighbours", n, count, 0);
     j.total = bench_sum(j.counts, n);
     if (w.pairs) bench_check_total(j.total, w.pairs, "scaling: the known total");
@@ -828,7 +908,8 @@ int main(int argc, char **argv)
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
     bench_measure_copy();
-    printf("lbvh.h %d on one CPU core: thread-CPU time, median of %d runs (3 of what takes over a second) after warm-up; ",
+    printf("lbvh.h %d on one CPU core: thread-CPU time, median of %d runs (3 of what takes over a "
+           "second) after warm-up; ",
            lbvh_version(), bench.runs);
     printf("compiler %s, %s instructions; ", __VERSION__, bench_instructions());
     bench_print_date();
@@ -841,6 +922,8 @@ int main(int argc, char **argv)
     if (bench_wants("rays")) bench_rays(n);
     if (bench_wants("quality")) bench_quality(n);
     if (bench_named("scaling"))
-        bench_scaling_rows("scaling: time against n, evenly spread points; bytes that the header holds", scaling_rows);
+        bench_scaling_rows(
+            "scaling: time against n, evenly spread points; bytes that the header holds",
+            scaling_rows);
     return bench_end();
 }

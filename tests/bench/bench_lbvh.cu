@@ -1,10 +1,11 @@
-/* bench_lbvh.cu - how fast is cuda/lbvh.cu on this GPU? README.md in this folder explains the tables.
+/* bench_lbvh.cu - how fast is cuda/lbvh.cu on this GPU? README.md in this folder explains the
+   tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_lbvh --only build,pairs --quick --csv build.csv
-       build/cuda/bench_lbvh --small                         does it work at all? (on the emulator, too)
-       groups: ceilings build phases pairs radius nearest; only when named: scaling largest                          */
+       build/cuda/bench_lbvh --small      does it work at all? (also on the emulator)
+       groups: ceilings build phases pairs radius nearest; only when named: scaling largest */
 
 #define LBVH_STATIC
 #define LBVH_IMPLEMENTATION
@@ -38,7 +39,7 @@ struct host_tree {
     ~host_tree() { lbvh_free(&tree); }
 };
 
-/* ---- what trees are built over ---------------------------------------------------------------------- */
+/* ---- what trees are built over --------------------------------------------------------------- */
 
 struct elements {
     std::string name;
@@ -51,7 +52,8 @@ struct elements {
     float max[3];               /* bounds, from 0 on */
 };
 
-elements make_elements(const std::string &name, lbvh_kind kind, const std::vector<float> &host, int32_t n)
+elements make_elements(const std::string &name, lbvh_kind kind, const std::vector<float> &host,
+                       int32_t n)
 {
     elements e = {name, n, {}, host, device_array<float>(host.size()), 0, 0, {1, 1, 1}};
     e.desc.kind = kind;
@@ -64,7 +66,8 @@ elements uniform(int32_t n, bool sorted)
     std::vector<float> pos(3 * static_cast<std::size_t>(n));
     wl_uniform(n, n == 10000000 ? 2 : 1, pos.data());
     if (sorted && !wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
-    elements e = make_elements("uniform-" + size_name(n) + (sorted ? "-sorted" : ""), LBVH_POINTS, pos, n);
+    elements e =
+        make_elements("uniform-" + size_name(n) + (sorted ? "-sorted" : ""), LBVH_POINTS, pos, n);
     e.radius = wl_radius(n, 30);
     e.pairs = n == 1000000 ? 29352150 : n == 10000000 ? 296942212 : 0;
     return e;
@@ -112,9 +115,10 @@ elements bidisperse(int32_t small)
 
 int numbers_of(const elements &e) { return e.desc.kind == LBVH_POINTS ? 3 : 6; }
 
-/* ---- rows and checks -------------------------------------------------------------------------------- */
+/* ---- rows and checks ------------------------------------------------------------------------- */
 
-bench_row_s row_of(const char *group, const elements &e, const char *method, double ms, double bytes)
+bench_row_s row_of(const char *group, const elements &e, const char *method, double ms,
+                   double bytes)
 {
     bench_row_s row = {};
     row.group = group;
@@ -135,9 +139,11 @@ __global__ void tree_hash_kernel(const uint32_t *words, int64_t count, unsigned 
 /* Of all nodes. */
 int64_t hash_of(const gpu_tree &tree)
 {
-    int64_t const words = (2 * static_cast<int64_t>(tree.gpu.device.tree.n) - 1) * static_cast<int64_t>(sizeof(lbvh_node) / 4);
+    int64_t const words = (2 * static_cast<int64_t>(tree.gpu.device.tree.n) - 1) *
+                          static_cast<int64_t>(sizeof(lbvh_node) / 4);
     const uint32_t *from = reinterpret_cast<const uint32_t *>(tree.gpu.device.tree.node);
-    return device_sum([&](unsigned long long *sum) { launch(words, tree_hash_kernel, from, words, sum); });
+    return device_sum(
+        [&](unsigned long long *sum) { launch(words, tree_hash_kernel, from, words, sum); });
 }
 
 /* Is it the serial tree, bit for bit? */
@@ -146,10 +152,11 @@ bool is_serial_tree(const elements &e, const lbvh_desc &desc, const gpu_tree &tr
     host_tree serial, here;
     must(lbvh_build(&serial.tree, &desc, e.host.data(), 0, e.n));
     must(lbvh_cuda_download(&here.tree, &tree.gpu, stream));
-    return std::memcmp(serial.tree.node, here.tree.node, (2 * static_cast<std::size_t>(e.n) - 1) * sizeof(lbvh_node)) == 0;
+    return std::memcmp(serial.tree.node, here.tree.node,
+                       (2 * static_cast<std::size_t>(e.n) - 1) * sizeof(lbvh_node)) == 0;
 }
 
-/* ---- ceilings ---------------------------------------------------------------------------------------- */
+/* ---- ceilings -------------------------------------------------------------------------------- */
 
 struct sort_times { double ms30, ms63; };
 
@@ -165,7 +172,8 @@ __global__ void node_kernel(const float4 *nodes, const int32_t *order, float *ou
 {
     int64_t const k = thread_index();
     if (k >= n) return;
-    float4 const low = nodes[2 * static_cast<int64_t>(order[k])], high = nodes[2 * static_cast<int64_t>(order[k]) + 1];
+    float4 const low = nodes[2 * static_cast<int64_t>(order[k])],
+                 high = nodes[2 * static_cast<int64_t>(order[k]) + 1];
     out[k] = low.x + high.w;
 }
 
@@ -186,14 +194,17 @@ void bench_ceilings(const std::vector<int32_t> &sizes)
         sort_times const sorts = measure_sorts(n);
         sorter<uint32_t> pairs(n);
         pairs.sort(); /* by random keys: a random permutation */
-        ceiling_row(size_name(n), "cub sort u32,u32, 30 bits", n, sorts.ms30, pick(n, 0.082, 0.365));
+        ceiling_row(size_name(n), "cub sort u32,u32, 30 bits", n, sorts.ms30,
+                    pick(n, 0.082, 0.365));
         ceiling_row(size_name(n), "cub sort u64,u32, 63 bits", n, sorts.ms63, 0);
-        ceiling_row(size_name(n), "gather float4, random order", n, gather_ms(pairs.sorted_values.data, n), pick(n, 0.0125, 0.268));
-        ceiling_row(size_name(n), "read nodes of 32 bytes, random order", n, node_ms(pairs.sorted_values.data, n), 0);
+        ceiling_row(size_name(n), "gather float4, random order", n,
+                    gather_ms(pairs.sorted_values.data, n), pick(n, 0.0125, 0.268));
+        ceiling_row(size_name(n), "read nodes of 32 bytes, random order", n,
+                    node_ms(pairs.sorted_values.data, n), 0);
     }
 }
 
-/* ---- build ------------------------------------------------------------------------------------------- */
+/* ---- build ----------------------------------------------------------------------------------- */
 
 struct way { const char *name; lbvh_builder builder; int32_t bits; bool bounds; };
 
@@ -216,7 +227,10 @@ lbvh_desc desc_of(const elements &e, const way &how)
 }
 
 /* Elements in; nodes and prefixes out. */
-double build_bytes(const elements &e) { return (4.0 * numbers_of(e) + 2 * sizeof(lbvh_node) + 1) * e.n; }
+double build_bytes(const elements &e)
+{
+    return (4.0 * numbers_of(e) + 2 * sizeof(lbvh_node) + 1) * e.n;
+}
 
 /* targets.md, "LBVH ready to query"; peers HOOMD's LBVH (30 bits) and cuBQL (63 bits). */
 void build_targets(bench_row_s &row, const elements &e, int bits)
@@ -251,7 +265,9 @@ void build_rows(const elements &e, const sort_times &sorts)
         must(lbvh_cuda_check(&tree.gpu, stream));
         if (how.builder == LBVH_MERGE && !how.bounds) hashes[wide] = hash_of(tree);
         if (!how.bounds) bench_check(hash_of(tree) == hashes[wide], how.name);
-        if (e.n < 2000000) bench_check(is_serial_tree(e, desc, tree), (std::string(how.name) + ": not the serial tree").c_str());
+        if (e.n < 2000000)
+            bench_check(is_serial_tree(e, desc, tree),
+                        (std::string(how.name) + ": not the serial tree").c_str());
         if (&how == &ways[1]) refit_row(e, tree);
     }
 }
@@ -271,7 +287,7 @@ void bench_builds(const std::vector<int32_t> &sizes)
     }
 }
 
-/* ---- phases: where the time of a build goes --------------------------------------------------------------- */
+/* ---- phases: where the time of a build goes -------------------------------------------------- */
 
 void phase_row(const elements &e, const char *name, int bits, double ms, double bytes)
 {
@@ -280,11 +296,13 @@ void phase_row(const elements &e, const char *name, int bits, double ms, double 
     bench_row(&row);
 }
 
-/* From the outside: a build with bounds given leaves out a pass, and a refit is the last phase with a look at every element. */
+/* From the outside: a build with bounds given leaves out a pass, and a refit is the last phase with
+   a look at every element. */
 void phase_rows(const elements &e, int bits, double sort_ms)
 {
     gpu_tree tree;
-    lbvh_desc const desc = desc_of(e, {"", LBVH_MERGE, bits, false}), bounded = desc_of(e, {"", LBVH_MERGE, bits, true});
+    lbvh_desc const desc = desc_of(e, {"", LBVH_MERGE, bits, false}),
+                    bounded = desc_of(e, {"", LBVH_MERGE, bits, true});
     double const in = 4.0 * numbers_of(e), key = bits == 63 ? 12 : 8;
     double const given = gpu_ms([&] { tree.build(bounded, e.data, e.n); });
     double const whole = gpu_ms([&] { tree.build(desc, e.data, e.n); });
@@ -300,7 +318,9 @@ void phase_rows(const elements &e, int bits, double sort_ms)
 
 void bench_phases(const std::vector<int32_t> &sizes)
 {
-    bench_title("phases: where the time of a build goes; floor: the bytes of a phase's input and output", nullptr);
+    bench_title(
+        "phases: where the time of a build goes; floor: the bytes of a phase's input and output",
+        nullptr);
     for (int32_t n : sizes) {
         sort_times const sorts = measure_sorts(n);
         elements const points = uniform(n, false);
@@ -309,7 +329,7 @@ void bench_phases(const std::vector<int32_t> &sizes)
     }
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------------- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* The same for every order of the pairs. */
 uint64_t hash_of_pairs(const std::vector<int32_t> &ids)
@@ -355,15 +375,19 @@ void pair_list_rows(const elements &e, const std::vector<int32_t> &expected)
             tree.build(desc, e.data, e.n);
             must(lbvh_cuda_pairs(&tree.gpu, ids.data, total, needed.data, stream));
         });
-        bench_row_s row = row_of("pairs", e, name.c_str(), ms, build_bytes(e) + 32.0 * e.n + 8.0 * static_cast<double>(total));
+        bench_row_s row = row_of("pairs", e, name.c_str(), ms,
+                                 build_bytes(e) + 32.0 * e.n + 8.0 * static_cast<double>(total));
         row.bar_ms = e.n == WL_BOTH ? 0.8 : 0;
         row.peer_ms = e.n == WL_BOTH ? 2.27 : 0;
         row.peer = "HOOMD LBVH";
         bench_row(&row);
         bench_check_total(needed.download()[0], total, name.c_str());
         bench_check(hash_of_pairs(ids.download()) == hash_of_pairs(expected), "other pairs");
-        double const list_ms = gpu_ms([&] { must(lbvh_cuda_pairs(&tree.gpu, ids.data, total, needed.data, stream)); });
-        row = row_of("pairs", e, name.c_str() + 8, list_ms, 32.0 * e.n + 8.0 * static_cast<double>(total)); /* without "build + " */
+        double const list_ms =
+            gpu_ms([&] { must(lbvh_cuda_pairs(&tree.gpu, ids.data, total, needed.data, stream)); });
+        /* without "build + " */
+        row = row_of("pairs", e, name.c_str() + 8, list_ms,
+                     32.0 * e.n + 8.0 * static_cast<double>(total));
         bench_row(&row);
     }
 }
@@ -384,7 +408,8 @@ void bench_pairs(int32_t n)
     elements const mixture = bidisperse(n);
     std::vector<int32_t> const expected = serial_pairs(mixture);
     bench_title("pairs: overlapping boxes, each pair once", nullptr);
-    std::printf("%s: %lld pairs\n", mixture.name.c_str(), static_cast<long long>(expected.size() / 2));
+    std::printf("%s: %lld pairs\n", mixture.name.c_str(),
+                static_cast<long long>(expected.size() / 2));
     count_pairs_row(mixture, static_cast<int64_t>(expected.size() / 2));
     pair_list_rows(mixture, expected);
     elements const points = uniform(n, false), boxes = as_boxes(points, points.radius, ", boxes");
@@ -392,7 +417,7 @@ void bench_pairs(int32_t n)
     count_pairs_row(boxes, serial_count(boxes, &serial.tree));
 }
 
-/* ---- radius ------------------------------------------------------------------------------------------- */
+/* ---- radius ---------------------------------------------------------------------------------- */
 
 struct ask { const char *name; int flags; enum { own, given, given_sorted } queries; };
 
@@ -433,7 +458,8 @@ void radius_counts(const elements &e, lbvh_cuda *gpu, int64_t total)
         lbvh_queries q = queries_of(e, a.flags);
         if (a.queries != ask::own) q.n = e.n;
         if (a.queries != ask::own) q.data = a.queries == ask::given ? e.data.data : sorted.data;
-        double const ms = gpu_ms([&] { must(lbvh_cuda_count_overlaps(gpu, &q, counts.data, stream)); });
+        double const ms =
+            gpu_ms([&] { must(lbvh_cuda_count_overlaps(gpu, &q, counts.data, stream)); });
         bench_row_s row = row_of("radius", e, a.name, ms, 36.0 * e.n);
         if (!(a.flags & LBVH_HALF)) {
             row.bar_ms = pick(e.n, 0.45, 4.5);
@@ -441,17 +467,25 @@ void radius_counts(const elements &e, lbvh_cuda *gpu, int64_t total)
             row.peer = "HOOMD LBVH";
         }
         bench_row(&row);
-        bench_check_total(sum_of(counts), a.queries != ask::own ? total + e.n : a.flags & LBVH_HALF ? total / 2 : total, a.name);
+        bench_check_total(sum_of(counts),
+                          a.queries != ask::own ? total + e.n
+                          : a.flags & LBVH_HALF ? total / 2
+                                                : total,
+                          a.name);
     }
 }
 
-/* rows: sum of i over the entries (i, j); ids: of j. Equal in a full list; of a half list they sum up to the full one's. */
-__global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int64_t n, bool columns, unsigned long long *sum)
+/* rows: sum of i over the entries (i, j); ids: of j. Equal in a full list; of a half list they sum
+   up to the full one's. */
+__global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int64_t n, bool columns,
+                             unsigned long long *sum)
 {
     int64_t const i = thread_index();
     unsigned long long x = 0;
     if (i < n && !columns) x = static_cast<unsigned long long>(i * (offsets[i + 1] - offsets[i]));
-    if (i < n && columns) for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) x += static_cast<unsigned long long>(ids[k]);
+    if (i < n && columns)
+        for (int64_t k = offsets[i]; k < offsets[i + 1]; k++)
+            x += static_cast<unsigned long long>(ids[k]);
     add_to(sum, x);
 }
 
@@ -465,17 +499,22 @@ void radius_lists(const elements &e, lbvh_cuda *gpu, int64_t total)
         bool const half = c.flags & LBVH_HALF;
         int64_t const entries = half ? total / 2 : total;
         lbvh_queries const q = queries_of(e, c.flags);
-        double const ms = gpu_ms([&] { must(lbvh_cuda_overlaps(gpu, &q, offsets.data, ids.data, total, stream)); });
-        bench_row_s row = row_of("radius", e, c.name, ms, 40.0 * e.n + 4.0 * static_cast<double>(entries));
+        double const ms = gpu_ms(
+            [&] { must(lbvh_cuda_overlaps(gpu, &q, offsets.data, ids.data, total, stream)); });
+        bench_row_s row =
+            row_of("radius", e, c.name, ms, 40.0 * e.n + 4.0 * static_cast<double>(entries));
         if (!half) {
             row.peer_ms = pick(e.n, 1.99, 23.2);
             row.peer = "HOOMD LBVH";
         }
         bench_row(&row);
-        if (!bench_check_total(offsets.download()[static_cast<std::size_t>(e.n)], entries, c.name)) continue;
+        if (!bench_check_total(offsets.download()[static_cast<std::size_t>(e.n)], entries, c.name))
+            continue;
         auto const sum_up = [&](bool columns) {
             int64_t const n = e.n;
-            return device_sum([&](unsigned long long *sum) { launch(n, facts_kernel, offsets.data, ids.data, n, columns, sum); });
+            return device_sum([&](unsigned long long *sum) {
+                launch(n, facts_kernel, offsets.data, ids.data, n, columns, sum);
+            });
         };
         int64_t const rows = sum_up(false), columns = sum_up(true);
         bench_check(half ? rows + columns == full : rows == columns, c.name);
@@ -508,18 +547,20 @@ void radius_rows(const elements &e)
 
 void bench_radius(const std::vector<int32_t> &sizes)
 {
-    bench_title("radius: neighbours within the radius, about 29 each, in a tree of points (63 bits)", nullptr);
+    bench_title(
+        "radius: neighbours within the radius, about 29 each, in a tree of points (63 bits)",
+        nullptr);
     for (int32_t n : sizes) radius_rows(uniform(n, false));
     radius_rows(dam(sizes[0]));
 }
 
-/* ---- nearest ------------------------------------------------------------------------------------------- */
+/* ---- nearest --------------------------------------------------------------------------------- */
 
 constexpr int nearest = 8, samples = 200;
 
 /* The first queries, by the serial code. */
-void check_nearest(const elements &e, const std::vector<float> &points, const device_array<int32_t> &ids,
-                   const device_array<float> &distances2)
+void check_nearest(const elements &e, const std::vector<float> &points,
+                   const device_array<int32_t> &ids, const device_array<float> &distances2)
 {
     host_tree serial;
     std::vector<int32_t> const all_ids = ids.download();
@@ -529,9 +570,11 @@ void check_nearest(const elements &e, const std::vector<float> &points, const de
     for (std::size_t q = 0; q < static_cast<std::size_t>(e.n < samples ? e.n : samples); q++) {
         int32_t own[nearest], found = 0;
         float own_distances2[nearest];
-        must(lbvh_nearest(&serial.tree, &points[3 * q], nearest, 1e9f, nullptr, nullptr, own, own_distances2, &found));
+        must(lbvh_nearest(&serial.tree, &points[3 * q], nearest, 1e9f, nullptr, nullptr, own,
+                          own_distances2, &found));
         bool const same_ids = std::memcmp(own, &all_ids[q * nearest], sizeof own) == 0;
-        bool const same_distances2 = std::memcmp(own_distances2, &all_distances2[q * nearest], sizeof own_distances2) == 0;
+        bool const same_distances2 =
+            std::memcmp(own_distances2, &all_distances2[q * nearest], sizeof own_distances2) == 0;
         wrong += !(found == nearest && same_ids && same_distances2);
     }
     bench_check(wrong == 0, "nearest: not those of the serial code");
@@ -551,17 +594,20 @@ void bench_nearest(int32_t n)
         int const flags = in_order ? LBVH_SORTED : 0;
         double const ms = gpu_ms([&] {
             const float *const queries = points->data.data;
-            must(lbvh_cuda_nearest(&tree.gpu, queries, 0, n, nearest, 1e9f, flags, ids.data, distances2.data, found.data, stream));
+            must(lbvh_cuda_nearest(&tree.gpu, queries, 0, n, nearest, 1e9f, flags, ids.data,
+                                   distances2.data, found.data, stream));
         });
-        const char *const name = in_order ? "lbvh_cuda_nearest, k = 8, SORTED" : "lbvh_cuda_nearest, k = 8";
-        bench_row_s const row = row_of("nearest", *points, name, ms, 32.0 * n + 8.0 * static_cast<double>(entries));
+        const char *const name =
+            in_order ? "lbvh_cuda_nearest, k = 8, SORTED" : "lbvh_cuda_nearest, k = 8";
+        bench_row_s const row =
+            row_of("nearest", *points, name, ms, 32.0 * n + 8.0 * static_cast<double>(entries));
         bench_row(&row);
         bench_check_total(sum_of(found), static_cast<int64_t>(entries), "nearest");
         check_nearest(shuffled, points->host, ids, distances2);
     }
 }
 
-/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------------------- */
+/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------- */
 
 /* Points, about 29 neighbours within the radius. */
 struct tree_case {
@@ -574,7 +620,8 @@ struct tree_case {
     device_array<int32_t> counts;
     gpu_tree tree;
 
-    explicit tree_case(int32_t particles) : n(particles), pos(3 * static_cast<std::size_t>(n)), counts(static_cast<std::size_t>(n))
+    explicit tree_case(int32_t particles)
+        : n(particles), pos(3 * static_cast<std::size_t>(n)), counts(static_cast<std::size_t>(n))
     {
         desc.kind = ask.kind = LBVH_POINTS;
         ask.radius = wl_radius(n, 30);
@@ -599,7 +646,8 @@ struct tree_case {
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_lbvh_cuda", "ceilings,build,phases,pairs,radius,nearest,scaling,largest");
+    bench_start(argc, argv, "bench_lbvh_cuda",
+                "ceilings,build,phases,pairs,radius,nearest,scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};

@@ -2,9 +2,9 @@
    cell list that MD codes have.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   32,000 atoms at density 0.8442 (a melt on a shaken lattice), cutoff 2.5 and skin 0.3; copies of the atoms within 2.8 of a face
-   stand beside the box, as ghosts. The peer is the build that MD codes have had since Verlet and
-   Hockney: bins of half a cutoff,
+   32,000 atoms at density 0.8442 (a melt on a shaken lattice), cutoff 2.5 and skin 0.3; copies of
+   the atoms within 2.8 of a face stand beside the box, as ghosts. The peer is the build that MD
+   codes have had since Verlet and Hockney: bins of half a cutoff,
    a stencil of those that can hold a partner, and for each atom one loop over the atoms of those
    bins, into a table of fixed width.
    Half lists hold the pair of two atoms in the row of the lower number, that of an atom and a ghost

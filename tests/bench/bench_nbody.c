@@ -1,10 +1,12 @@
-/* bench_nbody.c - how fast and how exact is nbody.h on one core of this machine? README.md in this folder explains the tables.
+/* bench_nbody.c - how fast and how exact is nbody.h on one core of this machine? README.md in this
+   folder explains the tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench                                              all of it, about three minutes
        build/bench/bench_nbody --only methods --n 1000000
        build/bench/bench_nbody --only leaf,pareto              a group that is named does more
-       groups: pairs methods depth direction length pareto leaf clumps memory; only when named: scaling
+       groups: pairs methods depth direction length pareto leaf clumps memory; only when named:
+       scaling
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -26,10 +28,11 @@ static void must(nbody_result result)
 
 /* ---- timing ---- */
 
-enum { BUDGET_MS = 700, SEARCH_MS = 200 }; /* of one figure; of one that only looks for the best of many */
+/* of one figure; of one that only looks for the best of many */
+enum { BUDGET_MS = 700, SEARCH_MS = 200 };
 
-/* Median of --runs runs, of fewer where they would take longer than the budget, after one that warms up. What takes twice the
-   budget is run once. */
+/* Median of --runs runs, of fewer where they would take longer than the budget, after one that
+   warms up. What takes twice the budget is run once. */
 static double measure(void (*work)(void *), void *job, int budget_ms)
 {
     double samples[BENCH_SAMPLES];
@@ -84,14 +87,17 @@ static void work_points(void *user)
     must(nbody_fields_at(&j->sim, j->points, 0, j->count, j->acc, NULL, NULL));
 }
 
-/* Where a sample of the bodies is: there, bodies do not act on themselves, so that it is the force on them. */
+/* Where a sample of the bodies is: there, bodies do not act on themselves, so that it is the force
+   on them. */
 static job new_points(const bodies *b, int32_t count)
 {
     job j = new_job(b, direct_desc(b));
     int32_t k;
     j.count = count;
     j.points = (nbody_real *)bench_alloc(2 * (size_t)count * sizeof *j.points);
-    for (k = 0; k < count; k++) memcpy(j.points + 2 * k, b->pos + 2 * (size_t)sample_of(k, count, b->n), 2 * sizeof *j.points);
+    for (k = 0; k < count; k++)
+        memcpy(j.points + 2 * k, b->pos + 2 * (size_t)sample_of(k, count, b->n),
+               2 * sizeof *j.points);
     must(nbody_build(&j.sim, &j.desc, b->pos, 0, NULL, b->n));
     return j;
 }
@@ -100,7 +106,8 @@ static job new_points(const bodies *b, int32_t count)
 
 enum { WHOLE = 10000 };
 
-/* Above WHOLE bodies: of the first WHOLE of them, scaled to all pairs. A pair takes as long there: sources pass by in order. */
+/* Above WHOLE bodies: of the first WHOLE of them, scaled to all pairs. A pair takes as long there:
+   sources pass by in order. */
 static double direct_ms(const bodies *b)
 {
     bodies part = *b;
@@ -124,8 +131,10 @@ static void work_plain(void *user)
     for (i = 0; i < n; i++) {
         nbody_real x = 0, y = 0;
         for (k = 0; k < n; k++) {
-            nbody_real const dx = pos[2 * k] - pos[2 * i], dy = pos[2 * k + 1] - pos[2 * i + 1], d2 = dx * dx + dy * dy + soft2;
-            nbody_real const root = sizeof d2 == sizeof(float) ? (nbody_real)sqrtf((float)d2) : (nbody_real)sqrt((double)d2);
+            nbody_real const dx = pos[2 * k] - pos[2 * i], dy = pos[2 * k + 1] - pos[2 * i + 1],
+                             d2 = dx * dx + dy * dy + soft2;
+            nbody_real const root = sizeof d2 == sizeof(float) ? (nbody_real)sqrtf((float)d2)
+                                                               : (nbody_real)sqrt((double)d2);
             nbody_real const g = k == i || d2 <= 0 ? 0 : 1 / (d2 * root);
             x += g * dx;
             y += g * dy;
@@ -135,7 +144,8 @@ static void work_plain(void *user)
     }
 }
 
-static void pairs_line(const bodies *b, const char *method, double ms, double plain_ms, double theirs_ns)
+static void pairs_line(const bodies *b, const char *method, double ms, double plain_ms,
+                       double theirs_ns)
 {
     double const ns = ms * 1e6 / b->n / b->n;
     bench_row_s row;
@@ -161,11 +171,13 @@ enum { NATIVE = 1 };
 #else
 enum { NATIVE = 0 };
 #endif
-enum { KIND = (sizeof(nbody_real) == sizeof(float) ? 2 : 0) + NATIVE }; /* double v2, double native, float v2, float native */
+/* double v2, double native, float v2, float native */
+enum { KIND = (sizeof(nbody_real) == sizeof(float) ? 2 : 0) + NATIVE };
 
 static void check_direct(const job *j)
 {
-    double const most = sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-14; /* section 2 allows a float sum in order 1e-5 */
+    /* section 2 allows a float sum in order 1e-5 */
+    double const most = sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-14;
     nbody_error error;
     must(nbody_estimate(&j->sim, j->acc, 200, 1, &error));
     bench_check(error.share <= most, "DIRECT: more than rounding");
@@ -173,7 +185,8 @@ static void check_direct(const job *j)
 
 static void pairs_rows(int32_t n, double softening)
 {
-    static const double theirs[] = {1.96, 0.89, 0.69, 0.30}; /* nbody.md section 3: terms in runs of 64, by KIND */
+    /* nbody.md section 3: terms in runs of 64, by KIND */
+    static const double theirs[] = {1.96, 0.89, 0.69, 0.30};
     bodies b = square_bodies(n, softening);
     job j = new_job(&b, direct_desc(&b));
     double const plain = measure(work_plain, &j, BUDGET_MS);
@@ -192,8 +205,8 @@ static void pairs_rows(int32_t n, double softening)
 
 static void bench_pairs(int32_t n)
 {
-    printf("\npairs: the direct sum\n%-17s %-36s %9s %9s %10s %12s %10s\n", "workload", "method", "ms", "ns/pair", "G pairs/s",
-           "x plain loop", "nbody.md");
+    printf("\npairs: the direct sum\n%-17s %-36s %9s %9s %10s %12s %10s\n", "workload", "method",
+           "ms", "ns/pair", "G pairs/s", "x plain loop", "nbody.md");
     pairs_rows(n, 0);
     pairs_rows(n, SOFT);
 }
@@ -206,7 +219,8 @@ static nbody_error error_of(const job *j, double terms)
 {
     nbody_error errors[ESTIMATES];
     uint32_t k;
-    for (k = 0; k < ESTIMATES; k++) must(nbody_estimate(&j->sim, j->acc, samples_for(j->b->n, terms), k + 1, &errors[k]));
+    for (k = 0; k < ESTIMATES; k++)
+        must(nbody_estimate(&j->sim, j->acc, samples_for(j->b->n, terms), k + 1, &errors[k]));
     return median_error(errors);
 }
 
@@ -226,7 +240,8 @@ static measured evaluate(job *j, const char *group, const char *method, int budg
     return r;
 }
 
-static measured evaluate_once(const bodies *b, nbody_desc desc, const char *group, const char *method, int budget_ms)
+static measured evaluate_once(const bodies *b, nbody_desc desc, const char *group,
+                              const char *method, int budget_ms)
 {
     job j = new_job(b, desc);
     measured const r = evaluate(&j, group, method, budget_ms);
@@ -237,7 +252,8 @@ static measured evaluate_once(const bodies *b, nbody_desc desc, const char *grou
 /* ---- methods: time against n ---- */
 
 /* nbody.md section 6, in seconds: by KIND, and 10k, 100k, 1M. */
-static const double direct_s[4][3] = {{0.196, 19.6, 2027}, {0.089, 8.84, 928}, {0.070, 6.97, 725}, {0.030, 3.00, 319}};
+static const double direct_s[4][3] = {
+    {0.196, 19.6, 2027}, {0.089, 8.84, 928}, {0.070, 6.97, 725}, {0.030, 3.00, 319}};
 static const double method_s[SETTINGS][4][3] = {
     {{0.060, 1.11, 16.5}, {0.028, 0.508, 7.51}, {0.022, 0.398, 5.93}, {0.010, 0.176, 2.63}},
     {{0.046, 0.550, 5.73}, {0.021, 0.254, 2.65}, {0.017, 0.199, 2.08}, {0.0078, 0.090, 0.953}},
@@ -247,7 +263,8 @@ static const double method_s[SETTINGS][4][3] = {
     {{0.040, 0.499, 5.96}, {0.021, 0.257, 2.94}, {0.016, 0.197, 2.27}, {0.0088, 0.112, 1.19}}
 };
 
-/* How many times the direct sum: what the prototype of nbody.md reached; VP and FN8 may take 1.25 times as long (section 7). */
+/* How many times the direct sum: what the prototype of nbody.md reached; VP and FN8 may take 1.25
+   times as long (section 7). */
 static void set_bars(measured *r, int s)
 {
     int const k = size_index(r->of->n) - 1;
@@ -263,7 +280,8 @@ static measured method_row(const bodies *b, int s, const char *name, nbody_desc 
     measured r = evaluate(&j, "methods", name, BUDGET_MS);
     if (b->softening <= 0) {
         set_bars(&r, s);
-        if (r.goal > 0 && r.error.mean > 0.7 * r.goal && b->n > 100000) r.error = error_of(&j, 1e9); /* too few to decide */
+        /* too few to decide */
+        if (r.goal > 0 && r.error.mean > 0.7 * r.goal && b->n > 100000) r.error = error_of(&j, 1e9);
         check_error(s, b, &r.error, name);
     }
     print_result(&r);
@@ -282,20 +300,23 @@ static measured method_rows(const bodies *b, int s)
     return automatic.ms < even.ms ? automatic : even;
 }
 
-static void goal_line(const char *text, double got, double wanted, double error, double error_wanted)
+static void goal_line(const char *text, double got, double wanted, double error,
+                      double error_wanted)
 {
-    printf("  goal: %s: %.2f times (wanted %.2f) %s, mean error %.1e (wanted %.1e) %s\n", text, got, wanted, verdict(got <= wanted),
-           error, error_wanted, verdict(error <= error_wanted));
+    printf("  goal: %s: %.2f times (wanted %.2f) %s, mean error %.1e (wanted %.1e) %s\n", text, got,
+           wanted, verdict(got <= wanted), error, error_wanted, verdict(error <= error_wanted));
 }
 
-/* nbody.md section 7, (a) and (d): eighth order in the time of the source's force nodes, or in less. */
+/* nbody.md section 7, (a) and (d): eighth order in the time of the source's force nodes, or in
+   less. */
 static void show_goals(const bodies *b, const measured *best)
 {
     int const doubles = sizeof(nbody_real) == sizeof(double);
     double const ratio = best[C8].ms / best[FN8].ms;
     if (b->n != 100000 || b->softening > 0) return;
     goal_line("(a) C8 in FN8's time", ratio, 1, best[C8].error.mean, doubles ? 2e-7 : 1e-6);
-    if (doubles) goal_line("(d) 4e-7, 1.6 times faster than FN8", ratio, 1 / 1.6, best[C8].error.mean, 4e-7);
+    if (doubles)
+        goal_line("(d) 4e-7, 1.6 times faster than FN8", ratio, 1 / 1.6, best[C8].error.mean, 4e-7);
 }
 
 static void direct_row(bodies *b)
@@ -325,8 +346,10 @@ static void methods_of(int32_t n, double softening)
 static void bench_methods(int sizes, const int32_t *n)
 {
     int k;
-    table_title("methods: one evaluation against n (source: Figure 16). bar x: what nbody.md section 6 reached, times the direct "
-                "sum; VP and FN8 may take 1.25 times as long", NULL);
+    table_title("methods: one evaluation against n (source: Figure 16). bar x: what nbody.md "
+                "section 6 reached, times the direct "
+                "sum; VP and FN8 may take 1.25 times as long",
+                NULL);
     for (k = 0; k < sizes; k++) methods_of(n[k], 0);
     methods_of(n[sizes > 1], SOFT);
 }
@@ -360,7 +383,8 @@ static void depth_line(const bodies *b, int s)
     nbody_error error;
     bench_line(settings[s].name);
     for (levels = SHALLOWEST; levels <= DEEPEST; levels++) {
-        double const ms = levels < ours - BELOW || levels > ours + ABOVE ? 0 : depth_cell(&j, levels);
+        double const ms =
+            levels < ours - BELOW || levels > ours + ABOVE ? 0 : depth_cell(&j, levels);
         if (ms <= 0) { bench_number(0, 9); continue; }
         if (levels == ours) ours_ms = ms;
         if (best == 0 || ms < best_ms) { best = levels; best_ms = ms; }
@@ -382,8 +406,11 @@ static void bench_depth(int sizes, const int32_t *n)
         bodies b = square_bodies(n[k], 0);
         char title[160];
         if (n[k] > 100000 && !bench_named("depth")) { free_bodies(&b); continue; }
-        snprintf(title, sizeof title, "depth: ms by levels, %s; `for`: nbody_levels_for, x: its time over the best; `auto`: ms at "
-                 "automatic depth", b.name);
+        snprintf(title, sizeof title,
+                 "depth: ms by levels, %s; `for`: nbody_levels_for, x: its time over the best; "
+                 "`auto`: ms at "
+                 "automatic depth",
+                 b.name);
         bench_matrix(title, "levels");
         for (levels = SHALLOWEST; levels <= DEEPEST; levels++) printf(" %9d", (int)levels);
         printf(" %6s %10s %7s %10s", "best", "for", "x", "auto");
@@ -405,10 +432,14 @@ static references reference_of(const bodies *b, int32_t i)
     int32_t k;
     r.exact[0] = r.exact[1] = 0;
     for (k = 0; k < b->n; k++) {
-        double const dx = (double)pos[2 * (size_t)k] - (double)own[0], dy = (double)pos[2 * (size_t)k + 1] - (double)own[1];
-        double const d2 = dx * dx + dy * dy + soft2, g = k == i || d2 <= 0 ? 0 : 1 / (d2 * sqrt(d2));
-        float const ex = (float)pos[2 * (size_t)k] - (float)own[0], ey = (float)pos[2 * (size_t)k + 1] - (float)own[1];
-        float const e2 = ex * ex + ey * ey + (float)soft2, h = k == i || e2 <= 0 ? 0 : 1 / (e2 * sqrtf(e2));
+        double const dx = (double)pos[2 * (size_t)k] - (double)own[0],
+                     dy = (double)pos[2 * (size_t)k + 1] - (double)own[1];
+        double const d2 = dx * dx + dy * dy + soft2,
+                     g = k == i || d2 <= 0 ? 0 : 1 / (d2 * sqrt(d2));
+        float const ex = (float)pos[2 * (size_t)k] - (float)own[0],
+                    ey = (float)pos[2 * (size_t)k + 1] - (float)own[1];
+        float const e2 = ex * ex + ey * ey + (float)soft2,
+                    h = k == i || e2 <= 0 ? 0 : 1 / (e2 * sqrtf(e2));
         r.exact[0] += g * dx;
         r.exact[1] += g * dy;
         x += h * ex;
@@ -420,8 +451,8 @@ static references reference_of(const bodies *b, int32_t i)
 }
 
 /* acc: of the sample, or of all bodies. */
-static void add_all(deviations *all, int line, int size, const nbody_real *acc, int of_all, const references *r, int32_t samples,
-                    int32_t n)
+static void add_all(deviations *all, int line, int size, const nbody_real *acc, int of_all,
+                    const references *r, int32_t samples, int32_t n)
 {
     int32_t k;
     for (k = 0; k < samples; k++) {
@@ -438,8 +469,10 @@ static void check_estimate(const job *j, const deviations *all, int line, int si
     nbody_error e;
     must(nbody_estimate(&j->sim, j->acc, j->b->n, 1, &e));
     bench_check_total(e.samples, j->b->n, "nbody_estimate: not all bodies");
-    bench_check(fabs(e.length - d.length) <= 1e-3 * d.length, "nbody_estimate: another error in length");
-    bench_check(fabs(e.direction * DEGREES - d.degrees) <= 1e-3 * d.degrees, "nbody_estimate: another error in direction");
+    bench_check(fabs(e.length - d.length) <= 1e-3 * d.length,
+                "nbody_estimate: another error in length");
+    bench_check(fabs(e.direction * DEGREES - d.degrees) <= 1e-3 * d.degrees,
+                "nbody_estimate: another error in direction");
 }
 
 static void deviations_of(deviations *all, int size, int32_t n)
@@ -485,13 +518,15 @@ enum { MOST_RESULTS = 160 };
 typedef struct collection { measured all[MOST_RESULTS]; int count; } collection;
 
 /* One setting, with leaves of the default size times num / den. */
-static void collect(collection *c, const bodies *b, nbody_desc desc, const char *name, int num, int den)
+static void collect(collection *c, const bodies *b, nbody_desc desc, const char *name, int num,
+                    int den)
 {
     char text[64];
     int32_t const leaf = default_leaf(&desc, b->n);
     desc.leaf = leaf * num / den > 0 ? leaf * num / den : 1;
     snprintf(text, sizeof text, "%s, leaf %d", name, (int)desc.leaf);
-    if (c->count < MOST_RESULTS) c->all[c->count++] = evaluate_once(b, desc, "pareto", text, SEARCH_MS);
+    if (c->count < MOST_RESULTS)
+        c->all[c->count++] = evaluate_once(b, desc, "pareto", text, SEARCH_MS);
 }
 
 static void collect_virtual(collection *c, const bodies *b, int num, int den)
@@ -549,7 +584,9 @@ static void bench_pareto(int32_t n)
         collect_centres(c, &b, shares[k][0], shares[k][1]);
         collect_chebyshev(c, &b, shares[k][0], shares[k][1]);
     }
-    table_title("pareto: error against time at automatic depth; < : faster than all that are more exact", NULL);
+    table_title(
+        "pareto: error against time at automatic depth; < : faster than all that are more exact",
+        NULL);
     print_pareto(c->all, c->count);
     free(c);
     free_bodies(&b);
@@ -660,8 +697,10 @@ static void bench_clumps(int32_t n)
     inputs[0] = square_bodies(n, 0);
     inputs[1] = clump_bodies(n);
     inputs[2] = galaxy_bodies(n);
-    table_title("clumps: the tree that adapts, and the source's tree at its best depth, on crowded input; goal of nbody.md "
-                "(section 7, c): adaptive no slower than uniform", "uniform");
+    table_title("clumps: the tree that adapts, and the source's tree at its best depth, on crowded "
+                "input; goal of nbody.md "
+                "(section 7, c): adaptive no slower than uniform",
+                "uniform");
     for (k = 0; k < 3; k++) {
         const bodies *b = &inputs[k];
         inputs[k].direct_ms = pair_ms * n * n;
@@ -705,7 +744,8 @@ static void memory_line(const bodies *b, int s)
 {
     nbody_desc const desc = desc_of(&settings[s], b);
     nbody_counts counts, even;
-    double const automatic = used_bytes(b, desc, &counts), one_depth = used_bytes(b, even_desc_of(&settings[s], b), &even);
+    double const automatic = used_bytes(b, desc, &counts),
+                 one_depth = used_bytes(b, even_desc_of(&settings[s], b), &even);
     double const reserved = reserved_bytes(b, desc);
     printf("%-17s %-8s %9d", b->name, settings[s].name, (int)counts.cells);
     bench_number(automatic / b->n, 12);
@@ -717,8 +757,8 @@ static void memory_line(const bodies *b, int s)
 static void bench_memory(int32_t n)
 {
     int k, s;
-    printf("\nmemory: bytes per body\n%-17s %-8s %9s %12s %12s %12s\n", "workload", "method", "cells", "automatic", "one depth",
-           "reserved");
+    printf("\nmemory: bytes per body\n%-17s %-8s %9s %12s %12s %12s\n", "workload", "method",
+           "cells", "automatic", "one depth", "reserved");
     for (k = 0; k < 2; k++) {
         bodies b = square_bodies(k ? n : n / 10, 0);
         for (s = 0; s < SETTINGS; s++) memory_line(&b, s);
@@ -733,7 +773,8 @@ static void scaling_row(int32_t n)
     bodies b = square_bodies(n, 0);
     job j = new_job(&b, desc_of(&settings[C4], &b));
     double const ms = bench_cpu_once_ms(work_forces, &j);
-    bench_scaling_row("scaling", "uniform", "nbody: forces, order 4", n, ms, (double)nbody_bytes(&j.sim) / n);
+    bench_scaling_row("scaling", "uniform", "nbody: forces, order 4", n, ms,
+                      (double)nbody_bytes(&j.sim) / n);
     bench_check(error_of(&j, 1e7).mean_share <= share_bar(C4), "scaling: forces");
     free_job(&j);
     free_bodies(&b);
@@ -756,25 +797,33 @@ int main(int argc, char **argv)
     int sizes = SIZES;
     const int32_t *n = size_list;
     int32_t large;
-    bench_start(argc, argv, "bench_nbody", "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,scaling");
+    bench_start(argc, argv, "bench_nbody",
+                "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,scaling");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
     pair_ms = measure_pair();
-    printf("nbody.h %d, %s, on one CPU core: thread-CPU time, median of %d runs (fewer of what takes long) after warm-up; compiler "
-           "%s; ", nbody_version(), sizeof(nbody_real) == sizeof(float) ? "float" : "double", bench.runs, __VERSION__);
+    printf("nbody.h %d, %s, on one CPU core: thread-CPU time, median of %d runs (fewer of what "
+           "takes long) after warm-up; compiler "
+           "%s; ",
+           nbody_version(), sizeof(nbody_real) == sizeof(float) ? "float" : "double", bench.runs,
+           __VERSION__);
     bench_print_date();
     bench_print_cpu();
-    printf("all-pairs rate of this run: %.3f G terms/s, %.3f ns per pair\n", 1e-6 / pair_ms, 1e6 * pair_ms);
+    printf("all-pairs rate of this run: %.3f G terms/s, %.3f ns per pair\n", 1e-6 / pair_ms,
+           1e6 * pair_ms);
     if (bench_wants("pairs")) bench_pairs(bench.n ? bench.n : WHOLE);
     if (bench_wants("methods")) bench_methods(sizes, n);
     if (bench_wants("depth")) bench_depth(sizes, n);
     if (bench_wants("direction") || bench_wants("length")) bench_deviations(sizes, n);
     if (bench_wants("pareto")) bench_pareto(large);
-    if (bench_wants("leaf")) bench_leaf(bench.n ? bench.n : bench_named("leaf") && !bench.quick ? 100000 : 10000);
+    if (bench_wants("leaf"))
+        bench_leaf(bench.n ? bench.n : bench_named("leaf") && !bench.quick ? 100000 : 10000);
     if (bench_wants("clumps")) bench_clumps(large);
     if (bench_wants("memory")) bench_memory(large);
     if (bench_named("scaling"))
-        bench_scaling_rows("scaling: time against n, evenly spread bodies; bytes that the header holds", scaling_row);
+        bench_scaling_rows(
+            "scaling: time against n, evenly spread bodies; bytes that the header holds",
+            scaling_row);
     return bench_end();
 }

@@ -1,14 +1,17 @@
-/* bench_nbody.cu - how fast and how exact is cuda/nbody.cu on this GPU? README.md in this folder explains the tables.
+/* bench_nbody.cu - how fast and how exact is cuda/nbody.cu on this GPU? README.md in this folder
+   explains the tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench-cuda                                       all of it, about a minute on an H200
        build/cuda/bench_nbody --only methods,step --csv nbody.csv
        build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
-       build/cuda/bench_nbody --small                        does it work at all? (on the emulator, too)
-       groups: pairs methods stages depth direction length pareto leaf clumps step; only when named: scaling largest
+       build/cuda/bench_nbody --small      does it work at all? (also on the emulator)
+       groups: pairs methods stages depth direction length pareto leaf clumps step; only when named:
+       scaling largest
 
-   The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not printed in its text, but for two:
-   at 100k bodies the methods were about 5 times faster than all pairs on the GPU, and 10 steps/s were wanted. */
+   The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not
+   printed in its text, but for two: at 100k bodies the methods were about 5 times faster than all
+   pairs on the GPU, and 10 steps/s were wanted. */
 
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
@@ -31,13 +34,14 @@ void must(nbody_result result)
     std::exit(1);
 }
 
-/* ---- bodies and evaluations on the device ---------------------------------------------------------------- */
+/* ---- bodies and evaluations on the device ---------------------------------------------------- */
 
 struct device_bodies {
     bodies b;
     device_array<nbody_real> pos, acc;
 
-    explicit device_bodies(const bodies &from) : b(from), pos(2 * std::size_t(from.n)), acc(2 * std::size_t(from.n))
+    explicit device_bodies(const bodies &from)
+        : b(from), pos(2 * std::size_t(from.n)), acc(2 * std::size_t(from.n))
     {
         pos.upload(b.pos);
     }
@@ -58,7 +62,11 @@ struct evaluator {
     evaluator &operator=(const evaluator &) = delete;
     ~evaluator() { nbody_cuda_free(&gpu); }
 
-    void run() { must(nbody_cuda_fields(&gpu, &desc, on.pos.data, 0, nullptr, on.b.n, on.acc.data, potential, stream)); }
+    void run()
+    {
+        must(nbody_cuda_fields(&gpu, &desc, on.pos.data, 0, nullptr, on.b.n, on.acc.data, potential,
+                               stream));
+    }
 
     nbody_error error_of(int32_t samples, uint32_t seed)
     {
@@ -69,7 +77,8 @@ struct evaluator {
     nbody_error error()
     {
         nbody_error errors[ESTIMATES];
-        for (uint32_t k = 0; k < ESTIMATES; k++) errors[k] = error_of(samples_for(on.b.n, 1e9), k + 1);
+        for (uint32_t k = 0; k < ESTIMATES; k++)
+            errors[k] = error_of(samples_for(on.b.n, 1e9), k + 1);
         return median_error(errors);
     }
     nbody_counts counts()
@@ -103,7 +112,8 @@ struct recorded {
     void launch() { must(cudaGraphLaunch(exec, stream)); }
 };
 
-constexpr int all_runs = BENCH_SAMPLES, search_runs = 3; /* search: of what only looks for the best of many */
+/* search: of what only looks for the best of many */
+constexpr int all_runs = BENCH_SAMPLES, search_runs = 3;
 
 /* As gpu_ms, with at most `most` runs, and 2 of what takes longer than 50 ms; --small: 1. */
 template <class Work>
@@ -119,7 +129,7 @@ double timed(Work work, int most = all_runs)
     return ms;
 }
 
-/* ---- the direct sum ------------------------------------------------------------------------------------------ */
+/* ---- the direct sum -------------------------------------------------------------------------- */
 
 constexpr int32_t whole = 1000000; /* larger ones are scaled */
 
@@ -134,7 +144,8 @@ void check_direct(evaluator &e)
 {
     e.run();
     must(nbody_cuda_check(&e.gpu, nullptr, stream));
-    bench_check(e.error_of(200, 1).share <= (sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-14), "DIRECT: more than rounding");
+    bench_check(e.error_of(200, 1).share <= (sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-14),
+                "DIRECT: more than rounding");
 }
 
 /* Bars and peers (targets): T terms/s. */
@@ -177,13 +188,13 @@ void pairs_rows(int32_t n, double softening)
 
 void bench_pairs(const std::vector<int32_t> &sizes)
 {
-    std::printf("\npairs: the direct sum\n%-17s %-36s %9s %12s %6s %-6s %8s\n", "workload", "method", "ms", "T terms/s", "bar", "",
-                "targets");
+    std::printf("\npairs: the direct sum\n%-17s %-36s %9s %12s %6s %-6s %8s\n", "workload",
+                "method", "ms", "T terms/s", "bar", "", "targets");
     for (int32_t n : sizes) pairs_rows(n, 0);
     pairs_rows(sizes.front(), SOFT);
 }
 
-/* ---- one evaluation as a line of a table -------------------------------------------------------------------- */
+/* ---- one evaluation as a line of a table ----------------------------------------------------- */
 
 measured line_of(const char *group, const device_bodies &on, const std::string &method, double ms)
 {
@@ -206,16 +217,17 @@ measured evaluate(evaluator &e, const char *group, const std::string &method, in
     return r;
 }
 
-measured evaluate_once(device_bodies &on, const nbody_desc &desc, const char *group, const std::string &method,
-                       int most = all_runs)
+measured evaluate_once(device_bodies &on, const nbody_desc &desc, const char *group,
+                       const std::string &method, int most = all_runs)
 {
     evaluator e(on, desc);
     return evaluate(e, group, method, most);
 }
 
-/* ---- methods: time against n --------------------------------------------------------------------------------- */
+/* ---- methods: time against n ----------------------------------------------------------------- */
 
-/* The bars are for 2.76 T terms/s (nbody.md section 9); on other GPUs they go with the all-pairs rate. */
+/* The bars are for 2.76 T terms/s (nbody.md section 9); on other GPUs they go with the all-pairs
+   rate. */
 double gpu_scale = 1;
 
 void find_scale()
@@ -260,7 +272,8 @@ void method_rows(device_bodies &on, int s)
 void direct_row(device_bodies &on)
 {
     on.b.direct_ms = direct_ms(on);
-    measured r = line_of("methods", on, on.b.n <= whole ? "DIRECT" : "DIRECT (scaled)", on.b.direct_ms);
+    measured r =
+        line_of("methods", on, on.b.n <= whole ? "DIRECT" : "DIRECT (scaled)", on.b.direct_ms);
     r.levels = 1;
     r.terms = on.b.n;
     print_result(&r);
@@ -268,7 +281,8 @@ void direct_row(device_bodies &on)
 
 void bench_methods(const std::vector<int32_t> &sizes)
 {
-    table_title("methods: one evaluation against n, sort included (source: Figure 16; at 100k about 5 times the direct sum)",
+    table_title("methods: one evaluation against n, sort included (source: Figure 16; at 100k "
+                "about 5 times the direct sum)",
                 nullptr);
     for (int32_t n : sizes) {
         device_bodies on(square_bodies(n, 0));
@@ -280,16 +294,17 @@ void bench_methods(const std::vector<int32_t> &sizes)
     for (int s = 0; s < SETTINGS; s++) method_rows(soft, s);
 }
 
-/* ---- stages: section 6.3 of the source ------------------------------------------------------------------------ */
+/* ---- stages: section 6.3 of the source ------------------------------------------------------- */
 
 struct stage { const char *name; nbody_stage stage; };
-const stage stages[] = {
-    {"FAST", NBODY_FAST}, {"SHARED_MEMORY", NBODY_SHARED_MEMORY}, {"MANY_THREADS", NBODY_MANY_THREADS},
-    {"ONE_THREAD", NBODY_ONE_THREAD}
-};
+const stage stages[] = {{"FAST", NBODY_FAST},
+                        {"SHARED_MEMORY", NBODY_SHARED_MEMORY},
+                        {"MANY_THREADS", NBODY_MANY_THREADS},
+                        {"ONE_THREAD", NBODY_ONE_THREAD}};
 
 /* The three plain stages have the bits of the serial code; FAST rounds otherwise. */
-void check_stage(const device_bodies &on, const nbody_desc &desc, nbody_stage stage, std::vector<nbody_real> &first)
+void check_stage(const device_bodies &on, const nbody_desc &desc, nbody_stage stage,
+                 std::vector<nbody_real> &first)
 {
     std::vector<nbody_real> const got = on.acc.download();
     if (stage == NBODY_FAST) return;
@@ -300,7 +315,9 @@ void check_stage(const device_bodies &on, const nbody_desc &desc, nbody_stage st
         nbody_free(&serial);
     }
     if (first.empty()) first = got;
-    else bench_check(std::memcmp(first.data(), got.data(), got.size() * sizeof got[0]) == 0, "stages: other bits");
+    else
+        bench_check(std::memcmp(first.data(), got.data(), got.size() * sizeof got[0]) == 0,
+                    "stages: other bits");
 }
 
 void stage_rows(device_bodies &on, const char *name, nbody_desc desc)
@@ -323,17 +340,19 @@ void stage_rows(device_bodies &on, const char *name, nbody_desc desc)
 
 void bench_stages(const std::vector<int32_t> &sizes)
 {
-    table_title("stages: the same sums, from the plainest kernels to the fastest (source: section 6.3); trees of one depth",
+    table_title("stages: the same sums, from the plainest kernels to the fastest (source: section "
+                "6.3); trees of one depth",
                 "FAST");
     for (int32_t n : sizes) {
         device_bodies on(square_bodies(n, 0));
         on.b.direct_ms = pair_ms * n * n;
         stage_rows(on, "DIRECT", direct_desc(&on.b));
-        for (int s : {VP, FN8, C4}) stage_rows(on, settings[s].name, even_desc_of(&settings[s], &on.b));
+        for (int s : {VP, FN8, C4})
+            stage_rows(on, settings[s].name, even_desc_of(&settings[s], &on.b));
     }
 }
 
-/* ---- depth: the best number of levels for each n -------------------------------------------------------------- */
+/* ---- depth: the best number of levels for each n --------------------------------------------- */
 
 constexpr int32_t shallowest = 3, deepest = 12;
 
@@ -360,7 +379,8 @@ void depth_line(device_bodies &on, int s)
         if (levels < ours - 2 || levels > ours + 2) { bench_number(0, 9); continue; }
         desc.levels = levels;
         evaluator e(on, desc);
-        double const ms = cell_of(e, "depth", std::string(settings[s].name) + ", levels " + std::to_string(levels));
+        double const ms = cell_of(
+            e, "depth", std::string(settings[s].name) + ", levels " + std::to_string(levels));
         if (levels == ours) ours_ms = ms;
         if (best == 0 || ms < best_ms) { best = levels; best_ms = ms; }
     }
@@ -377,10 +397,12 @@ void bench_depth(const std::vector<int32_t> &sizes)
 {
     for (int32_t n : sizes) {
         device_bodies on(square_bodies(n, 0));
-        std::string const title = std::string("depth: ms by levels, ") + on.b.name
-                                  + "; `for`: nbody_levels_for, x: its time over the best; `auto`: ms at automatic depth";
+        std::string const title =
+            std::string("depth: ms by levels, ") + on.b.name +
+            "; `for`: nbody_levels_for, x: its time over the best; `auto`: ms at automatic depth";
         bench_matrix(title.c_str(), "levels");
-        for (int32_t levels = shallowest; levels <= deepest; levels++) std::printf(" %9d", static_cast<int>(levels));
+        for (int32_t levels = shallowest; levels <= deepest; levels++)
+            std::printf(" %9d", static_cast<int>(levels));
         std::printf(" %6s %10s %7s %10s", "best", "for", "x", "auto");
         for (int s = 0; s < SETTINGS; s++) depth_line(on, s);
         std::printf("\n");
@@ -388,10 +410,12 @@ void bench_depth(const std::vector<int32_t> &sizes)
     print_source_depth();
 }
 
-/* ---- direction, length: the source's Figures 17 and 18 --------------------------------------------------------- */
+/* ---- direction, length: the source's Figures 17 and 18 --------------------------------------- */
 
-/* A thread for each body of the sample: its force in double, and as a plain sum of floats in order. */
-__global__ void reference_kernel(const nbody_real *pos, int32_t n, int32_t samples, double soft2, references *to)
+/* A thread for each body of the sample: its force in double, and as a plain sum of floats in
+   order. */
+__global__ void reference_kernel(const nbody_real *pos, int32_t n, int32_t samples, double soft2,
+                                 references *to)
 {
     int64_t const k = thread_index();
     if (k >= samples) return;
@@ -401,10 +425,12 @@ __global__ void reference_kernel(const nbody_real *pos, int32_t n, int32_t sampl
     for (int64_t j = 0; j < n; j++) {
         double const dx = static_cast<double>(pos[2 * j]) - static_cast<double>(pos[2 * i]);
         double const dy = static_cast<double>(pos[2 * j + 1]) - static_cast<double>(pos[2 * i + 1]);
-        double const d2 = dx * dx + dy * dy + soft2, g = j == i || d2 <= 0 ? 0 : 1 / (d2 * sqrt(d2));
+        double const d2 = dx * dx + dy * dy + soft2,
+                     g = j == i || d2 <= 0 ? 0 : 1 / (d2 * sqrt(d2));
         float const ex = static_cast<float>(pos[2 * j]) - static_cast<float>(pos[2 * i]);
         float const ey = static_cast<float>(pos[2 * j + 1]) - static_cast<float>(pos[2 * i + 1]);
-        float const e2 = ex * ex + ey * ey + static_cast<float>(soft2), h = j == i || e2 <= 0 ? 0 : 1 / (e2 * sqrtf(e2));
+        float const e2 = ex * ex + ey * ey + static_cast<float>(soft2),
+                    h = j == i || e2 <= 0 ? 0 : 1 / (e2 * sqrtf(e2));
         exact_x += g * dx;
         exact_y += g * dy;
         x += h * ex;
@@ -413,12 +439,14 @@ __global__ void reference_kernel(const nbody_real *pos, int32_t n, int32_t sampl
     to[k] = {{exact_x, exact_y}, {static_cast<double>(x), static_cast<double>(y)}};
 }
 
-void add_all(deviations &all, int line, int size, const device_bodies &on, const std::vector<references> &r)
+void add_all(deviations &all, int line, int size, const device_bodies &on,
+             const std::vector<references> &r)
 {
     std::vector<nbody_real> const acc = on.acc.download();
     int32_t const samples = static_cast<int32_t>(r.size());
     for (int32_t k = 0; k < samples; k++) {
-        const nbody_real *from = acc.data() + 2 * static_cast<std::size_t>(sample_of(k, samples, on.b.n));
+        const nbody_real *from =
+            acc.data() + 2 * static_cast<std::size_t>(sample_of(k, samples, on.b.n));
         double const a[2] = {static_cast<double>(from[0]), static_cast<double>(from[1])};
         add_sample(&all, line, size, a, &r[static_cast<std::size_t>(k)], samples);
     }
@@ -430,7 +458,8 @@ void check_estimate(evaluator &e, const deviations &all, int line, int size)
     deviation const d = all.exact[line][size];
     nbody_error const found = e.error_of(e.on.b.n, 1);
     bench_check_total(found.samples, e.on.b.n, "nbody_cuda_estimate: not all bodies");
-    bench_check(std::fabs(found.length - d.length) <= 1e-3 * d.length, "nbody_cuda_estimate: another error in length");
+    bench_check(std::fabs(found.length - d.length) <= 1e-3 * d.length,
+                "nbody_cuda_estimate: another error in length");
     bench_check(std::fabs(found.direction * DEGREES - d.degrees) <= 1e-3 * d.degrees,
                 "nbody_cuda_estimate: another error in direction");
 }
@@ -466,12 +495,14 @@ void bench_deviations(std::vector<int32_t> sizes)
     check_growth(&all, count);
 }
 
-/* ---- pareto: error against time -------------------------------------------------------------------------------- */
+/* ---- pareto: error against time -------------------------------------------------------------- */
 
-void collect(std::vector<measured> &all, device_bodies &on, nbody_desc desc, const std::string &name, double share)
+void collect(std::vector<measured> &all, device_bodies &on, nbody_desc desc,
+             const std::string &name, double share)
 {
     desc.leaf = std::max(1, static_cast<int>(share * default_leaf(&desc, on.b.n)));
-    all.push_back(evaluate_once(on, desc, "pareto", name + ", leaf " + std::to_string(desc.leaf), search_runs));
+    all.push_back(evaluate_once(on, desc, "pareto", name + ", leaf " + std::to_string(desc.leaf),
+                                search_runs));
 }
 
 /* Every setting, with leaves of the default size times `share`. */
@@ -482,7 +513,9 @@ void collect_settings(std::vector<measured> &all, device_bodies &on, double shar
             nbody_desc desc = desc_of(&settings[VP], &on.b);
             desc.order = order;
             desc.subcells = subcells;
-            collect(all, on, desc, "VP order " + std::to_string(order) + ", " + std::to_string(subcells) + "^2", share);
+            collect(all, on, desc,
+                    "VP order " + std::to_string(order) + ", " + std::to_string(subcells) + "^2",
+                    share);
         }
     for (int32_t order : {1, 4, 6})
         for (int32_t subcells : {2, 4, 8}) {
@@ -490,7 +523,10 @@ void collect_settings(std::vector<measured> &all, device_bodies &on, double shar
             if (order > 1 && subcells == 2) continue;
             desc.order = order;
             desc.subcells = subcells;
-            collect(all, on, desc, "FN order " + std::to_string(order) + ", centres " + std::to_string(subcells) + "^2", share);
+            collect(all, on, desc,
+                    "FN order " + std::to_string(order) + ", centres " + std::to_string(subcells) +
+                        "^2",
+                    share);
         }
     for (int32_t order = 2; order <= NBODY_MAX_ORDER; order++) {
         nbody_desc desc = desc_of(&settings[C4], &on.b);
@@ -507,16 +543,19 @@ void bench_pareto(int32_t n)
     collect_settings(all, on, 1);
     if (bench_named("pareto"))
         for (double share : {0.5, 2.0}) collect_settings(all, on, share);
-    table_title("pareto: error against time at automatic depth; < : faster than all that are more exact", nullptr);
+    table_title(
+        "pareto: error against time at automatic depth; < : faster than all that are more exact",
+        nullptr);
     print_pareto(all.data(), static_cast<int>(all.size()));
 }
 
-/* ---- leaf: at how many bodies should a cell be divided? ---------------------------------------------------------- */
+/* ---- leaf: at how many bodies should a cell be divided? -------------------------------------- */
 
 const int32_t leaves[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384};
 
 /* ns per body: the geometric mean over numbers of bodies. leaf 0: the default. */
-double leaf_ns(const std::vector<std::unique_ptr<device_bodies>> &all, nbody_desc desc, int32_t leaf)
+double leaf_ns(const std::vector<std::unique_ptr<device_bodies>> &all, nbody_desc desc,
+               int32_t leaf)
 {
     double product = 1;
     desc.leaf = leaf;
@@ -528,7 +567,8 @@ double leaf_ns(const std::vector<std::unique_ptr<device_bodies>> &all, nbody_des
     return std::pow(product, 1.0 / static_cast<double>(all.size()));
 }
 
-void leaf_line(const std::vector<std::unique_ptr<device_bodies>> &all, const std::string &name, const nbody_desc &desc)
+void leaf_line(const std::vector<std::unique_ptr<device_bodies>> &all, const std::string &name,
+               const nbody_desc &desc)
 {
     int32_t best = 0;
     double best_ns = 0;
@@ -539,7 +579,8 @@ void leaf_line(const std::vector<std::unique_ptr<device_bodies>> &all, const std
         if (best == 0 || ns < best_ns) { best = leaf; best_ns = ns; }
     }
     double const ns = leaf_ns(all, desc, 0);
-    std::printf(" %6d %8d", static_cast<int>(best), static_cast<int>(default_leaf(&desc, all[0]->b.n)));
+    std::printf(" %6d %8d", static_cast<int>(best),
+                static_cast<int>(default_leaf(&desc, all[0]->b.n)));
     bench_number(ns, 9);
     bench_number(ns / best_ns, 7);
 }
@@ -566,7 +607,7 @@ void bench_leaf(const std::vector<int32_t> &sizes)
     }
 }
 
-/* ---- clumps: where bodies crowd ------------------------------------------------------------------------------------ */
+/* ---- clumps: where bodies crowd -------------------------------------------------------------- */
 
 /* The tree of the source at the depth that is best here: deeper, until it takes longer. */
 nbody_desc best_even(device_bodies &on, int s)
@@ -582,7 +623,8 @@ nbody_desc best_even(device_bodies &on, int s)
     return best;
 }
 
-void clump_row(device_bodies &on, int s, const std::string &name, const nbody_desc &desc, double *uniform)
+void clump_row(device_bodies &on, int s, const std::string &name, const nbody_desc &desc,
+               double *uniform)
 {
     measured r = evaluate_once(on, desc, "clumps", name, search_runs);
     if (*uniform <= 0) *uniform = r.ms;
@@ -593,10 +635,13 @@ void clump_row(device_bodies &on, int s, const std::string &name, const nbody_de
 
 void bench_clumps(int32_t n)
 {
-    bodies (*const make[])(int32_t) = {[](int32_t count) { return square_bodies(count, 0); }, clump_bodies, galaxy_bodies};
+    bodies (*const make[])(int32_t) = {[](int32_t count) { return square_bodies(count, 0); },
+                                       clump_bodies, galaxy_bodies};
     double uniform[SETTINGS] = {};
-    table_title("clumps: the tree that adapts, and the source's tree at its best depth, on crowded input; goal of nbody.md "
-                "(section 7, c): adaptive no slower than uniform", "uniform");
+    table_title("clumps: the tree that adapts, and the source's tree at its best depth, on crowded "
+                "input; goal of nbody.md "
+                "(section 7, c): adaptive no slower than uniform",
+                "uniform");
     for (int k = 0; k < 3; k++) {
         device_bodies on(make[k](n));
         on.b.direct_ms = pair_ms * n * n;
@@ -608,7 +653,7 @@ void bench_clumps(int32_t n)
     }
 }
 
-/* ---- step: whole time steps in a graph --------------------------------------------------------------------------------- */
+/* ---- step: whole time steps in a graph ------------------------------------------------------- */
 
 /* All bodies together stay at rest: |sum of v| over the sum of all |v|. */
 void check_momentum(const device_array<nbody_real> &vel)
@@ -637,10 +682,14 @@ void step_row(int32_t n, int s)
     all.n = n;
     must(cudaMemsetAsync(vel.data, 0, vel.count * sizeof(nbody_real), stream));
     must(nbody_cuda_reserve(&gpu, &desc, n, stream));
-    auto const step = [&] { must(nbody_cuda_step(&gpu, &desc, &all, static_cast<nbody_real>(1e-6 / n), NBODY_LEAPFROG, stream)); };
+    auto const step = [&] {
+        must(nbody_cuda_step(&gpu, &desc, &all, static_cast<nbody_real>(1e-6 / n), NBODY_LEAPFROG,
+                             stream));
+    };
     step(); /* the first also finds the forces to start with */
     recorded graph(step);
-    measured r = line_of("step", on, s < 0 ? "DIRECT" : settings[s].name, timed([&] { graph.launch(); }));
+    measured r =
+        line_of("step", on, s < 0 ? "DIRECT" : settings[s].name, timed([&] { graph.launch(); }));
     must(nbody_cuda_check(&gpu, nullptr, stream));
     nbody_cuda_free(&gpu);
     if (n == 100000) r.bar_ms = 100; /* the source's wish: 10 steps/s */
@@ -652,12 +701,14 @@ void step_row(int32_t n, int s)
 
 void bench_step(const std::vector<int32_t> &sizes)
 {
-    table_title("step: leapfrog at automatic depth, one step as a graph (the source wanted 10 steps/s at 100k)", nullptr);
+    table_title("step: leapfrog at automatic depth, one step as a graph (the source wanted 10 "
+                "steps/s at 100k)",
+                nullptr);
     for (int32_t n : sizes)
         for (int s = n > 100000 ? 0 : -1; s < SETTINGS; s++) step_row(n, s);
 }
 
-/* ---- scaling, largest: see scaling_gpu.h ---------------------------------------------------------------------------------- */
+/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------- */
 
 /* The default: FORCE_NODES of order 4 over a tree that is as deep as each place needs. */
 struct body_case {
@@ -668,7 +719,8 @@ struct body_case {
     device_array<nbody_real> pos, acc;
     nbody_cuda gpu = {};
 
-    explicit body_case(int32_t bodies_) : n(bodies_), pos(2 * static_cast<std::size_t>(n)), acc(2 * static_cast<std::size_t>(n))
+    explicit body_case(int32_t bodies_)
+        : n(bodies_), pos(2 * static_cast<std::size_t>(n)), acc(2 * static_cast<std::size_t>(n))
     {
         spread(pos);
         must(nbody_cuda_reserve(&gpu, &desc, n, stream));
@@ -676,7 +728,10 @@ struct body_case {
     body_case(const body_case &) = delete;
     body_case &operator=(const body_case &) = delete;
     ~body_case() { nbody_cuda_free(&gpu); }
-    void build() { must(nbody_cuda_accelerations(&gpu, &desc, pos.data, 0, nullptr, n, acc.data, stream)); }
+    void build()
+    {
+        must(nbody_cuda_accelerations(&gpu, &desc, pos.data, 0, nullptr, n, acc.data, stream));
+    }
     void search() {}
     double bytes() const { return held_by(gpu.block) + held_by(gpu.scratch); }
     void check()
@@ -689,7 +744,7 @@ struct body_case {
     }
 };
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Those of a list that the run has time for; --n: that one. */
 std::vector<int32_t> sizes_of(std::initializer_list<int32_t> list)
@@ -718,8 +773,9 @@ void measure_pair()
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_nbody_cuda",
-                "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest");
+    bench_start(
+        argc, argv, "bench_nbody_cuda",
+        "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("nbody.h", nbody_version());
@@ -731,7 +787,8 @@ int main(int argc, char **argv)
     if (bench_wants("methods")) bench_methods(method_sizes());
     if (bench_wants("stages")) bench_stages(sizes_of({1000, 10000, 100000}));
     if (bench_wants("depth")) bench_depth(sizes_of({10000, 100000, 1000000}));
-    if (bench_wants("direction") || bench_wants("length")) bench_deviations(sizes_of({1000, 10000, 100000, 1000000}));
+    if (bench_wants("direction") || bench_wants("length"))
+        bench_deviations(sizes_of({1000, 10000, 100000, 1000000}));
     if (bench_wants("pareto")) bench_pareto(sizes_of({100000, 1000000}).back());
     if (bench_wants("leaf")) bench_leaf(sizes_of({100000, 1000000}));
     if (bench_wants("clumps")) bench_clumps(sizes_of({100000, 1000000}).back());

@@ -1,9 +1,10 @@
-/* bench_nlist.c - how fast is nlist.h on one core of this machine? README.md in this folder explains the tables.
+/* bench_nlist.c - how fast is nlist.h on one core of this machine? README.md in this folder
+   explains the tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench                                       all of it, about a minute
        build/bench/bench_nlist --only lists,sums --quick
-       groups: lists history sums boxes; only when named: scaling                                                          */
+       groups: lists history sums boxes; only when named: scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -32,11 +33,13 @@ static void must_grid(ugrid_result result)
     exit(1);
 }
 
-/* ---- timing: lists of a million rows take most of a second each, and there are many of them ---- */
+/* ---- timing: lists of a million rows take most of a second each, and there are many of them
+   ---- */
 
 enum { LONG_MS = 150, LONG_RUNS = 3 };
 
-/* As bench_cpu_ms, but of what takes longer than LONG_MS: LONG_RUNS runs after one that warms up. */
+/* As bench_cpu_ms, but of what takes longer than LONG_MS: LONG_RUNS runs after one that warms
+   up. */
 static double measure(void (*work)(void *), void *job)
 {
     double samples[LONG_RUNS];
@@ -61,8 +64,11 @@ static workload uniform(int32_t n, double neighbors, int sorted)
 {
     workload w;
     memset(&w, 0, sizeof w);
-    if (n % 1000000 == 0) snprintf(w.name, sizeof w.name, "uniform-%dM%s", (int)(n / 1000000), sorted ? "-sorted" : "");
-    else if (n % 1000 == 0) snprintf(w.name, sizeof w.name, "uniform-%dk%s", (int)(n / 1000), sorted ? "-sorted" : "");
+    if (n % 1000000 == 0)
+        snprintf(w.name, sizeof w.name, "uniform-%dM%s", (int)(n / 1000000),
+                 sorted ? "-sorted" : "");
+    else if (n % 1000 == 0)
+        snprintf(w.name, sizeof w.name, "uniform-%dk%s", (int)(n / 1000), sorted ? "-sorted" : "");
     else snprintf(w.name, sizeof w.name, "uniform-%d%s", (int)n, sorted ? "-sorted" : "");
     w.n = n;
     w.radius = wl_radius(n, neighbors);
@@ -138,10 +144,12 @@ static void work_neighbors(void *user)
     job *j = (job *)user;
     int64_t needed;
     work_grid(j);
-    must_grid(ugrid_neighbors(&j->grid, j->w->radius, j->flags, j->offsets, j->ids, j->capacity, &needed));
+    must_grid(ugrid_neighbors(&j->grid, j->w->radius, j->flags, j->offsets, j->ids, j->capacity,
+                              &needed));
 }
 
-static void show(const char *group, const workload *w, const char *method, double ms, double bytes, double base_ms)
+static void show(const char *group, const workload *w, const char *method, double ms, double bytes,
+                 double base_ms)
 {
     bench_row_s row;
     memset(&row, 0, sizeof row);
@@ -160,7 +168,8 @@ static void show(const char *group, const workload *w, const char *method, doubl
 /* The same for every order, and for (i, j) and (j, i). */
 static uint64_t hash_of_pair(int32_t i, int32_t j)
 {
-    uint64_t const a = (uint64_t)i, b = (uint64_t)j, key = (i < j ? a << 32 | b : b << 32 | a) * 0x9E3779B97F4A7C15u;
+    uint64_t const a = (uint64_t)i, b = (uint64_t)j,
+                   key = (i < j ? a << 32 | b : b << 32 | a) * 0x9E3779B97F4A7C15u;
     return key ^ key >> 29;
 }
 
@@ -189,9 +198,10 @@ static uint64_t hash_of_csr(const job *j)
 
 typedef struct layout { const char *name; nlist_layout layout; } layout;
 
-static const layout layouts[] = {
-    {"COMPACT", NLIST_COMPACT}, {"STATIC", NLIST_STATIC}, {"DYNAMIC", NLIST_DYNAMIC}, {"HYBRID", NLIST_HYBRID}
-};
+static const layout layouts[] = {{"COMPACT", NLIST_COMPACT},
+                                 {"STATIC", NLIST_STATIC},
+                                 {"DYNAMIC", NLIST_DYNAMIC},
+                                 {"HYBRID", NLIST_HYBRID}};
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 /* Build, records in, rows out. Links, heads and unused slots are the layout's own. */
@@ -208,7 +218,9 @@ static void choose_layout(job *j, const layout *how, int32_t hybrid_width)
     nlist_free(&j->list);
     j->desc.layout = how->layout;
     j->desc.history = 0;
-    j->desc.width = how->layout == NLIST_HYBRID ? hybrid_width : how->layout == NLIST_STATIC ? 1 : 0;
+    j->desc.width = how->layout == NLIST_HYBRID   ? hybrid_width
+                    : how->layout == NLIST_STATIC ? 1
+                                                  : 0;
     for (k = 0; k < 2 && how->layout == NLIST_STATIC; k++) {
         work_build(j);
         if (j->list.needed_width > width) width = j->list.needed_width;
@@ -221,10 +233,12 @@ static void layout_row(job *j, const layout *how, int64_t entries, uint64_t hash
 {
     char name[64];
     double ms;
-    choose_layout(j, how, j->desc.half ? 16 : 32); /* HYBRID: about the mean, so that some rows have a rest */
+    /* HYBRID: about the mean, so that some rows have a rest */
+    choose_layout(j, how, j->desc.half ? 16 : 32);
     ms = measure(work_build, j);
     snprintf(name, sizeof name, "build + %s: %s", j->desc.half ? "half" : "full", how->name);
-    if (j->desc.width) snprintf(name + strlen(name), sizeof name - strlen(name), ", width %d", (int)j->desc.width);
+    if (j->desc.width)
+        snprintf(name + strlen(name), sizeof name - strlen(name), ", width %d", (int)j->desc.width);
     show("lists", j->w, name, ms, bytes_of_list(j, entries), base);
     bench_check_total(j->list.total, entries, name);
     bench_check(hash_of_list(&j->list) == hash, name);
@@ -248,8 +262,8 @@ static void list_rows(const workload *w, int half, int count)
     j.desc.half = half;
     base = measure(work_neighbors, &j);
     hash = hash_of_csr(&j);
-    show("lists", w, half ? "build + half: ugrid_neighbors" : "build + full: ugrid_neighbors", base, bytes_of_list(&j, entries),
-         base);
+    show("lists", w, half ? "build + half: ugrid_neighbors" : "build + full: ugrid_neighbors", base,
+         bytes_of_list(&j, entries), base);
     for (k = 0; k < count; k++) layout_row(&j, &layouts[k], entries, hash, base);
     free_job(&j);
 }
@@ -277,7 +291,8 @@ static double square(double x) { return x * x; }
 static int were_near(const workload *w, int frame, int32_t i, int32_t j)
 {
     const float *p = w->frame[frame] + 3 * (size_t)i, *q = w->frame[frame] + 3 * (size_t)j;
-    double const d2 = square((double)p[0] - q[0]) + square((double)p[1] - q[1]) + square((double)p[2] - q[2]);
+    double const d2 =
+        square((double)p[0] - q[0]) + square((double)p[1] - q[1]) + square((double)p[2] - q[2]);
     double const r2 = square((double)w->radius);
     return d2 < r2 * (1 - 1e-5) ? 1 : d2 > r2 * (1 + 1e-5) ? 0 : -1;
 }
@@ -295,7 +310,8 @@ static void sign_contacts(nlist *list)
     }
 }
 
-/* After the next build: those that were there still have it, the others have zeros. Geometry says who was there. */
+/* After the next build: those that were there still have it, the others have zeros. Geometry says
+   who was there. */
 static void check_signatures(const job *j, int before)
 {
     int64_t wrong = 0, kept = 0, begun = 0;
@@ -313,7 +329,8 @@ static void check_signatures(const job *j, int before)
         }
     }
     bench_check(wrong == 0 && kept > 0, "history: lost, or not zero where a contact began");
-    printf("  %lld contacts persist from one build to the next, %lld begin\n", (long long)kept, (long long)begun);
+    printf("  %lld contacts persist from one build to the next, %lld begin\n", (long long)kept,
+           (long long)begun);
 }
 
 static double history_row(job *j, const char *name, int32_t bytes, double base)
@@ -323,9 +340,12 @@ static double history_row(job *j, const char *name, int32_t bytes, double base)
     nlist_free(&j->list);
     j->desc.history = bytes;
     ms = measure(work_build, j);
-    if (bytes) snprintf(text, sizeof text, "build + half: %s, %d bytes of history", name, (int)bytes);
+    if (bytes)
+        snprintf(text, sizeof text, "build + half: %s, %d bytes of history", name, (int)bytes);
     else snprintf(text, sizeof text, "build + half: %s", name);
-    show("history", j->w, text, ms, bytes_of_list(j, j->list.total) + 2.0 * bytes * (double)j->list.total, base > 0 ? base : ms);
+    show("history", j->w, text, ms,
+         bytes_of_list(j, j->list.total) + 2.0 * bytes * (double)j->list.total,
+         base > 0 ? base : ms);
     return ms;
 }
 
@@ -336,7 +356,9 @@ static void bench_history(int32_t n)
     int k;
     j.turn = 1;
     j.desc.half = 1;
-    bench_title("history: a build after a small motion, about 8 neighbours each (source 004, 6.3.6: 2.2 times as long)", "without");
+    bench_title("history: a build after a small motion, about 8 neighbours each (source 004, "
+                "6.3.6: 2.2 times as long)",
+                "without");
     for (k = 0; k < LAYOUTS; k++) {
         double base;
         int before;
@@ -361,7 +383,8 @@ static int spring(void *user, int32_t i, int32_t j, void *history, float *own, f
 {
     springs const *s = (springs const *)user;
     const float *p = s->pos + 3 * (size_t)i, *q = s->pos + 3 * (size_t)j;
-    float const d[3] = {q[0] - p[0], q[1] - p[1], q[2] - p[2]}, d2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+    float const d[3] = {q[0] - p[0], q[1] - p[1], q[2] - p[2]},
+                d2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
     float push;
     int a;
     (void)history;
@@ -418,7 +441,8 @@ static void check_sums(const job *j, const double *expected, const char *name)
 {
     double worst = 0;
     size_t k;
-    for (k = 0; k < 3 * (size_t)j->w->n; k++) worst = fmax(worst, fabs((double)j->sums[k] - expected[k]));
+    for (k = 0; k < 3 * (size_t)j->w->n; k++)
+        worst = fmax(worst, fabs((double)j->sums[k] - expected[k]));
     bench_check(worst <= 1e-4 * (double)j->w->radius, name); /* NaN fails */
 }
 
@@ -433,7 +457,10 @@ static const mode modes[] = {
 enum { MODES = sizeof modes / sizeof *modes };
 
 /* Positions and entries in, sums out. */
-static double bytes_of_sum(const job *j) { return (12.0 + 8 + 24) * j->w->n + 4.0 * (double)j->list.total; }
+static double bytes_of_sum(const job *j)
+{
+    return (12.0 + 8 + 24) * j->w->n + 4.0 * (double)j->list.total;
+}
 
 static void sum_rows(job *j, const layout *how, const double *expected)
 {
@@ -447,7 +474,8 @@ static void sum_rows(job *j, const layout *how, const double *expected)
         double ms;
         j->how.mode = modes[k].mode;
         j->how.unit = modes[k].unit * (double)j->w->radius * 0x1p-30;
-        snprintf(name, sizeof name, "%s, %s: %s", how->name, j->desc.half ? "half" : "full", modes[k].name);
+        snprintf(name, sizeof name, "%s, %s: %s", how->name, j->desc.half ? "half" : "full",
+                 modes[k].name);
         ms = measure(work_sum, j);
         if (k == 0) base = ms;
         show("sums", j->w, name, ms, bytes_of_sum(j), base);
@@ -465,7 +493,8 @@ static void bench_sums(int32_t n)
     j.sums = (float *)bench_alloc(3 * (size_t)n * sizeof *j.sums);
     work_grid(&j);
     expected = exact_sums(&j);
-    bench_title("sums: a spring between those that overlap, about 8 neighbours each; serially the modes differ in order only",
+    bench_title("sums: a spring between those that overlap, about 8 neighbours each; serially the "
+                "modes differ in order only",
                 "PER_PART.");
     for (j.desc.half = 1; j.desc.half >= 0; j.desc.half--)
         for (k = 0; k < LAYOUTS; k++)
@@ -502,7 +531,8 @@ static void work_plain_box(void *user)
 {
     box_job *j = (box_job *)user;
     int k;
-    for (k = 0; k < j->times; k++) plain_box_search(&j->plain, j->w->frame[0], j->w->n, 1, j->w->radius);
+    for (k = 0; k < j->times; k++)
+        plain_box_search(&j->plain, j->w->frame[0], j->w->n, 1, j->w->radius);
 }
 
 /* The same content in a box with angles of 60 to 75 degrees: f . cell instead of f. */
@@ -514,7 +544,8 @@ static float *sheared(const workload *w, nlist_box *box)
     box->cell[1][0] = box->cell[2][0] = box->cell[2][1] = 0.3f;
     for (i = 0; i < w->n; i++)
         for (k = 0; k < 3; k++)
-            for (a = 0, pos[3 * i + k] = 0; a < 3; a++) pos[3 * i + k] += w->frame[0][3 * i + a] * box->cell[a][k];
+            for (a = 0, pos[3 * i + k] = 0; a < 3; a++)
+                pos[3 * i + k] += w->frame[0][3 * i + a] * box->cell[a][k];
     return pos;
 }
 
@@ -533,8 +564,10 @@ static void box_rows(int32_t n, double neighbors)
     for (a = 0; a < 3; a++) j.box.cell[a][a] = 1, j.box.periodic[a] = 1;
     base = measure(work_plain_box, &j) / j.times;
     work_box(&j);
-    bench_check(j.arrays.count > j.plain.count - 4 - j.plain.count / 100000 && j.arrays.count < j.plain.count + 4 + j.plain.count / 100000,
-                "boxes: entries, but for those at the rim"); /* shifts of whole boxes are rounded in another order */
+    bench_check(j.arrays.count > j.plain.count - 4 - j.plain.count / 100000 &&
+                    j.arrays.count < j.plain.count + 4 + j.plain.count / 100000,
+                /* shifts of whole boxes are rounded in another order */
+                "boxes: entries, but for those at the rim");
     bytes = 12.0 * n + 24.0 * (double)j.arrays.count;
     show("boxes", &w, "plain cell list with shifts", base, bytes, base);
     show("boxes", &w, "nlist_search_box", measure(work_box, &j) / j.times, bytes, base);
@@ -553,7 +586,9 @@ static void box_rows(int32_t n, double neighbors)
 static void bench_boxes(void)
 {
     int32_t n;
-    bench_title("boxes: i, j, S and distances of a full list in a periodic box, 30 and 80 neighbours", "plain cell list with shifts");
+    bench_title(
+        "boxes: i, j, S and distances of a full list in a periodic box, 30 and 80 neighbours",
+        "plain cell list with shifts");
     for (n = 100; n <= (bench.n ? bench.n : bench.quick ? 10000 : 100000); n *= 10) {
         box_rows(n, 30);
         box_rows(n, 80);
@@ -579,7 +614,8 @@ static void scaling_rows(int32_t n)
     j.desc.half = 1;
     work_grid(&j);
     ms = bench_cpu_once_ms(work_list, &j);
-    bench_scaling_row("scaling", "uniform", "nlist: half HYBRID list, 8 slots", n, ms, (double)nlist_bytes(&j.list) / n);
+    bench_scaling_row("scaling", "uniform", "nlist: half HYBRID list, 8 slots", n, ms,
+                      (double)nlist_bytes(&j.list) / n);
     must_grid(ugrid_count_pairs(&j.grid, w.radius, &pairs));
     bench_check_total(j.list.total, pairs, "scaling: entries, and the grid's pairs");
     free_job(&j);
@@ -594,7 +630,8 @@ int main(int argc, char **argv)
     bench_start(argc, argv, "bench_nlist", "lists,history,sums,boxes,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
-    printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after warm-up; compiler %s; ",
+    printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after "
+           "warm-up; compiler %s; ",
            nlist_version(), bench.runs, LONG_RUNS, LONG_MS, __VERSION__);
     bench_print_date();
     bench_print_copy();
@@ -603,6 +640,8 @@ int main(int argc, char **argv)
     if (bench_wants("sums")) bench_sums(n / 4);
     if (bench_wants("boxes")) bench_boxes();
     if (bench_named("scaling"))
-        bench_scaling_rows("scaling: time against n, evenly spread particles, about 8 neighbours; bytes that the list holds", scaling_rows);
+        bench_scaling_rows("scaling: time against n, evenly spread particles, about 8 neighbours; "
+                           "bytes that the list holds",
+                           scaling_rows);
     return bench_end();
 }

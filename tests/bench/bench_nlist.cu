@@ -1,15 +1,18 @@
-/* bench_nlist.cu - how fast is cuda/nlist.cu on this GPU? README.md in this folder explains the tables.
+/* bench_nlist.cu - how fast is cuda/nlist.cu on this GPU? README.md in this folder explains the
+   tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench-cuda                                       all of it, about a minute on an H200
        build/cuda/bench_nlist --only width,history --quick --csv nlist.csv
        build/cuda/bench_nlist --only width --n 100000000     the source's largest case
-       build/cuda/bench_nlist --small                        does it work at all? (on the emulator, too)
-       groups: width nocontact history sorting tree modes csr walls; only when named: tablets scaling largest
+       build/cuda/bench_nlist --small      does it work at all? (also on the emulator)
+       groups: width nocontact history sorting tree modes csr walls; only when named: tablets
+       scaling largest
 
-   The test cases are those of the source (004: Kureck, section 6.3), whose figures stand beside ours: measured on a GeForce GTX
-   Titan X (Maxwell) with CUDA 7.5. His spheres had settled; ours are a dense lattice (face-centred cubic), where each sphere swings
-   about its site, with random phases, and the radius is chosen so that the mean number of neighbours is that of the source. So
+   The test cases are those of the source (004: Kureck, section 6.3), whose figures stand beside
+   ours: measured on a GeForce GTX Titan X (Maxwell) with CUDA 7.5. His spheres had settled; ours
+   are a dense lattice (face-centred cubic), where each sphere swings about its site, with random
+   phases, and the radius is chosen so that the mean number of neighbours is that of the source. So
    contacts begin and end all the time, and every step is like every other. */
 
 #define UGRID_STATIC
@@ -94,11 +97,13 @@ double bytes_in(const Block (&blocks)[Count])
     return sum;
 }
 
-/* ---- spheres --------------------------------------------------------------------------------------------- */
+/* ---- spheres --------------------------------------------------------------------------------- */
 
 constexpr float pi = 3.14159265f;
-constexpr float half_diagonal = 0.70710678f;            /* the lattice's cubes; the nearest sites are 1 apart */
-constexpr float swing = 0.03f;                          /* of a sphere about its site, along each axis */
+/* the lattice's cubes; the nearest sites are 1 apart */
+constexpr float half_diagonal = 0.70710678f;
+/* of a sphere about its site, along each axis */
+constexpr float swing = 0.03f;
 constexpr float pace = 2 * pi / 100;                    /* of the swinging: 100 steps to and fro */
 constexpr float apart = 0.9f;                           /* a diameter at which nobody touches */
 constexpr double stiffness = 1000;
@@ -106,13 +111,16 @@ constexpr double stiffness = 1000;
 struct spheres {
     std::string name;
     int32_t n, side;
-    float contact;              /* a sphere's diameter: those that are no further apart touch. 0: radii of their own */
+    /* a sphere's diameter: those that are no further apart touch. 0: radii of their own */
+    float contact;
     float edge;                 /* they are in the cube 0 .. edge */
     bool swinging;
-    device_array<float> pos, vel, spin; /* as dem.h has them; spin[3]: the sphere's number, which is its site */
+    /* as dem.h has them; spin[3]: the sphere's number, which is its site */
+    device_array<float> pos, vel, spin;
 };
 
-/* Site `number` of a face-centred cubic lattice: integers x, y, z whose sum is even, in rows along x. */
+/* Site `number` of a face-centred cubic lattice: integers x, y, z whose sum is even, in rows along
+   x. */
 __device__ void site_of(int32_t number, int32_t side, float p[3])
 {
     int32_t const x = number % side, y = number / side % (2 * side), z = number / side / (2 * side);
@@ -123,11 +131,13 @@ __device__ void site_of(int32_t number, int32_t side, float p[3])
 
 __device__ float phase_of(int32_t number, int a)
 {
-    return static_cast<float>(hash(3 * static_cast<uint32_t>(number) + static_cast<uint32_t>(a))) * (2 * pi / 4294967296.0f);
+    return static_cast<float>(hash(3 * static_cast<uint32_t>(number) + static_cast<uint32_t>(a))) *
+           (2 * pi / 4294967296.0f);
 }
 
 /* Somewhere on its way about the site; a turn of its own; mass 1. */
-__global__ void start_kernel(float *pos, float *vel, float *spin, int32_t n, int32_t side, float size)
+__global__ void start_kernel(float *pos, float *vel, float *spin, int32_t n, int32_t side,
+                             float size)
 {
     int64_t const i = thread_index();
     float p[3];
@@ -165,7 +175,8 @@ int64_t pairs_in(gpu_grid &grid, float radius)
     return pairs.download()[0];
 }
 
-/* The diameter at which a sphere has as many neighbours on average. Nearest sites are 1 apart, the next 1.41. */
+/* The diameter at which a sphere has as many neighbours on average. Nearest sites are 1 apart, the
+   next 1.41. */
 float find_contact(const spheres &s, double neighbors)
 {
     gpu_grid grid;
@@ -184,7 +195,14 @@ float find_contact(const spheres &s, double neighbors)
 spheres make_spheres(int32_t n, double neighbors)
 {
     std::size_t const numbers = 4 * static_cast<std::size_t>(n);
-    spheres s = {"", n, wl_side(n, 4, 1), apart, 0, neighbors > 0, device_array<float>(numbers), device_array<float>(numbers),
+    spheres s = {"",
+                 n,
+                 wl_side(n, 4, 1),
+                 apart,
+                 0,
+                 neighbors > 0,
+                 device_array<float>(numbers),
+                 device_array<float>(numbers),
                  device_array<float>(numbers)};
     s.edge = 1 + half_diagonal * static_cast<float>(2 * s.side - 1);
     launch(n, start_kernel, s.pos.data, s.vel.data, s.spin.data, n, s.side, s.swinging ? swing : 0);
@@ -194,15 +212,18 @@ spheres make_spheres(int32_t n, double neighbors)
     return s;
 }
 
-/* ---- a time step ----------------------------------------------------------------------------------------- */
+/* ---- a time step ----------------------------------------------------------------------------- */
 
-/* As dem_move, with two differences: contacts do not push (feel is 0, which the compiler does not know), and each sphere is tied to
-   its site. So it does all of a step's reading and writing, and the packing stays what it is. */
-__global__ void move_kernel(__grid_constant__ const dem_system s, const float *sums, int32_t side, float speed, float feel)
+/* As dem_move, with two differences: contacts do not push (feel is 0, which the compiler does not
+   know), and each sphere is tied to its site. So it does all of a step's reading and writing, and
+   the packing stays what it is. */
+__global__ void move_kernel(__grid_constant__ const dem_system s, const float *sums, int32_t side,
+                            float speed, float feel)
 {
     int64_t const i = thread_index();
     if (i >= s.n) return;
-    float4 *const pos = reinterpret_cast<float4 *>(s.pos), *const vel = reinterpret_cast<float4 *>(s.vel);
+    float4 *const pos = reinterpret_cast<float4 *>(s.pos), *const vel =
+                                                               reinterpret_cast<float4 *>(s.vel);
     float4 *const spin = reinterpret_cast<float4 *>(s.spin);
     float4 p = pos[i], v = vel[i], w = spin[i];
     const float *const sum = sums + DEM_SUMS * i;
@@ -234,7 +255,8 @@ dem_system system_of(const spheres &s)
     return system;
 }
 
-/* Without a list: the force as a functor for ugrid_cuda_sum, which finds the neighbours and adds up in one go. */
+/* Without a list: the force as a functor for ugrid_cuda_sum, which finds the neighbours and adds up
+   in one go. */
 struct six {
     float x[DEM_SUMS];
     __device__ six &operator+=(const six &other)
@@ -283,8 +305,12 @@ struct stepper {
     }
     void search()
     {
-        if (by_tree) must(nlist_cuda_build_lbvh(&list.gpu, &desc, &tree.gpu, s.pos.data, DEM_STRIDE, s.n, stream));
-        else must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, s.pos.data, DEM_STRIDE, s.n, stream));
+        if (by_tree)
+            must(nlist_cuda_build_lbvh(&list.gpu, &desc, &tree.gpu, s.pos.data, DEM_STRIDE, s.n,
+                                       stream));
+        else
+            must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, s.pos.data, DEM_STRIDE, s.n,
+                                        stream));
     }
     void clear() { must(cudaMemsetAsync(sums.data, 0, sums.count * sizeof(float), stream)); }
     void forget() /* the next list is the first, and has no history yet */
@@ -292,12 +318,20 @@ struct stepper {
         nlist_cuda_free(&list.gpu);
         list.gpu = {};
     }
-    void forces() { must(nlist_cuda_sum<DEM_SUMS>(&list.gpu, &how, dem_spheres_op{system_of(s)}, sums.data, stream)); }
+    void forces()
+    {
+        must(nlist_cuda_sum<DEM_SUMS>(&list.gpu, &how, dem_spheres_op{system_of(s)}, sums.data,
+                                      stream));
+    }
     void direct() /* sums are overwritten */
     {
-        must(ugrid_cuda_sum(&grid.gpu, s.contact, 0, direct_op{system_of(s)}, reinterpret_cast<six *>(sums.data), stream));
+        must(ugrid_cuda_sum(&grid.gpu, s.contact, 0, direct_op{system_of(s)},
+                            reinterpret_cast<six *>(sums.data), stream));
     }
-    void move() { launch(s.n, move_kernel, system_of(s), sums.data, s.side, s.swinging ? 1.0f : 0.0f, 0.0f); }
+    void move()
+    {
+        launch(s.n, move_kernel, system_of(s), sums.data, s.side, s.swinging ? 1.0f : 0.0f, 0.0f);
+    }
     void step()
     {
         index();
@@ -319,7 +353,8 @@ struct stepper {
             must(ugrid_cuda_gather(&grid.gpu, data->data, DEM_STRIDE, spare.data, stream));
             std::swap(data->data, spare.data);
         }
-        if (desc.history) must(nlist_cuda_remap(&list.gpu, grid.gpu.device.grid.inverse, s.n, stream));
+        if (desc.history)
+            must(nlist_cuda_remap(&list.gpu, grid.gpu.device.grid.inverse, s.n, stream));
     }
     /* Memory for all that is there and a little more. */
     void choose(nlist_layout layout, int32_t width, int64_t pairs)
@@ -331,12 +366,13 @@ struct stepper {
     }
     double bytes() const
     {
-        return bytes_in(grid.gpu.block) + bytes_in(grid.gpu.scratch) + bytes_in(tree.gpu.block) + bytes_in(tree.gpu.scratch)
-               + bytes_in(list.gpu.device.list.block) + bytes_in(list.gpu.scratch);
+        return bytes_in(grid.gpu.block) + bytes_in(grid.gpu.scratch) + bytes_in(tree.gpu.block) +
+               bytes_in(tree.gpu.scratch) + bytes_in(list.gpu.device.list.block) +
+               bytes_in(list.gpu.scratch);
     }
 };
 
-/* ---- checks ---------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* Bits of floats that are not negative ascend with them; NaN is above all. */
 __global__ void worst_kernel(const float *a, const float *b, int64_t count, unsigned *worst)
@@ -355,7 +391,8 @@ float worst_of(const float *a, const float *b, std::size_t count)
 {
     device_array<unsigned> worst(1);
     must(cudaMemsetAsync(worst.data, 0, sizeof *worst.data, stream));
-    launch(static_cast<int64_t>(count), worst_kernel, a, b, static_cast<int64_t>(count), worst.data);
+    launch(static_cast<int64_t>(count), worst_kernel, a, b, static_cast<int64_t>(count),
+           worst.data);
     unsigned const bits = worst.download()[0];
     float value;
     std::memcpy(&value, &bits, sizeof value);
@@ -379,7 +416,8 @@ void check_direct(const spheres &s, const device_array<float> &sums)
             if (j != i) dem_spheres(&system, i, j, nullptr, sum, other);
         }
         for (int v = 0; v < DEM_SUMS; v++) {
-            worst = std::fmax(worst, std::fabs(sum[v] - got[DEM_SUMS * static_cast<std::size_t>(i) + static_cast<std::size_t>(v)]));
+            worst = std::fmax(worst, std::fabs(sum[v] - got[DEM_SUMS * static_cast<std::size_t>(i) +
+                                                            static_cast<std::size_t>(v)]));
             most = std::fmax(most, std::fabs(sum[v]));
         }
     }
@@ -389,7 +427,8 @@ void check_direct(const spheres &s, const device_array<float> &sums)
 /* The number of entries is the grid's number of pairs, counted without a list. */
 void check_total(stepper &t, const char *what)
 {
-    if (t.by_tree) must(ugrid_cuda_build(&t.grid.gpu, &t.cells, t.s.pos.data, DEM_STRIDE, t.s.n, stream));
+    if (t.by_tree)
+        must(ugrid_cuda_build(&t.grid.gpu, &t.cells, t.s.pos.data, DEM_STRIDE, t.s.n, stream));
     must(nlist_cuda_check(&t.list.gpu, stream));
     int64_t const pairs = pairs_in(t.grid, t.s.contact);
     bench_check_total(t.list.gpu.device.list.total, t.desc.half ? pairs : 2 * pairs, what);
@@ -411,7 +450,7 @@ void check_forces(stepper &t, const char *what)
     if (t.s.n <= 4096) check_direct(t.s, t.sums);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* A figure of the source, in ms or steps/s; 0: there is none. */
 struct source { double ms, steps; const char *where; };
@@ -428,11 +467,12 @@ double force_bytes(const stepper &t, int64_t entries)
 double index_bytes(const stepper &t) { return (16.0 + 20) * t.s.n; }
 double step_bytes(const stepper &t, int64_t entries)
 {
-    return index_bytes(t) + search_bytes(t, entries) + force_bytes(t, entries) + (2 * 48.0 + 24 + 24) * t.s.n;
+    return index_bytes(t) + search_bytes(t, entries) + force_bytes(t, entries) +
+           (2 * 48.0 + 24 + 24) * t.s.n;
 }
 
-void row_of(const char *group, const spheres &s, const std::string &method, double ms, double bytes, source from,
-            double base_ms = 0, double bar_ratio = 0)
+void row_of(const char *group, const spheres &s, const std::string &method, double ms, double bytes,
+            source from, double base_ms = 0, double bar_ratio = 0)
 {
     bench_row_s row = {};
     std::string where = from.where ? from.where : "";
@@ -452,12 +492,13 @@ void row_of(const char *group, const spheres &s, const std::string &method, doub
     }
     row.peer = where.c_str();
     bench_row(&row);
-    if (method.find("whole step") != std::string::npos && ms > 0) std::printf("%20s= %.4g steps/s\n", "", 1000 / ms);
+    if (method.find("whole step") != std::string::npos && ms > 0)
+        std::printf("%20s= %.4g steps/s\n", "", 1000 / ms);
 }
 
 source none() { return {0, 0, ""}; }
 
-/* ---- width: tables 6.2 to 6.5 --------------------------------------------------------------------------- */
+/* ---- width: tables 6.2 to 6.5 ---------------------------------------------------------------- */
 
 constexpr int widths = 7;
 const int32_t width_of[widths] = {0, 1, 2, 4, 8, 16, 32};
@@ -469,26 +510,42 @@ struct width_times {
 };
 
 /* Milliseconds; the sums of the slots alone are only given per contact and per particle. */
-const width_times table_6_2 = {
-    {1.98, 1.97, 1.92, 1.82, 1.77, 1.78, 1.80}, {0, 0.46, 0.74, 1.36, 1.79, 3.46, 5.66}, {0, 0.47, 0.75, 1.28, 1.75, 1.83, 1.93},
-    {}, {2.50, 2.01, 1.51, 0.70, 0.09, 0, 0}, {136, 134, 137, 142, 149, 126, 92}, {136, 133, 136, 146, 150, 148, 139}, {}, 60
-};
+const width_times table_6_2 = {{1.98, 1.97, 1.92, 1.82, 1.77, 1.78, 1.80},
+                               {0, 0.46, 0.74, 1.36, 1.79, 3.46, 5.66},
+                               {0, 0.47, 0.75, 1.28, 1.75, 1.83, 1.93},
+                               {},
+                               {2.50, 2.01, 1.51, 0.70, 0.09, 0, 0},
+                               {136, 134, 137, 142, 149, 126, 92},
+                               {136, 133, 136, 146, 150, 148, 139},
+                               {},
+                               60};
 const width_times table_6_3 = {
     {194, 193, 190, 182, 176}, {0, 45, 75, 97, 122}, {0, 46, 76, 121, 150}, {},
     {153, 153, 137, 69, 2}, {2.04, 1.85, 1.82, 2.08, 2.19}, {2.04, 1.84, 1.81, 1.91, 2.05}, {}, 0.64
 };
 
 /* Tablets. Its forces are theirs. */
-const width_times table_6_4 = {
-    {2.88, 2.87, 2.84, 2.72, 2.5, 2.48}, {0, 1.36, 2.55, 5.05, 9.5, 17.7}, {0, 1.4, 2.65, 5.25, 10.25, 12}, {},
-    {8.6, 7.28, 5.9, 3.22, 0.67}, {68, 67, 68, 69, 61, 41}, {68, 67, 67, 68, 59, 55}, {}, 8.63
-};
-const width_times table_6_5 = {
-    {29, 29.5, 29, 28, 26, 26}, {0, 13.5, 25, 49, 92, 175}, {0, 13.7, 26, 51, 100, 118}, {},
-    {88, 76, 62, 47, 8}, {7.37, 7.22, 7.32, 6.91, 6.7, 4.41}, {7.37, 7.21, 7.31, 6.84, 6.43, 6}, {}, 0.91
-};
+const width_times table_6_4 = {{2.88, 2.87, 2.84, 2.72, 2.5, 2.48},
+                               {0, 1.36, 2.55, 5.05, 9.5, 17.7},
+                               {0, 1.4, 2.65, 5.25, 10.25, 12},
+                               {},
+                               {8.6, 7.28, 5.9, 3.22, 0.67},
+                               {68, 67, 68, 69, 61, 41},
+                               {68, 67, 67, 68, 59, 55},
+                               {},
+                               8.63};
+const width_times table_6_5 = {{29, 29.5, 29, 28, 26, 26},
+                               {0, 13.5, 25, 49, 92, 175},
+                               {0, 13.7, 26, 51, 100, 118},
+                               {},
+                               {88, 76, 62, 47, 8},
+                               {7.37, 7.22, 7.32, 6.91, 6.7, 4.41},
+                               {7.37, 7.21, 7.31, 6.84, 6.43, 6},
+                               {},
+                               0.91};
 
-/* The slots alone: a list of STATIC rows that are too short holds what fitted, and its sums are those of a HYBRID list's slots. */
+/* The slots alone: a list of STATIC rows that are too short holds what fitted, and its sums are
+   those of a HYBRID list's slots. */
 double slots_ms(stepper &t, int32_t width, nlist_mode mode, int64_t pairs)
 {
     if (width == 0) return 0;
@@ -526,7 +583,8 @@ void measure_width(spheres &s, int k, int64_t pairs, width_times &times)
 }
 
 /* Ours as a line, and the source's below, where it has one. steps: values are steps/s, else ms. */
-void width_line(const char *group, const spheres &s, const char *name, const double *ours, const double *theirs, bool steps)
+void width_line(const char *group, const spheres &s, const char *name, const double *ours,
+                const double *theirs, bool steps)
 {
     bench_line(name);
     for (int k = 0; k < widths; k++) {
@@ -545,9 +603,13 @@ void width_line(const char *group, const spheres &s, const char *name, const dou
     for (int k = 0; k < widths; k++) bench_number(theirs[k], 9);
 }
 
-int best_of(const double *steps) { return static_cast<int>(std::max_element(steps, steps + widths) - steps); }
+int best_of(const double *steps)
+{
+    return static_cast<int>(std::max_element(steps, steps + widths) - steps);
+}
 
-void width_matrix(const char *group, spheres &s, double neighbors, const width_times *theirs, const char *where)
+void width_matrix(const char *group, spheres &s, double neighbors, const width_times *theirs,
+                  const char *where)
 {
     width_times ours = {};
     gpu_grid grid;
@@ -556,8 +618,10 @@ void width_matrix(const char *group, spheres &s, double neighbors, const width_t
     int64_t const pairs = pairs_in(grid, s.contact);
     for (int k = 0; k < widths; k++) measure_width(s, k, pairs, ours);
     char title[160];
-    std::snprintf(title, sizeof title, "%s: slots per row of half HYBRID lists, %s, %.2f neighbours (wanted: %.2f); source: %s",
-                  group, s.name.c_str(), 2.0 * static_cast<double>(pairs) / s.n, neighbors, where);
+    std::snprintf(
+        title, sizeof title,
+        "%s: slots per row of half HYBRID lists, %s, %.2f neighbours (wanted: %.2f); source: %s",
+        group, s.name.c_str(), 2.0 * static_cast<double>(pairs) / s.n, neighbors, where);
     bench_matrix(title, "ms; steps/s: whole steps");
     for (int32_t width : width_of) std::printf(" %9d", static_cast<int>(width));
     width_line(group, s, "search", ours.search, theirs->search, false);
@@ -566,14 +630,18 @@ void width_matrix(const char *group, spheres &s, double neighbors, const width_t
     width_line(group, s, "slots, REDUCE", ours.reduce, nullptr, false);
     width_line(group, s, "rest, REDUCE (whole - slots)", ours.rest, theirs->rest, false);
     width_line(group, s, "steps/s, PER_CONTACT", ours.steps_contact, theirs->steps_contact, true);
-    width_line(group, s, "steps/s, PER_PARTICLE", ours.steps_particle, theirs->steps_particle, true);
+    width_line(group, s, "steps/s, PER_PARTICLE", ours.steps_particle, theirs->steps_particle,
+               true);
     width_line(group, s, "steps/s, REDUCE", ours.steps_reduce, nullptr, true);
     stepper t(s);
     double const old = gpu_ms([&] { t.step_without_list(); });
-    std::printf("\nfastest width: %d (PER_CONTACT), %d (PER_PARTICLE), %d (REDUCE); the source's: 8. ",
-                static_cast<int>(width_of[best_of(ours.steps_contact)]), static_cast<int>(width_of[best_of(ours.steps_particle)]),
-                static_cast<int>(width_of[best_of(ours.steps_reduce)]));
-    std::printf("Without a list: %.4g steps/s, the source's old code %.3g\n", 1000 / old, theirs->old);
+    std::printf(
+        "\nfastest width: %d (PER_CONTACT), %d (PER_PARTICLE), %d (REDUCE); the source's: 8. ",
+        static_cast<int>(width_of[best_of(ours.steps_contact)]),
+        static_cast<int>(width_of[best_of(ours.steps_particle)]),
+        static_cast<int>(width_of[best_of(ours.steps_reduce)]));
+    std::printf("Without a list: %.4g steps/s, the source's old code %.3g\n", 1000 / old,
+                theirs->old);
     bench_row_s row = {};
     row.group = group;
     row.workload = s.name.c_str();
@@ -582,11 +650,12 @@ void width_matrix(const char *group, spheres &s, double neighbors, const width_t
     row.ms = old;
     row.peer_ms = 1000 / theirs->old;
     bench_csv(&row);
-    bench_value(group, s.name.c_str(), "neighbours", s.n, 2.0 * static_cast<double>(pairs) / s.n, "of each");
+    bench_value(group, s.name.c_str(), "neighbours", s.n, 2.0 * static_cast<double>(pairs) / s.n,
+                "of each");
 }
 
-/* The source's numbers of neighbours count both partners of a pair, so its rows had half of that on average: with 9.31, only few
-   have more than 8, which fits the 0.09 ms of the rest there. */
+/* The source's numbers of neighbours count both partners of a pair, so its rows had half of that on
+   average: with 9.31, only few have more than 8, which fits the 0.09 ms of the rest there. */
 void bench_width(const std::vector<int32_t> &sizes)
 {
     for (int32_t n : sizes) {
@@ -598,9 +667,9 @@ void bench_width(const std::vector<int32_t> &sizes)
     }
 }
 
-/* Spheres with as many neighbours as the source's tablets, which are as many as a sphere can have at once (12). The source does not
-   say how large its tablets are and how it finds their contacts, and of its entries not all touch: so the search can be compared,
-   the forces cannot. */
+/* Spheres with as many neighbours as the source's tablets, which are as many as a sphere can have
+   at once (12). The source does not say how large its tablets are and how it finds their contacts,
+   and of its entries not all touch: so the search can be compared, the forces cannot. */
 void bench_tablets(const std::vector<int32_t> &sizes)
 {
     for (int32_t n : sizes) {
@@ -612,13 +681,13 @@ void bench_tablets(const std::vector<int32_t> &sizes)
     }
 }
 
-/* ---- nocontact: table 6.6 -------------------------------------------------------------------------------- */
+/* ---- nocontact: table 6.6 -------------------------------------------------------------------- */
 
 /* The source has figures for n; elsewhere there is nothing to print beside ours. */
 source at(int32_t n, int32_t theirs, source from) { return n == theirs ? from : none(); }
 
-void nocontact_rows(spheres &s, const char *name, nlist_layout layout, int32_t width, source search, source forces,
-                    source step)
+void nocontact_rows(spheres &s, const char *name, nlist_layout layout, int32_t width, source search,
+                    source forces, source step)
 {
     stepper t(s);
     std::string const text = name;
@@ -629,7 +698,8 @@ void nocontact_rows(spheres &s, const char *name, nlist_layout layout, int32_t w
     int32_t const ten = 10000000;
     row_of("nocontact", s, text + ": search", search_ms, search_bytes(t, 0), at(s.n, ten, search));
     row_of("nocontact", s, text + ": forces", force_ms, 4.0 * width * s.n, at(s.n, ten, forces));
-    row_of("nocontact", s, text + ": whole step", step_ms, step_bytes(t, 0) - (48.0 + 24) * s.n, at(s.n, ten, step));
+    row_of("nocontact", s, text + ": whole step", step_ms, step_bytes(t, 0) - (48.0 + 24) * s.n,
+           at(s.n, ten, step));
     check_total(t, name);
 }
 
@@ -638,22 +708,27 @@ void bench_nocontact(int32_t n)
     spheres s = make_spheres(n, 0);
     stepper t(s);
     bench_title("nocontact: a lattice where nobody touches (source: table 6.6)", nullptr);
-    nocontact_rows(s, "DYNAMIC", NLIST_DYNAMIC, 0, {12.07, 0, "004, 6.6"}, {0, 0, ""}, {0, 36.8, "004, 6.6"});
-    nocontact_rows(s, "HYBRID, width 8", NLIST_HYBRID, 8, {12.07, 0, "004, 6.6"}, {5.71, 0, "004, 6.6"},
-                   {0, 30, "004, 6.6"});
+    nocontact_rows(s, "DYNAMIC", NLIST_DYNAMIC, 0, {12.07, 0, "004, 6.6"}, {0, 0, ""},
+                   {0, 36.8, "004, 6.6"});
+    nocontact_rows(s, "HYBRID, width 8", NLIST_HYBRID, 8, {12.07, 0, "004, 6.6"},
+                   {5.71, 0, "004, 6.6"}, {0, 30, "004, 6.6"});
     nocontact_rows(s, "COMPACT", NLIST_COMPACT, 0, none(), none(), none());
     t.index();
-    double const direct = gpu_ms([&] { t.direct(); }), step = gpu_ms([&] { t.step_without_list(); });
-    row_of("nocontact", s, "no list: search and forces", direct, 68.0 * n, at(n, 10000000, {61, 0, "004, 6.6, old"}));
-    row_of("nocontact", s, "no list: whole step", step, 248.0 * n, at(n, 10000000, {0, 12.9, "004, 6.6, old"}));
+    double const direct = gpu_ms([&] { t.direct(); }),
+                 step = gpu_ms([&] { t.step_without_list(); });
+    row_of("nocontact", s, "no list: search and forces", direct, 68.0 * n,
+           at(n, 10000000, {61, 0, "004, 6.6, old"}));
+    row_of("nocontact", s, "no list: whole step", step, 248.0 * n,
+           at(n, 10000000, {0, 12.9, "004, 6.6, old"}));
 }
 
-/* ---- history: section 6.3.6 ------------------------------------------------------------------------------ */
+/* ---- history: section 6.3.6 ------------------------------------------------------------------ */
 
 /* A number of its own for each contact; never 0. */
 __device__ uint32_t signature(int32_t i, int32_t j)
 {
-    uint32_t const low = static_cast<uint32_t>(i < j ? i : j), high = static_cast<uint32_t>(i < j ? j : i);
+    uint32_t const low = static_cast<uint32_t>(i < j ? i : j),
+                   high = static_cast<uint32_t>(i < j ? j : i);
     return hash(low ^ hash(high)) | 1u;
 }
 
@@ -664,16 +739,18 @@ struct sign_op {
     }
 };
 
-/* Counts, in found: contacts that kept their signature, that have none, and those where that is wrong. Geometry says who touched
-   in the frame before; where rounding decides, both are right. */
+/* Counts, in found: contacts that kept their signature, that have none, and those where that is
+   wrong. Geometry says who touched in the frame before; where rounding decides, both are right. */
 struct verify_op {
     const float *before;
     float contact;
     unsigned long long *found;
     __device__ void operator()(int32_t i, int32_t j, void *history, int64_t) const
     {
-        const float *p = before + 4 * static_cast<int64_t>(i), *q = before + 4 * static_cast<int64_t>(j);
-        float const x = q[0] - p[0], y = q[1] - p[1], z = q[2] - p[2], ratio = (x * x + y * y + z * z) / (contact * contact);
+        const float *p = before + 4 * static_cast<int64_t>(i),
+                    *q = before + 4 * static_cast<int64_t>(j);
+        float const x = q[0] - p[0], y = q[1] - p[1], z = q[2] - p[2],
+                    ratio = (x * x + y * y + z * z) / (contact * contact);
         uint32_t const own = *static_cast<uint32_t *>(history);
         bool const lost = ratio < 1 - 1e-5f && own == 0, made_up = ratio > 1 + 1e-5f && own != 0;
         bool const wrong = lost || made_up || (own != 0 && own != signature(i, j));
@@ -688,10 +765,12 @@ struct two_frames {
     gpu_grid grid[2];
     int now = 0;
 
-    explicit two_frames(stepper &t) : pos{device_array<float>(t.s.pos.count), device_array<float>(t.s.pos.count)}
+    explicit two_frames(stepper &t)
+        : pos{device_array<float>(t.s.pos.count), device_array<float>(t.s.pos.count)}
     {
         for (int k = 0; k < 2; k++) {
-            must(cudaMemcpyAsync(pos[k].data, t.s.pos.data, t.s.pos.count * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+            must(cudaMemcpyAsync(pos[k].data, t.s.pos.data, t.s.pos.count * sizeof(float),
+                                 cudaMemcpyDeviceToDevice, stream));
             must(ugrid_cuda_build(&grid[k].gpu, &t.cells, pos[k].data, DEM_STRIDE, t.s.n, stream));
             t.clear();
             t.move();
@@ -700,7 +779,8 @@ struct two_frames {
     void search(stepper &t)
     {
         now = 1 - now;
-        must(nlist_cuda_build_ugrid(&t.list.gpu, &t.desc, &grid[now].gpu, pos[now].data, DEM_STRIDE, t.s.n, stream));
+        must(nlist_cuda_build_ugrid(&t.list.gpu, &t.desc, &grid[now].gpu, pos[now].data, DEM_STRIDE,
+                                    t.s.n, stream));
     }
 };
 
@@ -714,14 +794,18 @@ void check_history(stepper &t, two_frames &frames)
     must(nlist_cuda_each(&t.list.gpu, verify_op{before, t.s.contact, found.data}, stream));
     must(nlist_cuda_check(&t.list.gpu, stream));
     std::vector<unsigned long long> const counts = found.download();
-    bench_check(counts[2] == 0 && counts[0] > 0, "history: lost, or not zero where a contact began");
-    bench_check_total(static_cast<int64_t>(counts[0] + counts[1]), t.list.gpu.device.list.total, "history: each entry once");
-    std::printf("  %llu contacts persist from one build to the next, %llu begin\n", counts[0], counts[1]);
+    bench_check(counts[2] == 0 && counts[0] > 0,
+                "history: lost, or not zero where a contact began");
+    bench_check_total(static_cast<int64_t>(counts[0] + counts[1]), t.list.gpu.device.list.total,
+                      "history: each entry once");
+    std::printf("  %llu contacts persist from one build to the next, %llu begin\n", counts[0],
+                counts[1]);
 }
 
 struct history_times { double search, forces, step; int64_t entries; };
 
-history_times measure_history(stepper &t, nlist_layout layout, int32_t width, int32_t bytes, int64_t pairs)
+history_times measure_history(stepper &t, nlist_layout layout, int32_t width, int32_t bytes,
+                              int64_t pairs)
 {
     history_times times;
     two_frames frames(t);
@@ -738,40 +822,52 @@ history_times measure_history(stepper &t, nlist_layout layout, int32_t width, in
     return times;
 }
 
-/* Off and on, with the source's figures in ms (a whole step: in steps/s). Its factors are the bars, but for the forces alone: next
-   to our reading of positions, that of 16 bytes more weighs more. */
-void history_pair(const spheres &s, const std::string &name, const double ms[2], const double bytes[2], const double theirs[2],
-                  bool steps)
+/* Off and on, with the source's figures in ms (a whole step: in steps/s). Its factors are the bars,
+   but for the forces alone: next to our reading of positions, that of 16 bytes more weighs more. */
+void history_pair(const spheres &s, const std::string &name, const double ms[2],
+                  const double bytes[2], const double theirs[2], bool steps)
 {
     bool const given = s.n == 1000000 && name.compare(0, 7, "DYNAMIC") == 0;
-    double const factor = steps ? theirs[0] / theirs[1] : theirs[1] / theirs[0] > 1.5 ? theirs[1] / theirs[0] : 0;
+    double const factor = steps                         ? theirs[0] / theirs[1]
+                          : theirs[1] / theirs[0] > 1.5 ? theirs[1] / theirs[0]
+                                                        : 0;
     for (int k = 0; k < 2; k++) {
-        source const from = !given ? none() : steps ? source{0, theirs[k], "004, 6.3.6"} : source{theirs[k], 0, "004, 6.3.6"};
-        row_of("history", s, name + (k ? ", history" : ""), ms[k], bytes[k], from, ms[0], k ? factor : 0);
+        source const from = !given  ? none()
+                            : steps ? source{0, theirs[k], "004, 6.3.6"}
+                                    : source{theirs[k], 0, "004, 6.3.6"};
+        row_of("history", s, name + (k ? ", history" : ""), ms[k], bytes[k], from, ms[0],
+               k ? factor : 0);
     }
 }
 
-void history_rows(spheres &s, const std::string &name, nlist_layout layout, int32_t width, int64_t pairs)
+void history_rows(spheres &s, const std::string &name, nlist_layout layout, int32_t width,
+                  int64_t pairs)
 {
     stepper off(s), on(s);
     history_times const without = measure_history(off, layout, width, 0, pairs);
     history_times const with = measure_history(on, layout, width, DEM_HISTORY, pairs);
-    double const search[2] = {without.search, with.search}, forces[2] = {without.forces, with.forces};
+    double const search[2] = {without.search, with.search},
+                 forces[2] = {without.forces, with.forces};
     double const step[2] = {without.step, with.step};
-    double const source_search[2] = {1.55, 3.42}, source_forces[2] = {2.21, 2.32}, source_step[2] = {83, 36};
-    double const of_search[2] = {search_bytes(off, without.entries), search_bytes(on, with.entries)};
+    double const source_search[2] = {1.55, 3.42}, source_forces[2] = {2.21, 2.32},
+                 source_step[2] = {83, 36};
+    double const of_search[2] = {search_bytes(off, without.entries),
+                                 search_bytes(on, with.entries)};
     double const of_forces[2] = {force_bytes(off, without.entries), force_bytes(on, with.entries)};
     double const of_step[2] = {step_bytes(off, without.entries), step_bytes(on, with.entries)};
     history_pair(s, name + ": search", search, of_search, source_search, false);
     history_pair(s, name + ": forces", forces, of_forces, source_forces, false);
     history_pair(s, name + ": whole step", step, of_step, source_step, true);
-    std::printf("  carrying takes %.3f ms; %.4g -> %.4g steps/s, a factor of %.2f (source, with walls, 1M: 83 -> 36, 2.31)\n",
-                with.search - without.search, 1000 / without.step, 1000 / with.step, with.step / without.step);
+    std::printf("  carrying takes %.3f ms; %.4g -> %.4g steps/s, a factor of %.2f (source, with "
+                "walls, 1M: 83 -> 36, 2.31)\n",
+                with.search - without.search, 1000 / without.step, 1000 / with.step,
+                with.step / without.step);
 }
 
 void bench_history(const std::vector<int32_t> &sizes)
 {
-    bench_title("history: off and on, 4.3 neighbours as in the source's drum; bar x: the source's own factors (section 6.3.6)",
+    bench_title("history: off and on, 4.3 neighbours as in the source's drum; bar x: the source's "
+                "own factors (section 6.3.6)",
                 "without");
     for (int32_t n : sizes) {
         spheres s = make_spheres(n, 4.3);
@@ -781,7 +877,7 @@ void bench_history(const std::vector<int32_t> &sizes)
     }
 }
 
-/* ---- sorting: tables 6.8 and 6.10, figures 6.9 and 6.10 -------------------------------------------------- */
+/* ---- sorting: tables 6.8 and 6.10, figures 6.9 and 6.10 -------------------------------------- */
 
 __global__ void permute_kernel(const float4 *from, const int32_t *order, float4 *to, int64_t n)
 {
@@ -798,7 +894,8 @@ void exchange(stepper &t, double part)
     wl_random r = wl_seed(6);
     int64_t const moves = static_cast<int64_t>(part * t.s.n / 2);
     if (part < 1) {
-        for (int64_t k = 0; k < moves; k++) std::swap(order[wl_below(&r, n)], order[wl_below(&r, n)]);
+        for (int64_t k = 0; k < moves; k++)
+            std::swap(order[wl_below(&r, n)], order[wl_below(&r, n)]);
     } else {
         for (uint32_t i = n - 1; i > 0; i--) std::swap(order[i], order[wl_below(&r, i + 1)]);
     }
@@ -839,7 +936,8 @@ double stage_rows(stepper &t, const std::string &name, int64_t pairs, const sour
 }
 
 /* `every` steps with one sorting, per step. */
-void interval_row(stepper &t, int every, const std::string &name, int64_t pairs, const source &from, double sorted_ms)
+void interval_row(stepper &t, int every, const std::string &name, int64_t pairs, const source &from,
+                  double sorted_ms)
 {
     sort_once(t);
     double const ms = gpu_ms([&] {
@@ -847,7 +945,8 @@ void interval_row(stepper &t, int every, const std::string &name, int64_t pairs,
         t.sort();
     });
     t.step();
-    row_of("sorting", t.s, name + ": whole step", ms / every, step_bytes(t, pairs) + 2 * 48.0 * t.s.n / every, from, sorted_ms);
+    row_of("sorting", t.s, name + ": whole step", ms / every,
+           step_bytes(t, pairs) + 2 * 48.0 * t.s.n / every, from, sorted_ms);
     check_total(t, name.c_str());
 }
 
@@ -870,7 +969,8 @@ void direct_row(stepper &t, const std::string &name, const source &from)
 }
 
 const source not_sorted[3] = {{216, 0, "004, 6.10"}, {103, 0, "004, 6.10"}, {0, 2.8, "004, 6.10"}};
-const source sorted_always[3] = {{16.1, 0, "004, 6.8"}, {19.6, 0, "004, 6.8"}, {0, 13.4, "004, 6.8"}};
+const source sorted_always[3] = {
+    {16.1, 0, "004, 6.8"}, {19.6, 0, "004, 6.8"}, {0, 13.4, "004, 6.8"}};
 const source nothing[3] = {};
 
 void sorting_rows(spheres &s, int32_t bytes, int64_t pairs)
@@ -883,7 +983,8 @@ void sorting_rows(spheres &s, int32_t bytes, int64_t pairs)
     t.choose(NLIST_HYBRID, 8, pairs);
     exchange(t, 1);
     double const never = stage_rows(t, "random order" + kept, pairs, given ? not_sorted : nothing);
-    if (!bytes) direct_row(t, "no list, random order", given ? source{400, 0, "004, 6.10, old"} : none());
+    if (!bytes)
+        direct_row(t, "no list, random order", given ? source{400, 0, "004, 6.10, old"} : none());
     sort_once(t);
     if (!bytes) direct_row(t, "no list, sorted", given ? source{135, 0, "004, 6.8, old"} : none());
     double const once = stage_rows(t, "sorted once" + kept, pairs, given ? sorted_always : nothing);
@@ -892,22 +993,29 @@ void sorting_rows(spheres &s, int32_t bytes, int64_t pairs)
     interval_row(t, 50, "sorted every 50th step" + kept, pairs, none(), once);
     decay_row(t, 0.01, "1 % out of place" + kept, pairs, once);
     decay_row(t, 0.1, "10 % out of place" + kept, pairs, once);
-    std::printf("  random order takes %.2f times as long as sorted (source, with sorting at every step: 4.8)\n", never / once);
+    std::printf("  random order takes %.2f times as long as sorted (source, with sorting at every "
+                "step: 4.8)\n",
+                never / once);
     sort_once(t);
 }
 
 void bench_sorting(int32_t n)
 {
     spheres s = make_spheres(n, 4.3);
-    bench_title("sorting: HYBRID, width 8, 4.3 neighbours (source: the drum, with walls, tables 6.8 and 6.10; figure 6.9: sorting "
-                "now and then is 20 % faster than at every step)", "sorted");
+    bench_title("sorting: HYBRID, width 8, 4.3 neighbours (source: the drum, with walls, tables "
+                "6.8 and 6.10; figure 6.9: sorting "
+                "now and then is 20 % faster than at every step)",
+                "sorted");
     sorting_rows(s, 0, static_cast<int64_t>(2.2 * n));
     sorting_rows(s, DEM_HISTORY, static_cast<int64_t>(2.2 * n));
 }
 
-/* ---- tree: tables 6.12 and 6.13 -------------------------------------------------------------------------- */
+/* ---- tree: tables 6.12 and 6.13 -------------------------------------------------------------- */
 
-struct tree_source { source build, search, forces, step; int memory; /* MiB, of the whole program */ };
+struct tree_source {
+    source build, search, forces, step;
+    int memory; /* MiB, of the whole program */
+};
 
 /* One way to find neighbours, in four rows. Returns the entries of the list. */
 int64_t tree_rows(stepper &t, const std::string &name, int64_t pairs, const tree_source &from)
@@ -918,7 +1026,8 @@ int64_t tree_rows(stepper &t, const std::string &name, int64_t pairs, const tree
     double const forces = gpu_ms([&] { t.forces(); }), step = gpu_ms([&] { t.step(); });
     must(nlist_cuda_check(&t.list.gpu, stream));
     int64_t const total = t.list.gpu.device.list.total;
-    row_of("tree", t.s, name + ": build", build, t.by_tree ? (16.0 + 65) * t.s.n : index_bytes(t), from.build);
+    row_of("tree", t.s, name + ": build", build, t.by_tree ? (16.0 + 65) * t.s.n : index_bytes(t),
+           from.build);
     row_of("tree", t.s, name + ": search", search, search_bytes(t, total), from.search);
     row_of("tree", t.s, name + ": forces", forces, force_bytes(t, total), from.forces);
     row_of("tree", t.s, name + ": whole step", step, step_bytes(t, total), from.step);
@@ -934,8 +1043,9 @@ void monodisperse_rows(int32_t n)
     int64_t const pairs = static_cast<int64_t>(3.8 * n);
     bool const theirs = n == 10000000;
     const char *const where = "004, 6.12";
-    tree_source const from[2] = {{{12, 0, where}, {18, 0, where}, {31.5, 0, where}, {0, 13.96, where}, 1700},
-                                 {{27, 0, where}, {153, 0, where}, {31, 0, where}, {0, 4.46, where}, 2187}};
+    tree_source const from[2] = {
+        {{12, 0, where}, {18, 0, where}, {31.5, 0, where}, {0, 13.96, where}, 1700},
+        {{27, 0, where}, {153, 0, where}, {31, 0, where}, {0, 4.46, where}, 2187}};
     for (bool tree : {false, true}) {
         stepper t(s);
         t.by_tree = tree;
@@ -957,10 +1067,18 @@ spheres bidisperse(int32_t small)
     std::size_t const m = static_cast<std::size_t>(n);
     std::vector<float> pos(3 * m), radius(m), records(4 * m);
     wl_two_sizes(small, 4, pos.data(), radius.data());
-    for (std::size_t k = 0; k < 4 * m; k++) records[k] = k % 4 < 3 ? pos[k / 4 * 3 + k % 4] : radius[k / 4];
+    for (std::size_t k = 0; k < 4 * m; k++)
+        records[k] = k % 4 < 3 ? pos[k / 4 * 3 + k % 4] : radius[k / 4];
     float const edge = WL_EDGE * cbrtf(static_cast<float>(small) / WL_SMALL);
-    spheres s = {"bidisperse-" + size_name(small), n, wl_side(n, 4, 1), 0, edge, false, device_array<float>(4 * m),
-                 device_array<float>(4 * m), device_array<float>(4 * m)};
+    spheres s = {"bidisperse-" + size_name(small),
+                 n,
+                 wl_side(n, 4, 1),
+                 0,
+                 edge,
+                 false,
+                 device_array<float>(4 * m),
+                 device_array<float>(4 * m),
+                 device_array<float>(4 * m)};
     launch(n, start_kernel, s.pos.data, s.vel.data, s.spin.data, n, s.side, 0.0f);
     s.pos.upload(records.data());
     stepper t(s);
@@ -987,30 +1105,34 @@ void bidisperse_rows(int32_t small)
         t.desc.radius = 0;
         t.desc.radii = radii.data;
         t.nodes.kind = LBVH_SPHERES;
-        totals[tree] = tree_rows(t, tree ? "tree" : "grid", int64_t{4} * s.n, small == WL_SMALL ? from[tree] : tree_source{});
+        totals[tree] = tree_rows(t, tree ? "tree" : "grid", int64_t{4} * s.n,
+                                 small == WL_SMALL ? from[tree] : tree_source{});
     }
     bench_check_total(totals[1], totals[0], "bidisperse: grid and tree find the same");
 }
 
 void bench_tree(int32_t n, int32_t small)
 {
-    bench_title("tree: grid against tree, HYBRID, width 8; spheres of one size and of two, 1:10 (source: tables 6.12, 6.13)",
+    bench_title("tree: grid against tree, HYBRID, width 8; spheres of one size and of two, 1:10 "
+                "(source: tables 6.12, 6.13)",
                 nullptr);
     monodisperse_rows(n);
     bidisperse_rows(small);
 }
 
-/* ---- modes: every way to add up, in every layout --------------------------------------------------------- */
+/* ---- modes: every way to add up, in every layout --------------------------------------------- */
 
 struct layout { const char *name; nlist_layout layout; int32_t width; };
 constexpr int layout_count = 4;
-const layout layouts[layout_count] = {
-    {"STATIC 16", NLIST_STATIC, 16}, {"HYBRID 8", NLIST_HYBRID, 8}, {"DYNAMIC", NLIST_DYNAMIC, 0}, {"COMPACT", NLIST_COMPACT, 0}
-};
+const layout layouts[layout_count] = {{"STATIC 16", NLIST_STATIC, 16},
+                                      {"HYBRID 8", NLIST_HYBRID, 8},
+                                      {"DYNAMIC", NLIST_DYNAMIC, 0},
+                                      {"COMPACT", NLIST_COMPACT, 0}};
 struct mode { const char *name; nlist_mode mode; };
-const mode modes[] = {
-    {"PER_PARTICLE", NLIST_PER_PARTICLE}, {"PER_CONTACT", NLIST_PER_CONTACT}, {"REDUCE", NLIST_REDUCE}, {"AUTO", NLIST_AUTO}
-};
+const mode modes[] = {{"PER_PARTICLE", NLIST_PER_PARTICLE},
+                      {"PER_CONTACT", NLIST_PER_CONTACT},
+                      {"REDUCE", NLIST_REDUCE},
+                      {"AUTO", NLIST_AUTO}};
 
 void layout_head(const char *title)
 {
@@ -1079,7 +1201,9 @@ void less_line(spheres &s, int half, const char *what, const Contact &contact, i
     for (const layout &l : layouts) {
         stepper t(s);
         make_list(t, l, half, pairs);
-        double const ms = gpu_ms([&] { must(nlist_cuda_sum<DEM_SUMS>(&t.list.gpu, &t.how, contact, t.sums.data, stream)); });
+        double const ms = gpu_ms([&] {
+            must(nlist_cuda_sum<DEM_SUMS>(&t.list.gpu, &t.how, contact, t.sums.data, stream));
+        });
         cell(s, name, l.name, ms, ms);
     }
 }
@@ -1095,7 +1219,8 @@ void mode_matrix(spheres &s, int64_t pairs)
     stepper t(s);
     t.index();
     std::printf("\nwithout a list, searching and adding: %.3f ms; ", gpu_ms([&] { t.direct(); }));
-    std::printf("floor of the forces: %.3f (half), %.3f (full) ms\n", (100.0 * s.n + 4.0 * static_cast<double>(pairs)) / copy_speed,
+    std::printf("floor of the forces: %.3f (half), %.3f (full) ms\n",
+                (100.0 * s.n + 4.0 * static_cast<double>(pairs)) / copy_speed,
                 (100.0 * s.n + 8.0 * static_cast<double>(pairs)) / copy_speed);
 }
 
@@ -1136,22 +1261,26 @@ exact_times measure_exact(spheres &s, const layout &l, int64_t pairs)
     return times;
 }
 
-void exact_line(const spheres &s, const char *name, const exact_times *times, const double (exact_times::*what)[2])
+void exact_line(const spheres &s, const char *name, const exact_times *times,
+                const double (exact_times::*what)[2])
 {
     for (int exact : {0, 1}) {
         std::string const text = std::string(name) + (exact ? ", deterministic" : "");
         bench_line(text.c_str());
-        for (int k = 0; k < layout_count; k++) cell(s, text, layouts[k].name, (times[k].*what)[exact], (times[k].*what)[exact]);
+        for (int k = 0; k < layout_count; k++)
+            cell(s, text, layouts[k].name, (times[k].*what)[exact], (times[k].*what)[exact]);
     }
     bench_line("    costs %");
-    for (int k = 0; k < layout_count; k++) std::printf(" %9.0f", 100 * ((times[k].*what)[1] / (times[k].*what)[0] - 1));
+    for (int k = 0; k < layout_count; k++)
+        std::printf(" %9.0f", 100 * ((times[k].*what)[1] / (times[k].*what)[0] - 1));
 }
 
 void exact_matrix(spheres &s, int64_t pairs)
 {
     exact_times times[layout_count];
     for (int k = 0; k < layout_count; k++) times[k] = measure_exact(s, layouts[k], pairs);
-    layout_head(("deterministic: the same bits at every run, " + s.name + ", half lists, AUTO").c_str());
+    layout_head(
+        ("deterministic: the same bits at every run, " + s.name + ", half lists, AUTO").c_str());
     exact_line(s, "build of the list", times, &exact_times::build);
     exact_line(s, "forces", times, &exact_times::sum);
     exact_line(s, "whole step", times, &exact_times::step);
@@ -1166,30 +1295,43 @@ void bench_modes(int32_t n)
     exact_matrix(s, pairs);
 }
 
-/* ---- csr: lists for many neighbours, beside the grid's own ----------------------------------------------- */
+/* ---- csr: lists for many neighbours, beside the grid's own ----------------------------------- */
 
-struct points { std::string name; int32_t n; device_array<float> pos; float radius; int64_t pairs; };
+struct points {
+    std::string name;
+    int32_t n;
+    device_array<float> pos;
+    float radius;
+    int64_t pairs;
+};
 
 points uniform(int32_t n, bool sorted)
 {
     std::vector<float> pos(3 * static_cast<std::size_t>(n));
     wl_uniform(n, n == 10000000 ? 2 : 1, pos.data());
     if (sorted && !wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
-    points p = {"uniform-" + size_name(n) + (sorted ? "-sorted" : ""), n, device_array<float>(pos.size()), wl_radius(n, 30),
-                n == 1000000 ? 29352150 : n == 10000000 ? 296942212 : 0};
+    points p = {"uniform-" + size_name(n) + (sorted ? "-sorted" : ""), n,
+                device_array<float>(pos.size()), wl_radius(n, 30),
+                n == 1000000    ? 29352150
+                : n == 10000000 ? 296942212
+                                : 0};
     p.pos.upload(pos.data());
     return p;
 }
 
-__global__ void csr_sum_kernel(const int64_t *offsets, const int32_t *ids, int64_t n, unsigned long long *sum)
+__global__ void csr_sum_kernel(const int64_t *offsets, const int32_t *ids, int64_t n,
+                               unsigned long long *sum)
 {
     int64_t const i = thread_index();
     unsigned long long x = 0;
-    if (i < n) for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) x += signature(static_cast<int32_t>(i), ids[k]);
+    if (i < n)
+        for (int64_t k = offsets[i]; k < offsets[i + 1]; k++)
+            x += signature(static_cast<int32_t>(i), ids[k]);
     add_to(sum, x);
 }
 
-__global__ void list_sum_kernel(__grid_constant__ const nlist_device device, int64_t n, unsigned long long *sum)
+__global__ void list_sum_kernel(__grid_constant__ const nlist_device device, int64_t n,
+                                unsigned long long *sum)
 {
     int64_t const i = thread_index();
     unsigned long long x = 0;
@@ -1210,7 +1352,10 @@ void csr_grid(const points &p, int32_t split, gpu_grid &grid)
     must(ugrid_cuda_build(&grid.gpu, &desc, p.pos.data, 0, p.n, stream));
 }
 
-double csr_floor(const points &p, int64_t entries) { return 24.0 * p.n + 4.0 * static_cast<double>(entries); }
+double csr_floor(const points &p, int64_t entries)
+{
+    return 24.0 * p.n + 4.0 * static_cast<double>(entries);
+}
 
 void csr_bars(const points &p, bool half, bench_row_s &row)
 {
@@ -1220,7 +1365,8 @@ void csr_bars(const points &p, bool half, bench_row_s &row)
     row.peer = "UniformGrid";
 }
 
-void csr_row(const points &p, const std::string &method, double ms, double bytes, double base_ms, bool bars, bool half)
+void csr_row(const points &p, const std::string &method, double ms, double bytes, double base_ms,
+             bool bars, bool half)
 {
     bench_row_s row = {};
     row.group = "csr";
@@ -1236,7 +1382,9 @@ void csr_row(const points &p, const std::string &method, double ms, double bytes
 
 int64_t list_signature(const nlist_cuda &list, int32_t n)
 {
-    return device_sum([&](unsigned long long *sum) { launch(n, list_sum_kernel, list.device, static_cast<int64_t>(n), sum); });
+    return device_sum([&](unsigned long long *sum) {
+        launch(n, list_sum_kernel, list.device, static_cast<int64_t>(n), sum);
+    });
 }
 
 nlist_desc csr_desc(const points &p, bool half, int64_t entries)
@@ -1259,15 +1407,19 @@ void csr_rows(const points &p, int32_t split, bool half)
     device_array<int64_t> offsets(static_cast<std::size_t>(p.n) + 1);
     device_array<int32_t> ids(static_cast<std::size_t>(entries));
     double const base = gpu_ms([&] {
-        must(ugrid_cuda_neighbors(&grid.gpu, p.radius, half ? UGRID_HALF : 0, offsets.data, ids.data, entries, stream));
+        must(ugrid_cuda_neighbors(&grid.gpu, p.radius, half ? UGRID_HALF : 0, offsets.data,
+                                  ids.data, entries, stream));
     });
-    csr_row(p, kind + ": ugrid_cuda_neighbors, by id", base, csr_floor(p, entries), base, true, half);
+    csr_row(p, kind + ": ugrid_cuda_neighbors, by id", base, csr_floor(p, entries), base, true,
+            half);
     int64_t const expected = device_sum([&](unsigned long long *sum) {
         launch(p.n, csr_sum_kernel, offsets.data, ids.data, static_cast<int64_t>(p.n), sum);
     });
     gpu_list list;
     nlist_desc const desc = csr_desc(p, half, entries);
-    double const ms = gpu_ms([&] { must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, p.pos.data, 0, p.n, stream)); });
+    double const ms = gpu_ms([&] {
+        must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, p.pos.data, 0, p.n, stream));
+    });
     must(nlist_cuda_check(&list.gpu, stream));
     csr_row(p, kind + ": COMPACT", ms, csr_floor(p, entries), base, true, half);
     bench_check_total(list.gpu.device.list.total, entries, "csr");
@@ -1284,7 +1436,9 @@ void skin_rows(const points &p)
     desc.radius = 0.9f * p.radius; /* with the skin: as far as the grid's cells */
     desc.skin = 0.1f * p.radius;
     desc.capacity = pairs_in(grid, p.radius) + 1024;
-    auto const build = [&] { must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, p.pos.data, 0, p.n, stream)); };
+    auto const build = [&] {
+        must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, p.pos.data, 0, p.n, stream));
+    };
     double const built = gpu_ms(build);
     double const asked = gpu_ms([&] { must(nlist_cuda_moved(&list.gpu, p.pos.data, 0, stream)); });
     bench_check(fetch(&list.gpu.d_facts->moved) == 0, "nobody has moved");
@@ -1294,9 +1448,11 @@ void skin_rows(const points &p)
         must(nlist_cuda_moved(&list.gpu, p.pos.data, 0, stream));
         build();
     });
-    bench_check_total(fetch(&list.gpu.d_facts->filled), before, "a build with if_moved where nobody moved");
+    bench_check_total(fetch(&list.gpu.d_facts->filled), before,
+                      "a build with if_moved where nobody moved");
     must(nlist_cuda_check(&list.gpu, stream));
-    csr_row(p, "skin: half COMPACT, built", built, csr_floor(p, list.gpu.device.list.total) + 12.0 * p.n, 0, false, true);
+    csr_row(p, "skin: half COMPACT, built", built,
+            csr_floor(p, list.gpu.device.list.total) + 12.0 * p.n, 0, false, true);
     csr_row(p, "skin: nlist_cuda_moved", asked, 24.0 * p.n, 0, false, true);
     csr_row(p, "skin: moved, and if_moved: nothing to build", idle, 24.0 * p.n, 0, false, true);
 }
@@ -1314,9 +1470,10 @@ void bench_csr(const std::vector<int32_t> &sizes)
         }
 }
 
-/* ---- walls: particles against triangles ------------------------------------------------------------------ */
+/* ---- walls: particles against triangles ------------------------------------------------------ */
 
-/* The cube 0 .. edge as a mesh: each side is a square of `count` * `count` squares, each of two triangles. */
+/* The cube 0 .. edge as a mesh: each side is a square of `count` * `count` squares, each of two
+   triangles. */
 std::vector<float> box_mesh(float edge, int count)
 {
     std::vector<float> corners;
@@ -1327,26 +1484,32 @@ std::vector<float> box_mesh(float edge, int count)
                 for (int corner : {0, 1, 2, 1, 3, 2}) {
                     float p[3];
                     p[side / 2] = side % 2 ? edge : 0;
-                    p[(side / 2 + 1) % 3] = u + corner % 2 == count ? edge : step * static_cast<float>(u + corner % 2);
-                    p[(side / 2 + 2) % 3] = v + corner / 2 == count ? edge : step * static_cast<float>(v + corner / 2);
+                    p[(side / 2 + 1) % 3] =
+                        u + corner % 2 == count ? edge : step * static_cast<float>(u + corner % 2);
+                    p[(side / 2 + 2) % 3] =
+                        v + corner / 2 == count ? edge : step * static_cast<float>(v + corner / 2);
                     corners.insert(corners.end(), p, p + 3);
                 }
     return corners;
 }
 
 /* How many of the six sides the spheres touch, by their planes alone. */
-__global__ void touch_kernel(const float *pos, int64_t n, float edge, float radius, unsigned long long *sum)
+__global__ void touch_kernel(const float *pos, int64_t n, float edge, float radius,
+                             unsigned long long *sum)
 {
     int64_t const i = thread_index();
     unsigned long long touches = 0;
-    for (int a = 0; i < n && a < 3; a++) touches += (pos[4 * i + a] <= radius) + (edge - pos[4 * i + a] <= radius);
+    for (int a = 0; i < n && a < 3; a++)
+        touches += (pos[4 * i + a] <= radius) + (edge - pos[4 * i + a] <= radius);
     add_to(sum, touches);
 }
 
 int64_t touches_of(const spheres &s, float radius)
 {
     int64_t const n = s.n;
-    return device_sum([&](unsigned long long *sum) { launch(n, touch_kernel, s.pos.data, n, s.edge, radius, sum); });
+    return device_sum([&](unsigned long long *sum) {
+        launch(n, touch_kernel, s.pos.data, n, s.edge, radius, sum);
+    });
 }
 
 struct walls {
@@ -1377,7 +1540,11 @@ struct walls {
         nodes.kind = LBVH_TRIANGLES;
         must(lbvh_cuda_build(&tree.gpu, &nodes, corners.data, 0, mesh.triangles, stream));
     }
-    void search() { must(nlist_cuda_build_mesh(&list.gpu, &desc, &tree.gpu, &mesh, s.pos.data, DEM_STRIDE, s.n, stream)); }
+    void search()
+    {
+        must(nlist_cuda_build_mesh(&list.gpu, &desc, &tree.gpu, &mesh, s.pos.data, DEM_STRIDE, s.n,
+                                   stream));
+    }
     void forces()
     {
         dem_system system = system_of(s);
@@ -1391,15 +1558,19 @@ void check_walls(walls &w)
 {
     must(nlist_cuda_check(&w.list.gpu, stream));
     const nlist &list = w.list.gpu.device.list;
-    int64_t const least = touches_of(w.s, w.s.contact / 2 - 2e-5f), most = touches_of(w.s, w.s.contact / 2 + 2e-5f);
-    bench_check(list.total >= least && list.total <= most && least > 0, "walls: not as many contacts as the planes have");
-    std::printf("  %lld contacts of %d spheres of %d, %d triangles\n", static_cast<long long>(list.total),
+    int64_t const least = touches_of(w.s, w.s.contact / 2 - 2e-5f),
+                  most = touches_of(w.s, w.s.contact / 2 + 2e-5f);
+    bench_check(list.total >= least && list.total <= most && least > 0,
+                "walls: not as many contacts as the planes have");
+    std::printf("  %lld contacts of %d spheres of %d, %d triangles\n",
+                static_cast<long long>(list.total),
                 static_cast<int>(list.rows[list.current].touched_count), static_cast<int>(w.s.n),
                 static_cast<int>(w.mesh.triangles));
 }
 
 /* The drum's figures: 10M without history from table 6.8, 1M from section 6.3.6. */
-source wall_source(const spheres &s, bool history, double at_10m, double at_1m, double at_1m_history)
+source wall_source(const spheres &s, bool history, double at_10m, double at_1m,
+                   double at_1m_history)
 {
     if (s.n == 10000000 && !history) return {at_10m, 0, "004, 6.8"};
     if (s.n == 1000000) return {history ? at_1m_history : at_1m, 0, "004, 6.3.6"};
@@ -1413,13 +1584,16 @@ void wall_rows(spheres &s, const std::vector<float> &triangles)
         walls w(s, triangles);
         std::string const kept = bytes ? ", history" : "";
         w.desc.history = bytes;
-        double const build = gpu_ms([&] { w.index(); }), search = gpu_ms([&] { w.search(); }), forces = gpu_ms([&] { w.forces(); });
+        double const build = gpu_ms([&] { w.index(); }), search = gpu_ms([&] { w.search(); }),
+                     forces = gpu_ms([&] { w.forces(); });
         if (!bytes) {
             base = search;
             source const from = at(s.n, 10000000, {2.5, 0, "004, 6.8"});
-            row_of("walls", s, "tree over the triangles", build, (36.0 + 65) * w.mesh.triangles, from);
+            row_of("walls", s, "tree over the triangles", build, (36.0 + 65) * w.mesh.triangles,
+                   from);
         }
-        row_of("walls", s, "search" + kept, search, 20.0 * s.n, wall_source(s, bytes, 11.75, 1.94, 6.10), base);
+        row_of("walls", s, "search" + kept, search, 20.0 * s.n,
+               wall_source(s, bytes, 11.75, 1.94, 6.10), base);
         row_of("walls", s, "forces" + kept, forces, 0, wall_source(s, bytes, 1, 0.40, 0.46));
         check_walls(w);
     }
@@ -1427,7 +1601,8 @@ void wall_rows(spheres &s, const std::vector<float> &triangles)
 
 void bench_walls(const std::vector<int32_t> &sizes)
 {
-    bench_title("walls: spheres in a box of triangles, which few of them touch (source: the drum, table 6.8 and section 6.3.6)",
+    bench_title("walls: spheres in a box of triangles, which few of them touch (source: the drum, "
+                "table 6.8 and section 6.3.6)",
                 "without");
     for (int32_t n : sizes) {
         spheres s = make_spheres(n, 4.3);
@@ -1435,9 +1610,10 @@ void bench_walls(const std::vector<int32_t> &sizes)
     }
 }
 
-/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------------------- */
+/* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------- */
 
-/* Points anywhere, about 8 within the radius; their grid is built before. Of the memory, the list's own counts. */
+/* Points anywhere, about 8 within the radius; their grid is built before. Of the memory, the list's
+   own counts. */
 struct list_case {
     static constexpr const char *first = "nlist: half HYBRID list, 8 slots", *second = nullptr;
     static constexpr int64_t most = 2147482624;
@@ -1456,17 +1632,22 @@ struct list_case {
         desc.layout = NLIST_HYBRID;
         desc.width = 8;
         desc.half = 1;
-        desc.capacity = n / 4 + 1024; /* of the rest: a row has the partners with higher ids, 0 to 8 of them on average */
+        /* of the rest: a row has the partners with higher ids, 0 to 8 of them on average */
+        desc.capacity = n / 4 + 1024;
         spread(pos);
         must(ugrid_cuda_build(&grid.gpu, &cells, pos.data, 0, n, stream));
     }
-    void build() { must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, pos.data, 0, n, stream)); }
+    void build()
+    {
+        must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, pos.data, 0, n, stream));
+    }
     void search() {}
     double bytes() const { return held_by(list.gpu.device.list.block) + held_by(list.gpu.scratch); }
     void check()
     {
         must(nlist_cuda_check(&list.gpu, stream));
-        bench_check_total(list.gpu.device.list.total, pairs_in(grid, desc.radius), "scaling: entries, and the grid's pairs");
+        bench_check_total(list.gpu.device.list.total, pairs_in(grid, desc.radius),
+                          "scaling: entries, and the grid's pairs");
     }
 };
 
@@ -1474,7 +1655,8 @@ struct list_case {
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_nlist_cuda", "width,nocontact,history,sorting,tree,modes,csr,walls,tablets,scaling,largest");
+    bench_start(argc, argv, "bench_nlist_cuda",
+                "width,nocontact,history,sorting,tree,modes,csr,walls,tablets,scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};

@@ -1,9 +1,10 @@
-/* bench_ugrid.c - how fast is ugrid.h on one core of this machine? README.md in this folder explains the tables.
+/* bench_ugrid.c - how fast is ugrid.h on one core of this machine? README.md in this folder
+   explains the tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
-       groups: search insert walks sums; only when named: scaling                                                      */
+       groups: search insert walks sums; only when named: scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -33,7 +34,7 @@ typedef struct job {
     int32_t width;
 } job;
 
-static const char *const method_names[] = { "AUTO", "COUNT", "SORT", "FIXED", "LIST", "LIST_PACKED" };
+static const char *const method_names[] = {"AUTO", "COUNT", "SORT", "FIXED", "LIST", "LIST_PACKED"};
 static const char *const walk_names[] = { "AUTO", "CELLS", "STRIPS", "MODULAR", "HYBRID" };
 
 static void must(ugrid_result result)
@@ -44,7 +45,10 @@ static void must(ugrid_result result)
 }
 
 /* Positions in, records and ids out, one start per cell. */
-static double floor_build(int32_t n, int32_t cells) { return ((12.0 + 16 + 4) * n + 4.0 * cells) / bench_speed; }
+static double floor_build(int32_t n, int32_t cells)
+{
+    return ((12.0 + 16 + 4) * n + 4.0 * cells) / bench_speed;
+}
 
 /* Records in, one count per particle out. */
 static double floor_count(int32_t n) { return (16.0 + 4) * n / bench_speed; }
@@ -65,8 +69,9 @@ typedef struct workload {
     int64_t pairs;      /* ordered; 0: not known, the plain grid's total counts */
 } workload;
 
-/* Totals: pairs with d2 <= r2 in float, rounded after every operation. (targets.md tests d2 < r2 with fused operations,
-   which gives 42 pairs fewer at 10M, 3 fewer in the dam, and the same at 1M.) */
+/* Totals: pairs with d2 <= r2 in float, rounded after every operation. (targets.md tests d2 < r2
+   with fused operations, which gives 42 pairs fewer at 10M, 3 fewer in the dam, and the same at
+   1M.) */
 static workload uniform(int32_t n)
 {
     workload w = { "uniform", n, NULL, 0, { 1, 1, 1 }, 0 };
@@ -99,7 +104,11 @@ static ugrid_desc desc_of(const workload *w, ugrid_method method)
 }
 
 static void work_plain_build(void *user) { job *j = (job *)user; plain_build(&j->plain, j->pos); }
-static void work_plain_count(void *user) { job *j = (job *)user; plain_count(&j->plain, j->strips, j->counts); }
+static void work_plain_count(void *user)
+{
+    job *j = (job *)user;
+    plain_count(&j->plain, j->strips, j->counts);
+}
 
 static void work_plain_list(void *user)
 {
@@ -115,9 +124,21 @@ static void work_plain_csr(void *user)
     plain_csr(&j->plain, j->counts, j->offsets, j->ids);
 }
 
-static void work_build(void *user) { job *j = (job *)user; must(ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n)); }
-static void work_count(void *user) { job *j = (job *)user; must(ugrid_count_neighbors(&j->grid, j->radius, j->flags, j->counts)); }
-static void work_pairs(void *user) { job *j = (job *)user; must(ugrid_count_pairs(&j->grid, j->radius, &j->total)); }
+static void work_build(void *user)
+{
+    job *j = (job *)user;
+    must(ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n));
+}
+static void work_count(void *user)
+{
+    job *j = (job *)user;
+    must(ugrid_count_neighbors(&j->grid, j->radius, j->flags, j->counts));
+}
+static void work_pairs(void *user)
+{
+    job *j = (job *)user;
+    must(ugrid_count_pairs(&j->grid, j->radius, &j->total));
+}
 
 static void work_list(void *user)
 {
@@ -144,7 +165,8 @@ static const target half_target  = { 170, 252, 683, "LAMMPS, sorted input" };
 static const target csr_target   = { 450, 725, 1328, "nanoflann, sorted input" };
 static const target dam_target   = { BAR(290, 190), 371, 978, "nanoflann, sorted input" };
 
-static void show(const workload *w, const char *method, double ms, double floor_ms, double base_ms, const target *aim)
+static void show(const workload *w, const char *method, double ms, double floor_ms, double base_ms,
+                 const target *aim)
 {
     bench_row_s row;
     memset(&row, 0, sizeof row);
@@ -203,7 +225,8 @@ static void bench_counts(const workload *w, job *j, int64_t total)
 }
 
 /* One kind of list, plain and ours, against each other. */
-static void bench_list(const workload *w, job *j, const char *name, int flags, int64_t total, const target *aim)
+static void bench_list(const workload *w, job *j, const char *name, int flags, int64_t total,
+                       const target *aim)
 {
     char text[64];
     double base, ms;
@@ -264,11 +287,14 @@ static void bench_search(int32_t n)
     workload w = uniform(n);
     job j = search_job(&w);
     int64_t total = reference_total(&w, &j);
-    bench_title("search: neighbours within the radius (about 29 each); bars and peers: on the AMD Zen 4 of targets.md", "plain grid");
+    bench_title("search: neighbours within the radius (about 29 each); bars and peers: on the AMD "
+                "Zen 4 of targets.md",
+                "plain grid");
     bench_builds(&w, &j);
     bench_counts(&w, &j, total);
     bench_list(&w, &j, "build + full list, cell order", UGRID_PLACES, total, &list_target);
-    bench_list(&w, &j, "build + half list, cell order", UGRID_PLACES | UGRID_HALF, total, &half_target);
+    bench_list(&w, &j, "build + half list, cell order", UGRID_PLACES | UGRID_HALF, total,
+               &half_target);
     bench_list(&w, &j, "build + CSR by input index", 0, total, &csr_target);
     free_job(&j);
     free(w.pos);
@@ -283,7 +309,13 @@ static void bench_search(int32_t n)
 
 /* ---- insert: source 000, Figure 3 ---- */
 
-typedef struct way { const char *name; ugrid_method method; ugrid_placement placement; ugrid_slot_layout layout; int no_records; } way;
+typedef struct way {
+    const char *name;
+    ugrid_method method;
+    ugrid_placement placement;
+    ugrid_slot_layout layout;
+    int no_records;
+} way;
 
 static const way ways[] = {
     { "COUNT",                  UGRID_COUNT,       UGRID_LOOSE, UGRID_SLOTS_BY_COLUMN, 0 },
@@ -318,7 +350,8 @@ static void fit_slots(job *j)
 {
     if (j->desc.method != UGRID_FIXED) return;
     j->desc.slots = 1;
-    if (ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n) == UGRID_CELL_FULL) j->desc.slots = j->grid.needed_slots;
+    if (ugrid_build(&j->grid, &j->desc, j->pos, 0, j->n) == UGRID_CELL_FULL)
+        j->desc.slots = j->grid.needed_slots;
 }
 
 static void insert_cell(job *j, const way *how)
@@ -346,12 +379,15 @@ static void bench_insert(int32_t most)
     job j;
     memset(&j, 0, sizeof j);
     wl_uniform(most, 5, pos);
-    for (i = 0; i < most; i++) { /* the left half of 64 x 64 x 64 cells, as the wave of source 000 begins */
+    /* the left half of 64 x 64 x 64 cells, as the wave of source 000 begins */
+    for (i = 0; i < most; i++) {
         pos[3 * i] *= 32;
         pos[3 * i + 1] *= 64;
         pos[3 * i + 2] *= 64;
     }
-    bench_matrix("insert: M particles/s by number of particles; 64 x 64 x 64 cells, left half filled, shuffled (000, Figure 3)", "method");
+    bench_matrix("insert: M particles/s by number of particles; 64 x 64 x 64 cells, left half "
+                 "filled, shuffled (000, Figure 3)",
+                 "method");
     for (s = 0; s < count && sizes[s] <= most; s++) printf(" %9d", (int)sizes[s]);
     for (k = 0; k < sizeof ways / sizeof *ways; k++) {
         bench_line(ways[k].name);
@@ -423,7 +459,12 @@ static double walk_ms(job *j, int dim, ugrid_method method, ugrid_walk walk, voi
 enum { COLUMNS = 6, LINES = 7 };
 static const int neighborhoods[COLUMNS] = { 10, 20, 46, 100, 200, 300 };
 
-typedef struct walk_line { const char *name; ugrid_method method; ugrid_walk walk; void (*work)(void *); } walk_line;
+typedef struct walk_line {
+    const char *name;
+    ugrid_method method;
+    ugrid_walk walk;
+    void (*work)(void *);
+} walk_line;
 
 /* The first four compete for "best". */
 static const walk_line walk_lines[LINES] = {
@@ -490,7 +531,8 @@ static void bench_walks(int dim, int32_t n)
     else wl_uniform(n, 6, pos);
     j.pos = pos;
     j.n = n;
-    snprintf(title, sizeof title, "walks: ms to visit the neighbours of each of %d particles in %dD (001)", (int)n, dim);
+    snprintf(title, sizeof title,
+             "walks: ms to visit the neighbours of each of %d particles in %dD (001)", (int)n, dim);
     bench_matrix(title, "neighbours within the radius");
     for (k = 0; k < COLUMNS; k++) printf(" %9d", neighborhoods[k]);
     walk_table(&j, dim);
@@ -500,7 +542,11 @@ static void bench_walks(int dim, int32_t n)
 
 /* ---- sums: attributes per cell ---- */
 
-static void work_sums(void *user) { job *j = (job *)user; must(ugrid_cell_sums(&j->grid, j->values, j->width, j->sums)); }
+static void work_sums(void *user)
+{
+    job *j = (job *)user;
+    must(ugrid_cell_sums(&j->grid, j->values, j->width, j->sums));
+}
 
 /* No grid at all: the cell of each particle, and an addition there. */
 static void work_plain_sums(void *user)
@@ -512,7 +558,9 @@ static void work_plain_sums(void *user)
     for (i = 0; i < j->n; i++) {
         const float *p = j->pos + 3 * (size_t)i;
         int32_t const cell = ((int32_t)p[2] * cells + (int32_t)p[1]) * cells + (int32_t)p[0];
-        for (w = 0; w < width; w++) j->sums[(size_t)cell * (size_t)width + (size_t)w] += j->values[(size_t)i * (size_t)width + (size_t)w];
+        for (w = 0; w < width; w++)
+            j->sums[(size_t)cell * (size_t)width + (size_t)w] +=
+                j->values[(size_t)i * (size_t)width + (size_t)w];
     }
 }
 
@@ -527,7 +575,8 @@ static double sum_of_sums(const job *j)
 
 static void sums_rows(job *j, const char *order, double expected)
 {
-    static const char *const names[3] = { "no grid: sums[cell] += value", "ugrid_cell_sums, SORT", "ugrid_cell_sums, LIST" };
+    static const char *const names[3] = {"no grid: sums[cell] += value", "ugrid_cell_sums, SORT",
+                                         "ugrid_cell_sums, LIST"};
     double base = 0;
     int k;
     for (k = 0; k < 3; k++) {
@@ -542,7 +591,8 @@ static void sums_rows(job *j, const char *order, double expected)
         row.method = name;
         row.n = j->n;
         row.ms = bench_cpu_ms(k ? work_sums : work_plain_sums, j);
-        row.floor_ms = ((12.0 + 4 * j->width) * j->n + 4.0 * j->width * j->grid.cell_count) / bench_speed;
+        row.floor_ms =
+            ((12.0 + 4 * j->width) * j->n + 4.0 * j->width * j->grid.cell_count) / bench_speed;
         if (k == 0) base = row.ms;
         row.base_ms = base;
         bench_row(&row);
@@ -569,7 +619,8 @@ static void scale(float *pos, int32_t n, float by)
 
 static void bench_sums(int32_t n)
 {
-    float *pos = (float *)bench_alloc(12 * (size_t)n), *values = (float *)bench_alloc(12 * (size_t)n);
+    float *pos = (float *)bench_alloc(12 * (size_t)n),
+          *values = (float *)bench_alloc(12 * (size_t)n);
     size_t k;
     job j;
     memset(&j, 0, sizeof j);
@@ -602,7 +653,8 @@ static void scaling_rows(int32_t n)
     j.flags = UGRID_PLACES;
     build = bench_cpu_once_ms(work_build, &j);
     count = bench_cpu_once_ms(work_count, &j);
-    bench_scaling_row("scaling", "uniform", "ugrid: build", n, build, (double)ugrid_bytes(&j.grid) / n);
+    bench_scaling_row("scaling", "uniform", "ugrid: build", n, build,
+                      (double)ugrid_bytes(&j.grid) / n);
     bench_scaling_row("scaling", "uniform", "ugrid: count neighbours", n, count, 0);
     work_pairs(&j);
     bench_check_total(bench_sum(j.counts, n), 2 * j.total, "scaling: neighbours, and pairs twice");
@@ -619,18 +671,22 @@ int main(int argc, char **argv)
     bench_start(argc, argv, "bench_ugrid", "search,insert,walks,sums,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
-    printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler %s, %s instructions; ",
+    printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler "
+           "%s, %s instructions; ",
            ugrid_version(), bench.runs, __VERSION__, bench_instructions());
     bench_print_date();
     bench_print_copy();
     if (bench_wants("search")) bench_search(n);
-    if (bench_wants("insert")) bench_insert(bench.small ? n : bench.quick ? 128000 : bench.n ? n : 10000000);
+    if (bench_wants("insert"))
+        bench_insert(bench.small ? n : bench.quick ? 128000 : bench.n ? n : 10000000);
     if (bench_wants("walks")) {
         bench_walks(2, bench.small ? n : bench.quick ? 20000 : 40000);
         bench_walks(3, bench.small ? n : bench.quick ? 20000 : 40000);
     }
     if (bench_wants("sums")) bench_sums(n);
     if (bench_named("scaling"))
-        bench_scaling_rows("scaling: time against n, evenly spread particles; bytes that the header holds", scaling_rows);
+        bench_scaling_rows(
+            "scaling: time against n, evenly spread particles; bytes that the header holds",
+            scaling_rows);
     return bench_end();
 }

@@ -1,4 +1,5 @@
-/* bench_ugrid.cu - how fast is cuda/ugrid.cu on this GPU? README.md in this folder explains the tables.
+/* bench_ugrid.cu - how fast is cuda/ugrid.cu on this GPU? README.md in this folder explains the
+   tables.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench-cuda                                       all of it, under a minute on an H200
@@ -25,10 +26,13 @@ void must(ugrid_result result)
 struct gpu_grid {
     ugrid_cuda gpu = {};
     ~gpu_grid() { ugrid_cuda_free(&gpu); }
-    void build(const ugrid_desc &desc, const float *d_pos, std::size_t stride, int32_t n) { must(ugrid_cuda_build(&gpu, &desc, d_pos, stride, n, stream)); }
+    void build(const ugrid_desc &desc, const float *d_pos, std::size_t stride, int32_t n)
+    {
+        must(ugrid_cuda_build(&gpu, &desc, d_pos, stride, n, stream));
+    }
 };
 
-/* ---- point sets ------------------------------------------------------------------------------------ */
+/* ---- point sets ------------------------------------------------------------------------------ */
 
 struct points {
     std::string name;
@@ -48,8 +52,8 @@ ugrid_desc desc_of(const points &p, ugrid_method method)
     return desc;
 }
 
-/* Totals: pairs with d2 <= r2 in float, rounded after every operation. (targets.md tests d2 < r2 with fused operations: 44
-   ordered pairs fewer at 10M, 6 fewer in the dam, the same at 1M.) */
+/* Totals: pairs with d2 <= r2 in float, rounded after every operation. (targets.md tests d2 < r2
+   with fused operations: 44 ordered pairs fewer at 10M, 6 fewer in the dam, the same at 1M.) */
 int64_t known_pairs(const std::string &kind, int32_t n)
 {
     if (kind == "uniform" && n == 1000000) return 29352150;
@@ -58,10 +62,12 @@ int64_t known_pairs(const std::string &kind, int32_t n)
     return 0;
 }
 
-points from_host(const std::string &kind, const char *order, const std::vector<float> &pos, float radius, float width)
+points from_host(const std::string &kind, const char *order, const std::vector<float> &pos,
+                 float radius, float width)
 {
     int32_t const n = static_cast<int32_t>(pos.size() / 3);
-    points p = {kind + "-" + size_name(n) + order, n, radius, {width, 1, 1}, known_pairs(kind, n), device_array<float>(pos.size())};
+    points p = {kind + "-" + size_name(n) + order, n, radius, {width, 1, 1}, known_pairs(kind, n),
+                device_array<float>(pos.size())};
     p.pos.upload(pos.data());
     return p;
 }
@@ -76,14 +82,16 @@ __global__ void shake_kernel(float *pos, int64_t count, float most, float max)
     if (x >= 0 && x < max) pos[k] = x;
 }
 
-/* "Frame-coherent": positions in the order of the grid that desc describes, then moved by up to 0.2 of a cell. */
+/* "Frame-coherent": positions in the order of the grid that desc describes, then moved by up to 0.2
+   of a cell. */
 device_array<float> coherent(const device_array<float> &pos, const ugrid_desc &desc, int32_t n)
 {
     gpu_grid grid;
     device_array<float> moved(3 * static_cast<std::size_t>(n));
     grid.build(desc, pos.data, 0, n);
     must(ugrid_cuda_gather(&grid.gpu, pos.data, 12, moved.data, stream));
-    launch(static_cast<int64_t>(moved.count), shake_kernel, moved.data, static_cast<int64_t>(moved.count), 0.2f * desc.cell, desc.max[1]);
+    launch(static_cast<int64_t>(moved.count), shake_kernel, moved.data,
+           static_cast<int64_t>(moved.count), 0.2f * desc.cell, desc.max[1]);
     return moved;
 }
 
@@ -97,7 +105,12 @@ std::vector<points> uniform_sets(int32_t n)
     if (!wl_sort_morton(n, pos.data(), nullptr)) { std::printf("out of memory\n"); std::exit(1); }
     sets.push_back(from_host("uniform", "-sorted", pos, wl_radius(n, 30), 1));
     points const &first = sets[0];
-    sets.push_back({"uniform-" + size_name(n) + "-coherent", n, first.radius, {1, 1, 1}, 0, coherent(first.pos, desc_of(first, UGRID_SORT), n)});
+    sets.push_back({"uniform-" + size_name(n) + "-coherent",
+                    n,
+                    first.radius,
+                    {1, 1, 1},
+                    0,
+                    coherent(first.pos, desc_of(first, UGRID_SORT), n)});
     must(cudaStreamSynchronize(stream));
     return sets;
 }
@@ -105,18 +118,20 @@ std::vector<points> uniform_sets(int32_t n)
 points dam_set(int32_t n)
 {
     std::vector<float> pos(3 * static_cast<std::size_t>(n));
-    float const radius = n == 1000000 ? 0.005577566f : 0.005577566f * cbrtf(1e6f / static_cast<float>(n));
+    float const radius =
+        n == 1000000 ? 0.005577566f : 0.005577566f * cbrtf(1e6f / static_cast<float>(n));
     wl_dam(n, 3, pos.data());
     return from_host("dam", "", pos, radius, 0.125f);
 }
 
-/* ---- ceilings: what this GPU can do, measured in this run ------------------------------------------- */
+/* ---- ceilings: what this GPU can do, measured in this run ------------------------------------ */
 
 double test_speed; /* distance tests per ms */
 
 constexpr int tile_size = block_size, tiles = 16, own_points = 4;
 
-/* Every thread tests four points against tiles in shared memory: what the arithmetic of a search costs without the search. */
+/* Every thread tests four points against tiles in shared memory: what the arithmetic of a search
+   costs without the search. */
 __global__ void __launch_bounds__(block_size) test_kernel(float r2, unsigned *found)
 {
     __shared__ float4 tile[tile_size];
@@ -130,7 +145,8 @@ __global__ void __launch_bounds__(block_size) test_kernel(float r2, unsigned *fo
         for (int k = 0; k < tile_size; k++) {
             float4 const q = tile[k];
             for (int own = 0; own < own_points; own++) {
-                float const shift = static_cast<float>(own), dx = q.x - (x + shift), dy = q.y - (y - shift), dz = q.z - (z + shift);
+                float const shift = static_cast<float>(own), dx = q.x - (x + shift),
+                            dy = q.y - (y - shift), dz = q.z - (z + shift);
                 count += dx * dx + dy * dy + dz * dz <= r2;
             }
         }
@@ -141,14 +157,18 @@ __global__ void __launch_bounds__(block_size) test_kernel(float r2, unsigned *fo
 void measure_tests()
 {
     int64_t const threads = (bench.small ? 1 : 132 * 64) * block_size;
-    test_speed = static_cast<double>(threads) * tile_size * tiles * own_points / gpu_ms([&] { launch(threads, test_kernel, 100.0f, d_sink); });
-    std::printf("ceilings of this run: %.2f T distance tests/s (targets: about 4.9)\n", test_speed * 1e-9);
+    test_speed = static_cast<double>(threads) * tile_size * tiles * own_points /
+                 gpu_ms([&] { launch(threads, test_kernel, 100.0f, d_sink); });
+    std::printf("ceilings of this run: %.2f T distance tests/s (targets: about 4.9)\n",
+                test_speed * 1e-9);
 }
 
 __global__ void random_cells_kernel(uint32_t *cells, int32_t n, uint32_t below)
 {
     int64_t const k = thread_index();
-    if (k < n) cells[k] = static_cast<uint32_t>(static_cast<uint64_t>(hash(static_cast<uint32_t>(k))) * below >> 32);
+    if (k < n)
+        cells[k] = static_cast<uint32_t>(
+            static_cast<uint64_t>(hash(static_cast<uint32_t>(k))) * below >> 32);
 }
 
 __global__ void rank_kernel(const uint32_t *cells, uint32_t *counts, uint32_t *ranks, int32_t n)
@@ -160,7 +180,8 @@ __global__ void rank_kernel(const uint32_t *cells, uint32_t *counts, uint32_t *r
 /* atomicAdd that returns the rank, in random cells. */
 double rank_ms(int32_t n, uint32_t cells)
 {
-    device_array<uint32_t> keys(static_cast<std::size_t>(n)), ranks(static_cast<std::size_t>(n)), counts(cells);
+    device_array<uint32_t> keys(static_cast<std::size_t>(n)), ranks(static_cast<std::size_t>(n)),
+        counts(cells);
     must(cudaMemsetAsync(counts.data, 0, cells * sizeof(uint32_t), stream));
     launch(n, random_cells_kernel, keys.data, n, cells);
     return gpu_ms([&] { launch(n, rank_kernel, keys.data, counts.data, ranks.data, n); });
@@ -168,12 +189,16 @@ double rank_ms(int32_t n, uint32_t cells)
 
 double scan_ms(int64_t cells)
 {
-    device_array<int32_t> counts(static_cast<std::size_t>(cells)), starts(static_cast<std::size_t>(cells));
+    device_array<int32_t> counts(static_cast<std::size_t>(cells)),
+        starts(static_cast<std::size_t>(cells));
     std::size_t bytes = 0;
     must(cudaMemsetAsync(counts.data, 0, counts.count * sizeof(int32_t), stream));
     must(cub::DeviceScan::ExclusiveSum(nullptr, bytes, counts.data, starts.data, cells, stream));
     device_array<char> temp(bytes);
-    return gpu_ms([&] { must(cub::DeviceScan::ExclusiveSum(temp.data, bytes, counts.data, starts.data, cells, stream)); });
+    return gpu_ms([&] {
+        must(cub::DeviceScan::ExclusiveSum(temp.data, bytes, counts.data, starts.data, cells,
+                                           stream));
+    });
 }
 
 /* Per kernel, of 100 queued. */
@@ -184,21 +209,29 @@ double empty_ms()
 
 void bench_ceilings(const std::vector<points> &sets)
 {
-    static const struct { int32_t edge; double scan, rank; } grids[] = {{64, 0.0076, 0.146}, {128, 0.0115, 0.146}, {256, 0.051, 0.362}};
+    static const struct {
+        int32_t edge;
+        double scan, rank;
+    } grids[] = {{64, 0.0076, 0.146}, {128, 0.0115, 0.146}, {256, 0.051, 0.362}};
     bench_title("ceilings: the parts that a grid is made of", nullptr);
     ceiling_row("-", "a queued empty kernel", 1, empty_ms(), 0.00145);
     for (points const &p : sets) {
         if (p.name.find("coherent") != std::string::npos) {
             gpu_grid grid;
             grid.build(desc_of(p, UGRID_SORT), p.pos.data, 0, p.n);
-            ceiling_row(size_name(p.n), "gather float4, frame-coherent order", p.n, gather_ms(grid.gpu.device.grid.order, p.n), pick(p.n, 0.009, 0.097));
+            ceiling_row(size_name(p.n), "gather float4, frame-coherent order", p.n,
+                        gather_ms(grid.gpu.device.grid.order, p.n), pick(p.n, 0.009, 0.097));
         } else if (p.name.find("sorted") == std::string::npos) {
             int const bits = p.n == 10000000 ? 21 : 18; /* of 111^3 and of 51^3 cells */
             sorter<uint32_t> pairs(p.n);
-            ceiling_row(size_name(p.n), "cub sort u32,u32, 30 bits", p.n, gpu_ms([&] { pairs.sort(); }), pick(p.n, 0.082, 0.365));
-            ceiling_row(size_name(p.n), bits == 18 ? "cub sort u32,u32, 18 bits" : "cub sort u32,u32, 21 bits", p.n, gpu_ms([&] { pairs.sort(bits); }), pick(p.n, 0.063, 0.28));
+            ceiling_row(size_name(p.n), "cub sort u32,u32, 30 bits", p.n,
+                        gpu_ms([&] { pairs.sort(); }), pick(p.n, 0.082, 0.365));
+            ceiling_row(size_name(p.n),
+                        bits == 18 ? "cub sort u32,u32, 18 bits" : "cub sort u32,u32, 21 bits", p.n,
+                        gpu_ms([&] { pairs.sort(bits); }), pick(p.n, 0.063, 0.28));
             pairs.sort(); /* by random keys: a random permutation */
-            ceiling_row(size_name(p.n), "gather float4, random order", p.n, gather_ms(pairs.sorted_values.data, p.n), pick(p.n, 0.0125, 0.268));
+            ceiling_row(size_name(p.n), "gather float4, random order", p.n,
+                        gather_ms(pairs.sorted_values.data, p.n), pick(p.n, 0.0125, 0.268));
         }
     }
     for (auto const &g : grids) {
@@ -206,11 +239,12 @@ void bench_ceilings(const std::vector<points> &sets)
         std::string const name = std::to_string(g.edge) + "^3 cells";
         int32_t const n = sets.back().n;
         ceiling_row(name, "cub exclusive scan over the cells", cells, scan_ms(cells), g.scan);
-        ceiling_row(name, ("atomicAdd with rank, " + size_name(n)).c_str(), n, rank_ms(n, static_cast<uint32_t>(cells)), pick(n, 0, g.rank));
+        ceiling_row(name, ("atomicAdd with rank, " + size_name(n)).c_str(), n,
+                    rank_ms(n, static_cast<uint32_t>(cells)), pick(n, 0, g.rank));
     }
 }
 
-/* ---- ways to build -------------------------------------------------------------------------------- */
+/* ---- ways to build --------------------------------------------------------------------------- */
 
 struct way {
     const char *name;
@@ -265,7 +299,8 @@ void fit_slots(gpu_grid &grid, ugrid_desc &desc, const float *d_pos, int32_t n)
     if (desc.method != UGRID_FIXED) return;
     desc.slots = 1;
     grid.build(desc, d_pos, 0, n);
-    if (ugrid_cuda_check(&grid.gpu, stream) == UGRID_CELL_FULL) desc.slots = grid.gpu.device.grid.needed_slots;
+    if (ugrid_cuda_check(&grid.gpu, stream) == UGRID_CELL_FULL)
+        desc.slots = grid.gpu.device.grid.needed_slots;
 }
 
 /* Ordered pairs. */
@@ -276,23 +311,30 @@ int64_t pairs_of(gpu_grid &grid, float radius)
     return 2 * pairs.download()[0];
 }
 
-/* ---- build ---------------------------------------------------------------------------------------- */
+/* ---- build ----------------------------------------------------------------------------------- */
 
-/* Positions in; out: records (16 bytes), ids or links (4 bytes; LIST_PACKED has them in the record), one number per cell. */
+/* Positions in; out: records (16 bytes), ids or links (4 bytes; LIST_PACKED has them in the
+   record), one number per cell. */
 double build_floor(const ugrid_desc &desc, int32_t n, int32_t cells)
 {
-    bool const sorts = desc.method == UGRID_COUNT || desc.method == UGRID_SORT, packed = desc.method == UGRID_LIST_PACKED;
-    double const per_particle = 12 + ((sorts && !desc.no_records) || packed ? 16 : 0) + (packed ? 0 : 4);
+    bool const sorts = desc.method == UGRID_COUNT || desc.method == UGRID_SORT,
+               packed = desc.method == UGRID_LIST_PACKED;
+    double const per_particle =
+        12 + ((sorts && !desc.no_records) || packed ? 16 : 0) + (packed ? 0 : 4);
     return (per_particle * n + 4.0 * cells) / copy_speed;
 }
 
-/* targets.md: "grid build with reordered positions" for the methods that reorder, "ids only" for those that do not;
-   peers HOOMD's UniformGrid and Warp's HashGrid. A deterministic variant of an unordered method has no bar. */
+/* targets.md: "grid build with reordered positions" for the methods that reorder, "ids only" for
+   those that do not; peers HOOMD's UniformGrid and Warp's HashGrid. A deterministic variant of an
+   unordered method has no bar. */
 void build_targets(bench_row_s &row, const ugrid_desc &desc, const std::string &name)
 {
-    bool const reorders = (desc.method == UGRID_COUNT || desc.method == UGRID_SORT) && !desc.no_records;
+    bool const reorders =
+        (desc.method == UGRID_COUNT || desc.method == UGRID_SORT) && !desc.no_records;
     int32_t const n = static_cast<int32_t>(row.n);
-    if (desc.deterministic || desc.method == UGRID_LIST_PACKED || name.find("coherent") != std::string::npos) return;
+    if (desc.deterministic || desc.method == UGRID_LIST_PACKED ||
+        name.find("coherent") != std::string::npos)
+        return;
     if (name.find("sorted") != std::string::npos) {
         if (!reorders) return;
         row.bar_ms = pick(n, 0, 0.25);
@@ -326,15 +368,17 @@ void build_rows(const points &p)
     }
 }
 
-/* ---- count and csr -------------------------------------------------------------------------------- */
+/* ---- count and csr --------------------------------------------------------------------------- */
 
-__global__ void candidates_kernel(__grid_constant__ const ugrid_device device, float radius, unsigned long long *sum)
+__global__ void candidates_kernel(__grid_constant__ const ugrid_device device, float radius,
+                                  unsigned long long *sum)
 {
     int64_t const place = thread_index();
     unsigned long long candidates = 0;
     if (place < device.grid.n) {
         ugrid_near near = ugrid_near_place(&device, static_cast<int32_t>(place), radius);
-        while (ugrid_next_range(&near)) candidates += static_cast<unsigned long long>(near.end - near.begin);
+        while (ugrid_next_range(&near))
+            candidates += static_cast<unsigned long long>(near.end - near.begin);
     }
     add_to(sum, candidates);
 }
@@ -342,7 +386,9 @@ __global__ void candidates_kernel(__grid_constant__ const ugrid_device device, f
 /* Tests that a search of all 27 cells makes. */
 double candidates_of(const gpu_grid &grid, float radius)
 {
-    return static_cast<double>(device_sum([&](unsigned long long *sum) { launch(grid.gpu.device.grid.n, candidates_kernel, grid.gpu.device, radius, sum); }));
+    return static_cast<double>(device_sum([&](unsigned long long *sum) {
+        launch(grid.gpu.device.grid.n, candidates_kernel, grid.gpu.device, radius, sum);
+    }));
 }
 
 /* The slower of what must be tested and what must move. */
@@ -352,7 +398,8 @@ double search_floor(double tests, double bytes)
     return testing > moving ? testing : moving;
 }
 
-bench_row_s search_row(const char *group, const points &p, const char *method, double ms, double floor_ms)
+bench_row_s search_row(const char *group, const points &p, const char *method, double ms,
+                       double floor_ms)
 {
     bench_row_s row = {};
     row.group = group;
@@ -377,18 +424,25 @@ void count_rows_split(const points &p, int32_t split)
     grid.build(desc, p.pos.data, 0, p.n);
     double const tests = candidates_of(grid, p.radius);
     for (int flags : {static_cast<int>(UGRID_PLACES), 0}) {
-        std::string const name = (flags ? "ugrid_cuda_count_neighbors, by place" : "ugrid_cuda_count_neighbors, by id") + suffix;
-        double const ms = gpu_ms([&] { must(ugrid_cuda_count_neighbors(&grid.gpu, p.radius, flags, counts.data, stream)); });
+        std::string const name =
+            (flags ? "ugrid_cuda_count_neighbors, by place" : "ugrid_cuda_count_neighbors, by id") +
+            suffix;
+        double const ms = gpu_ms([&] {
+            must(ugrid_cuda_count_neighbors(&grid.gpu, p.radius, flags, counts.data, stream));
+        });
         bench_row_s row = search_row("count", p, name.c_str(), ms, search_floor(tests, 20.0 * p.n));
         row.bar_ms = pick(p.n, 0.12, 1.1);
         row.peer_ms = dam ? pick(p.n, 0.287, 0) : pick(p.n, 0.312, 2.92);
         row.peer = "UniformGrid";
         bench_row(&row);
-        bench_check_total(sum_of(counts), p.pairs ? p.pairs : pairs_of(grid, p.radius), name.c_str());
+        bench_check_total(sum_of(counts), p.pairs ? p.pairs : pairs_of(grid, p.radius),
+                          name.c_str());
     }
     std::string const name = "ugrid_cuda_count_pairs, each once" + suffix;
-    double const ms = gpu_ms([&] { must(ugrid_cuda_count_pairs(&grid.gpu, p.radius, pairs.data, stream)); });
-    bench_row_s const row = search_row("count", p, name.c_str(), ms, search_floor(tests / 2, 16.0 * p.n));
+    double const ms =
+        gpu_ms([&] { must(ugrid_cuda_count_pairs(&grid.gpu, p.radius, pairs.data, stream)); });
+    bench_row_s const row =
+        search_row("count", p, name.c_str(), ms, search_floor(tests / 2, 16.0 * p.n));
     bench_row(&row);
     if (p.pairs) bench_check_total(2 * pairs.download()[0], p.pairs, "pairs");
 }
@@ -398,26 +452,38 @@ void count_rows(const points &p)
     for (int32_t split : {1, 4}) count_rows_split(p, split);
 }
 
-/* rows = sum of i over the entries (i, j) of a list, ids = sum of j. In a full list they are equal; a half list has
-   rows + ids as large as each of them. */
+/* rows = sum of i over the entries (i, j) of a list, ids = sum of j. In a full list they are equal;
+   a half list has rows + ids as large as each of them. */
 struct list_facts { int64_t total, rows, ids; };
 
-__global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int32_t n, bool columns, unsigned long long *sum)
+__global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int32_t n, bool columns,
+                             unsigned long long *sum)
 {
     int64_t const i = thread_index();
     unsigned long long x = 0;
     if (i < n && !columns) x = static_cast<unsigned long long>(i * (offsets[i + 1] - offsets[i]));
-    if (i < n && columns) for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) x += static_cast<unsigned long long>(ids[k]);
+    if (i < n && columns)
+        for (int64_t k = offsets[i]; k < offsets[i + 1]; k++)
+            x += static_cast<unsigned long long>(ids[k]);
     add_to(sum, x);
 }
 
-list_facts facts_of(const device_array<int64_t> &offsets, const device_array<int32_t> &ids, int32_t n)
+list_facts facts_of(const device_array<int64_t> &offsets, const device_array<int32_t> &ids,
+                    int32_t n)
 {
     list_facts facts;
-    auto const sum = [&](bool columns) { return device_sum([&](unsigned long long *to) { launch(n, facts_kernel, offsets.data, ids.data, n, columns, to); }); };
-    must(cudaMemcpyAsync(&facts.total, offsets.data + n, sizeof facts.total, cudaMemcpyDeviceToHost, stream));
+    auto const sum = [&](bool columns) {
+        return device_sum([&](unsigned long long *to) {
+            launch(n, facts_kernel, offsets.data, ids.data, n, columns, to);
+        });
+    };
+    must(cudaMemcpyAsync(&facts.total, offsets.data + n, sizeof facts.total, cudaMemcpyDeviceToHost,
+                         stream));
     must(cudaStreamSynchronize(stream));
-    if (facts.total > static_cast<int64_t>(ids.count)) { bench_check(0, "the list is longer than it can be"); std::exit(1); }
+    if (facts.total > static_cast<int64_t>(ids.count)) {
+        bench_check(0, "the list is longer than it can be");
+        std::exit(1);
+    }
     facts.rows = sum(false);
     facts.ids = sum(true);
     return facts;
@@ -437,7 +503,8 @@ const csr_case csr_cases[] = {
     {"build + full list, by id, split 4",    0,                         true,  4}
 };
 
-/* targets.md, "CSR neighbour list"; peer UniformGrid. Half lists and lists with the build have no bar. */
+/* targets.md, "CSR neighbour list"; peer UniformGrid. Half lists and lists with the build have no
+   bar. */
 void csr_rows(const points &p)
 {
     gpu_grid grid;
@@ -450,17 +517,23 @@ void csr_rows(const points &p)
     device_array<int32_t> ids(static_cast<std::size_t>(total));
     for (csr_case const &c : csr_cases) {
         bool const half = c.flags & UGRID_HALF;
-        if (desc.split != c.split) { /* else it stays: another build gives its places in another order */
+        /* else it stays: another build gives its places in another order */
+        if (desc.split != c.split) {
             desc.split = c.split;
             grid.build(desc, p.pos.data, 0, p.n);
         }
         double const tests = candidates_of(grid, p.radius);
         double const ms = gpu_ms([&] {
             if (c.build) grid.build(desc, p.pos.data, 0, p.n);
-            must(ugrid_cuda_neighbors(&grid.gpu, p.radius, c.flags, offsets.data, ids.data, static_cast<int64_t>(ids.count), stream));
+            must(ugrid_cuda_neighbors(&grid.gpu, p.radius, c.flags, offsets.data, ids.data,
+                                      static_cast<int64_t>(ids.count), stream));
         });
-        double const floor_ms = search_floor(half ? tests / 2 : tests, 24.0 * p.n + 4.0 * static_cast<double>(half ? total / 2 : total));
-        bench_row_s row = search_row("csr", p, c.name, ms, floor_ms + (c.build ? build_floor(desc, p.n, grid.gpu.device.grid.cell_count) : 0));
+        double const floor_ms =
+            search_floor(half ? tests / 2 : tests,
+                         24.0 * p.n + 4.0 * static_cast<double>(half ? total / 2 : total));
+        bench_row_s row = search_row(
+            "csr", p, c.name, ms,
+            floor_ms + (c.build ? build_floor(desc, p.n, grid.gpu.device.grid.cell_count) : 0));
         if (!half && !c.build) {
             row.bar_ms = pick(p.n, 0.30, 3.0);
             row.peer_ms = dam ? pick(p.n, 1.00, 0) : pick(p.n, 1.01, 10.3);
@@ -474,7 +547,7 @@ void csr_rows(const points &p)
     }
 }
 
-/* ---- insert: source 000, Figure 3 ------------------------------------------------------------------ */
+/* ---- insert: source 000, Figure 3 ------------------------------------------------------------ */
 
 const int32_t insert_sizes[] = {2000, 8000, 32000, 128000, 512000, 1000000, 2000000, 10000000};
 
@@ -486,8 +559,10 @@ ugrid_desc cube_desc(float edge)
     return desc;
 }
 
-/* One cell of the matrix. A tight list and a loose one must find the same pairs; a small radius keeps that quick. */
-void insert_cell(const char *order, const device_array<float> &pos, int32_t n, const way &how, int64_t &expected)
+/* One cell of the matrix. A tight list and a loose one must find the same pairs; a small radius
+   keeps that quick. */
+void insert_cell(const char *order, const device_array<float> &pos, int32_t n, const way &how,
+                 int64_t &expected)
 {
     float const radius = 0.1f;
     gpu_grid grid;
@@ -508,12 +583,17 @@ void insert_cell(const char *order, const device_array<float> &pos, int32_t n, c
 void insert_matrix(const char *order, const std::vector<device_array<float>> &sets)
 {
     std::vector<int64_t> expected(sets.size(), -1);
-    std::string const title = std::string("insert: M particles/s by number of particles; 64^3 cells, left half filled, ") + order + " (000, Figure 3)";
+    std::string const title =
+        std::string(
+            "insert: M particles/s by number of particles; 64^3 cells, left half filled, ") +
+        order + " (000, Figure 3)";
     bench_matrix(title.c_str(), "method");
-    for (std::size_t s = 0; s < sets.size(); s++) std::printf(" %9d", static_cast<int>(insert_sizes[s]));
+    for (std::size_t s = 0; s < sets.size(); s++)
+        std::printf(" %9d", static_cast<int>(insert_sizes[s]));
     for (way const &how : insert_ways) {
         bench_line(how.name);
-        for (std::size_t s = 0; s < sets.size(); s++) insert_cell(order, sets[s], insert_sizes[s], how, expected[s]);
+        for (std::size_t s = 0; s < sets.size(); s++)
+            insert_cell(order, sets[s], insert_sizes[s], how, expected[s]);
     }
     std::printf("\n");
 }
@@ -523,7 +603,8 @@ void bench_insert(int32_t most)
     std::vector<device_array<float>> shuffled, ordered;
     std::vector<float> pos(3 * static_cast<std::size_t>(most));
     wl_uniform(most, 5, pos.data());
-    for (std::size_t k = 0; k < pos.size(); k++) pos[k] *= k % 3 == 0 ? 32 : 64; /* the left half of 64 x 64 x 64 cells of edge 1 */
+    /* the left half of 64 x 64 x 64 cells of edge 1 */
+    for (std::size_t k = 0; k < pos.size(); k++) pos[k] *= k % 3 == 0 ? 32 : 64;
     for (int32_t n : insert_sizes) {
         if (n > most) break;
         shuffled.emplace_back(3 * static_cast<std::size_t>(n));
@@ -535,13 +616,15 @@ void bench_insert(int32_t most)
     must(cudaStreamSynchronize(stream));
     insert_matrix("shuffled", shuffled);
     insert_matrix("frame-coherent", ordered);
-    std::printf("000 on a GTX 660: lists up to 2 x FIXED and 7 x SORT for a whole step, insertion up to 17 x SORT; 2000 M/s at 1M\n");
+    std::printf("000 on a GTX 660: lists up to 2 x FIXED and 7 x SORT for a whole step, insertion "
+                "up to 17 x SORT; 2000 M/s at 1M\n");
 }
 
-/* ---- walks: source 001 ----------------------------------------------------------------------------- */
+/* ---- walks: source 001 ----------------------------------------------------------------------- */
 
 /* Counts the neighbours of each place, as a user's kernel would: one particle after another. */
-__global__ void __launch_bounds__(block_size) next_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
+__global__ void __launch_bounds__(block_size)
+    next_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
 {
     int64_t const thread = thread_index();
     if (thread >= device.grid.n) return;
@@ -558,7 +641,8 @@ __global__ void __launch_bounds__(block_size) next_kernel(__grid_constant__ cons
 }
 
 /* The same by ranges: the inner loop is the user's, as in 001. */
-__global__ void __launch_bounds__(block_size) range_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
+__global__ void __launch_bounds__(block_size)
+    range_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
 {
     int64_t const thread = thread_index();
     if (thread >= device.grid.n) return;
@@ -568,7 +652,8 @@ __global__ void __launch_bounds__(block_size) range_kernel(__grid_constant__ con
     int32_t count = -1; /* not itself */
     ugrid_point(&device.grid, place, p);
     while (ugrid_next_range(&near))
-        for (int32_t k = near.begin; k < near.end; k++) count += ugrid_distance2(&device.grid, p, device.grid.record[k].x) <= radius * radius;
+        for (int32_t k = near.begin; k < near.end; k++)
+            count += ugrid_distance2(&device.grid, p, device.grid.record[k].x) <= radius * radius;
     counts[place] = count;
 }
 
@@ -594,7 +679,8 @@ constexpr int all_walks = static_cast<int>(sizeof walk_lines / sizeof *walk_line
 
 float radius_for(int dim, int32_t n, int neighbors)
 {
-    return dim == 3 ? wl_radius(n, neighbors) : static_cast<float>(std::sqrt(neighbors / (3.14159265358979 * n)));
+    return dim == 3 ? wl_radius(n, neighbors)
+                    : static_cast<float>(std::sqrt(neighbors / (3.14159265358979 * n)));
 }
 
 /* Particles to walk among. */
@@ -605,7 +691,8 @@ struct walk_set {
     device_array<float> pos;
 };
 
-double walk_ms(const device_array<float> &pos, int dim, float radius, const walk_line &line, device_array<int32_t> &counts)
+double walk_ms(const device_array<float> &pos, int dim, float radius, const walk_line &line,
+               device_array<int32_t> &counts)
 {
     int32_t const n = static_cast<int32_t>(counts.count);
     gpu_grid grid;
@@ -616,9 +703,13 @@ double walk_ms(const device_array<float> &pos, int dim, float radius, const walk
     desc.method = UGRID_SORT;
     desc.walk = line.walk;
     grid.build(desc, pos.data, 12, n);
-    if (line.loop == by_range) return gpu_ms([&] { launch(n, range_kernel, grid.gpu.device, radius, counts.data); });
-    if (line.loop == by_next) return gpu_ms([&] { launch(n, next_kernel, grid.gpu.device, radius, counts.data); });
-    return gpu_ms([&] { must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream)); });
+    if (line.loop == by_range)
+        return gpu_ms([&] { launch(n, range_kernel, grid.gpu.device, radius, counts.data); });
+    if (line.loop == by_next)
+        return gpu_ms([&] { launch(n, next_kernel, grid.gpu.device, radius, counts.data); });
+    return gpu_ms([&] {
+        must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream));
+    });
 }
 
 /* One cell of the table; its total must be that of the first line. */
@@ -647,7 +738,9 @@ void best_lines(double const ms[competitors][columns])
         for (int l = 1; l < competitors; l++) if (ms[l][k] < ms[best[k]][k]) best[k] = l;
     }
     bench_line("best of these four");
-    for (int k = 0; k < columns; k++) std::printf(" %9.*s", static_cast<int>(std::strcspn(walk_lines[best[k]].name, ",")), walk_lines[best[k]].name);
+    for (int k = 0; k < columns; k++)
+        std::printf(" %9.*s", static_cast<int>(std::strcspn(walk_lines[best[k]].name, ",")),
+                    walk_lines[best[k]].name);
     bench_line("  times faster than CELLS");
     for (int k = 0; k < columns; k++) bench_number(ms[0][k] / ms[best[k]][k], 9);
 }
@@ -657,8 +750,9 @@ void walk_table(const walk_set &set, int lines, const char *how)
 {
     int64_t totals[columns] = {-1, -1, -1, -1, -1, -1};
     double ms[competitors][columns] = {};
-    std::string const title = std::string(set.group) + ": ms to visit the neighbours of each of " + size_name(set.n) + how
-                              + " particles in " + std::to_string(set.dim) + "D (001)";
+    std::string const title = std::string(set.group) + ": ms to visit the neighbours of each of " +
+                              size_name(set.n) + how + " particles in " + std::to_string(set.dim) +
+                              "D (001)";
     bench_matrix(title.c_str(), "neighbours within the radius");
     for (int k : neighborhoods) std::printf(" %9d", k);
     for (int l = 0; l < lines; l++) {
@@ -694,7 +788,8 @@ walk_set lattice_set(const char *group, const char *kind, int dim, int32_t n)
     for (int32_t i = 0; i < n; i++) {
         int32_t const site[3] = {i % side, i / side % side, dim == 2 ? 0 : i / side / side};
         float *const p = &host[3 * static_cast<std::size_t>(i)];
-        for (int a = 0; a < dim; a++) p[a] = (static_cast<float>(site[a]) + 0.5f) / static_cast<float>(side);
+        for (int a = 0; a < dim; a++)
+            p[a] = (static_cast<float>(site[a]) + 0.5f) / static_cast<float>(side);
     }
     set.pos.upload(host.data());
     must(cudaStreamSynchronize(stream));
@@ -707,42 +802,56 @@ void bench_walks()
         for (int32_t n : {40000, 100000, 300000, 1000000})
             if (!bench.quick || n == 100000)
                 walk_table(random_set("walks", dim == 2 ? "2D-" : "3D-", dim, n), all_walks, "");
-    std::printf("001 on a Titan X Pascal: 2D MODULAR up to 2.5 x CELLS (300k agents, 46 neighbours); 3D HYBRID 1.25 to 4 x, up to 5 x (40k agents, 47)\n");
+    std::printf("001 on a Titan X Pascal: 2D MODULAR up to 2.5 x CELLS (300k agents, 46 "
+                "neighbours); 3D HYBRID 1.25 to 4 x, up to 5 x (40k agents, 47)\n");
 }
 
-/* ---- sweep: the source's own comparison, agents by neighbours, evenly and anywhere ------------------ */
+/* ---- sweep: the source's own comparison, agents by neighbours, evenly and anywhere ----------- */
 
 void bench_sweep()
 {
-    std::vector<int32_t> sizes = {10000, 20000, 40000, 70000, 100000, 200000, 300000, 500000, 700000, 1000000};
+    std::vector<int32_t> sizes = {10000,  20000,  40000,  70000,  100000,
+                                  200000, 300000, 500000, 700000, 1000000};
     if (bench.quick) sizes = {40000, 100000};
     if (bench.n) sizes = {bench.n};
     for (int dim : {2, 3})
         for (int32_t n : sizes) {
-            walk_table(lattice_set("sweep", dim == 2 ? "2D-even-" : "3D-even-", dim, n), competitors, " evenly spread");
-            walk_table(random_set("sweep", dim == 2 ? "2D-random-" : "3D-random-", dim, n), competitors, " randomly spread");
+            walk_table(lattice_set("sweep", dim == 2 ? "2D-even-" : "3D-even-", dim, n),
+                       competitors, " evenly spread");
+            walk_table(random_set("sweep", dim == 2 ? "2D-random-" : "3D-random-", dim, n),
+                       competitors, " randomly spread");
         }
 }
 
-/* ---- sums: source 003 ------------------------------------------------------------------------------ */
+/* ---- sums: source 003 ------------------------------------------------------------------------ */
 
-/* Small integers that depend on the position alone: sums are exact in any order, for any order of the particles. */
-UGRID_FN float value_at(const float *p, int32_t w) { return static_cast<float>(static_cast<int32_t>(8 * p[0]) + w); }
+/* Small integers that depend on the position alone: sums are exact in any order, for any order of
+   the particles. */
+UGRID_FN float value_at(const float *p, int32_t w)
+{
+    return static_cast<float>(static_cast<int32_t>(8 * p[0]) + w);
+}
 
 __global__ void values_kernel(const float *pos, int32_t n, int32_t width, float *values)
 {
     int64_t const k = thread_index();
-    if (k < static_cast<int64_t>(n) * width) values[k] = value_at(pos + 3 * (k / width), static_cast<int32_t>(k % width));
+    if (k < static_cast<int64_t>(n) * width)
+        values[k] = value_at(pos + 3 * (k / width), static_cast<int32_t>(k % width));
 }
 
 std::vector<float> expected_sums(int32_t n, int32_t width)
 {
-    std::vector<float> pos(3 * static_cast<std::size_t>(n)), sums(static_cast<std::size_t>(64 * 64 * 64 * width), 0.0f);
+    std::vector<float> pos(3 * static_cast<std::size_t>(n)),
+        sums(static_cast<std::size_t>(64 * 64 * 64 * width), 0.0f);
     wl_uniform(n, n == 10000000 ? 2 : 1, pos.data());
     for (int32_t i = 0; i < n; i++) {
         const float *p = &pos[3 * static_cast<std::size_t>(i)];
-        std::size_t const cell = static_cast<std::size_t>((static_cast<int>(64 * p[2]) * 64 + static_cast<int>(64 * p[1])) * 64 + static_cast<int>(64 * p[0]));
-        for (int32_t w = 0; w < width; w++) sums[cell * static_cast<std::size_t>(width) + static_cast<std::size_t>(w)] += value_at(p, w);
+        std::size_t const cell = static_cast<std::size_t>(
+            (static_cast<int>(64 * p[2]) * 64 + static_cast<int>(64 * p[1])) * 64 +
+            static_cast<int>(64 * p[0]));
+        for (int32_t w = 0; w < width; w++)
+            sums[cell * static_cast<std::size_t>(width) + static_cast<std::size_t>(w)] +=
+                value_at(p, w);
     }
     return sums;
 }
@@ -750,10 +859,12 @@ std::vector<float> expected_sums(int32_t n, int32_t width)
 struct sums_case { const char *name; ugrid_method method; bool by_place; };
 
 /* Plain atomics, then aggregated ones, over the same grid and values. */
-void sums_rows(const points &p, int32_t width, const sums_case &c, const std::vector<float> &expected)
+void sums_rows(const points &p, int32_t width, const sums_case &c,
+               const std::vector<float> &expected)
 {
     gpu_grid grid;
-    std::size_t const count = static_cast<std::size_t>(p.n) * static_cast<std::size_t>(width), bytes = static_cast<std::size_t>(width) * sizeof(float);
+    std::size_t const count = static_cast<std::size_t>(p.n) * static_cast<std::size_t>(width),
+                      bytes = static_cast<std::size_t>(width) * sizeof(float);
     device_array<float> by_id(count), values(count), sums(expected.size());
     ugrid_desc desc = cube_desc(1);
     desc.method = c.method;
@@ -763,12 +874,18 @@ void sums_rows(const points &p, int32_t width, const sums_case &c, const std::ve
     const float *const d_values = c.by_place ? values.data : by_id.data;
     double plain = 0;
     for (int flags : {static_cast<int>(UGRID_PLAIN_ATOMICS), 0}) {
-        std::string const name = std::string(flags ? "plain, " : "aggregated, ") + c.name + ", width " + std::to_string(width);
+        std::string const name = std::string(flags ? "plain, " : "aggregated, ") + c.name +
+                                 ", width " + std::to_string(width);
         int const all = flags | (c.by_place ? static_cast<int>(UGRID_PLACES) : 0);
-        double const ms = gpu_ms([&] { must(ugrid_cuda_cell_sums(&grid.gpu, d_values, width, all, sums.data, stream)); });
+        double const ms = gpu_ms([&] {
+            must(ugrid_cuda_cell_sums(&grid.gpu, d_values, width, all, sums.data, stream));
+        });
         if (flags) plain = ms;
         double const position = c.method == UGRID_SORT ? 16 : 12;
-        bench_row_s row = search_row("sums", p, name.c_str(), ms, ((position + 4 * width) * p.n + 4.0 * static_cast<double>(expected.size())) / copy_speed);
+        bench_row_s row =
+            search_row("sums", p, name.c_str(), ms,
+                       ((position + 4 * width) * p.n + 4.0 * static_cast<double>(expected.size())) /
+                           copy_speed);
         row.base_ms = plain;
         bench_row(&row);
         bench_check(sums.download() == expected, name.c_str());
@@ -782,7 +899,9 @@ void bench_sums(const std::vector<points> &sets)
         {"SORT: values by id",       UGRID_SORT, false},
         {"SORT: values by place",    UGRID_SORT, true}
     };
-    bench_title("sums: an attribute summed per cell, 64^3 cells: an atomic per particle against one per warp and cell (003)", "plain");
+    bench_title("sums: an attribute summed per cell, 64^3 cells: an atomic per particle against "
+                "one per warp and cell (003)",
+                "plain");
     for (int32_t width : {1, 4}) {
         std::vector<float> expected;
         int32_t known = 0;
@@ -795,7 +914,7 @@ void bench_sums(const std::vector<points> &sets)
     }
 }
 
-/* ---- scaling, largest ----------------------------------------------------------------------------------- */
+/* ---- scaling, largest ------------------------------------------------------------------------ */
 
 } // namespace
 
@@ -815,7 +934,8 @@ struct grid_case {
     gpu_grid grid;
 
     explicit grid_case(int32_t particles)
-        : n(particles), radius(wl_radius(n, 30)), pos(3 * static_cast<std::size_t>(n)), counts(static_cast<std::size_t>(n))
+        : n(particles), radius(wl_radius(n, 30)), pos(3 * static_cast<std::size_t>(n)),
+          counts(static_cast<std::size_t>(n))
     {
         for (float &max : desc.max) max = 1;
         desc.cell = radius;
@@ -823,7 +943,10 @@ struct grid_case {
         spread(pos);
     }
     void build() { grid.build(desc, pos.data, 0, n); }
-    void search() { must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream)); }
+    void search()
+    {
+        must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream));
+    }
     double bytes() const { return held_by(grid.gpu.block) + held_by(grid.gpu.scratch); }
     void check()
     {
@@ -834,7 +957,7 @@ struct grid_case {
     }
 };
 
-/* ---- all of it -------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 bool wants_sets()
 {
@@ -861,7 +984,9 @@ void bench_searches(const std::vector<points> &sets)
     for (const char *group : {"count", "csr"}) {
         bool const counts = std::strcmp(group, "count") == 0;
         if (!bench_wants(group)) continue;
-        bench_title(counts ? "count: neighbours within the radius, about 29 each, grid built" : "csr: neighbour lists, grid built", nullptr);
+        bench_title(counts ? "count: neighbours within the radius, about 29 each, grid built"
+                           : "csr: neighbour lists, grid built",
+                    nullptr);
         for (points const &p : sets)
             if (p.name.find("coherent") == std::string::npos) counts ? count_rows(p) : csr_rows(p);
         counts ? count_rows(dam) : csr_rows(dam);
@@ -872,7 +997,8 @@ void bench_searches(const std::vector<points> &sets)
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_ugrid_cuda", "ceilings,build,count,csr,insert,walks,sums,sweep,scaling,largest");
+    bench_start(argc, argv, "bench_ugrid_cuda",
+                "ceilings,build,count,csr,insert,walks,sums,sweep,scaling,largest");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("ugrid.h", ugrid_version());
@@ -881,10 +1007,14 @@ int main(int argc, char **argv)
     {
         std::vector<points> const sets = wants_sets() ? all_sets() : std::vector<points>();
         if (bench_wants("ceilings")) bench_ceilings(sets);
-        if (bench_wants("build")) bench_title("build: from positions to a grid that can be searched, cells as wide as the radius", nullptr);
+        if (bench_wants("build"))
+            bench_title(
+                "build: from positions to a grid that can be searched, cells as wide as the radius",
+                nullptr);
         if (bench_wants("build")) for (points const &p : sets) build_rows(p);
         bench_searches(sets);
-        if (bench_wants("insert")) bench_insert(bench.n ? bench.n : bench.quick ? 512000 : 10000000);
+        if (bench_wants("insert"))
+            bench_insert(bench.n ? bench.n : bench.quick ? 512000 : 10000000);
         if (bench_wants("walks")) bench_walks();
         if (bench_wants("sums")) bench_sums(sets);
     }

@@ -1,10 +1,12 @@
-/* nbody_bench.h - what bench_nbody.c and bench_nbody.cu share: bodies, settings, bars, tables. C99 and C++.
+/* nbody_bench.h - what bench_nbody.c and bench_nbody.cu share: bodies, settings, bars, tables. C99
+   and C++.
    SPDX-License-Identifier: MIT OR Unlicense
 
    Include nbody.h and bench.h before.
 
-   A term is one G m d / d^3, of a body, a source or a node; an entry of a table counts as a tenth, as in nbody.h's own table.
-   The all-pairs rate is that of the direct sum, in terms/s, measured in the same run: `pair_ms` is the time of one term there. */
+   A term is one G m d / d^3, of a body, a source or a node; an entry of a table counts as a tenth,
+   as in nbody.h's own table. The all-pairs rate is that of the direct sum, in terms/s, measured in
+   the same run: `pair_ms` is the time of one term there. */
 
 #ifndef NBODY_BENCH_H
 #define NBODY_BENCH_H
@@ -45,7 +47,8 @@ BENCH_FN bodies new_bodies(const char *kind, int32_t n, double softening)
 
 BENCH_FN void free_bodies(bodies *b) { free(b->pos); }
 
-#define SOFT 1e-3 /* softening^2 = 1e-6: nbody-2D of the targets. The figures of nbody.md are without */
+/* softening^2 = 1e-6: nbody-2D of the targets. The figures of nbody.md are without */
+#define SOFT 1e-3
 
 /* nbody-2D: x, y = u, u. */
 BENCH_FN bodies square_bodies(int32_t n, double softening)
@@ -76,7 +79,10 @@ BENCH_FN double open_u(wl_random *r) { return (double)wl_u(r) + 1.0 / 33554432; 
 BENCH_FN bodies clump_bodies(int32_t n)
 {
     enum { CLUMPS = 5 };
-    static const double clump[CLUMPS][3] = {{0.21, 0.79, 0.006}, {0.84, 0.83, 0.010}, {0.75, 0.28, 0.014}, {0.24, 0.23, 0.020},
+    static const double clump[CLUMPS][3] = {{0.21, 0.79, 0.006},
+                                            {0.84, 0.83, 0.010},
+                                            {0.75, 0.28, 0.014},
+                                            {0.24, 0.23, 0.020},
                                             {0.48, 0.60, 0.030}};
     bodies b = new_bodies("clumps", n, 0);
     wl_random r = wl_seed(2);
@@ -90,7 +96,8 @@ BENCH_FN bodies clump_bodies(int32_t n)
     return b;
 }
 
-/* A disc whose density falls as exp(-r / 0.06); one body in five is in a bulge, whose density rises as r^-1.5 to the middle. */
+/* A disc whose density falls as exp(-r / 0.06); one body in five is in a bulge, whose density rises
+   as r^-1.5 to the middle. */
 BENCH_FN bodies galaxy_bodies(int32_t n)
 {
     static const double centre[2] = {0.5, 0.5};
@@ -176,10 +183,12 @@ BENCH_FN int size_index(int32_t n)
 /* Section 2: the mean error that a correct program stays under, without softening; 0: no bar. */
 BENCH_FN double error_bar(int s, int32_t n)
 {
-    static const double bars[SETTINGS][SIZES] = {
-        {1.5e-4, 3e-4, 4.2e-4, 5.5e-4}, {2.6e-3, 1.5e-3, 1.6e-3, 1.9e-3}, {1.3e-3, 7e-4, 5.5e-4, 5.5e-4},
-        {0, 0, 0, 0}, {0, 0, 0, 0}, {2.4e-6, 1.1e-6, 8e-7, 3e-7}
-    };
+    static const double bars[SETTINGS][SIZES] = {{1.5e-4, 3e-4, 4.2e-4, 5.5e-4},
+                                                 {2.6e-3, 1.5e-3, 1.6e-3, 1.9e-3},
+                                                 {1.3e-3, 7e-4, 5.5e-4, 5.5e-4},
+                                                 {0, 0, 0, 0},
+                                                 {0, 0, 0, 0},
+                                                 {2.4e-6, 1.1e-6, 8e-7, 3e-7}};
     int const k = size_index(n);
     double const bar = k < 0 ? 0 : bars[s][k];
     return bar > 0 && sizeof(nbody_real) == sizeof(float) ? bar + 3e-6 : bar;
@@ -193,14 +202,16 @@ BENCH_FN double error_goal(int s, int32_t n)
     return error_bar(s, n);
 }
 
-/* Two or three times the mean error of a force, over the sum of all |terms|, that was seen on any input here. */
+/* Two or three times the mean error of a force, over the sum of all |terms|, that was seen on any
+   input here. */
 BENCH_FN double share_bar(int s)
 {
     static const double bars[SETTINGS] = {3e-4, 6e-4, 4e-4, 4e-4, 8e-6, 5e-7};
     return bars[s];
 }
 
-/* A sample of bodies has a mean of its own, and the tree may have other levels than those of the bar. NaN fails. */
+/* A sample of bodies has a mean of its own, and the tree may have other levels than those of the
+   bar. NaN fails. */
 BENCH_FN void check_error(int s, const bodies *b, const nbody_error *error, const char *what)
 {
     double const bar = error_bar(s, b->n);
@@ -208,8 +219,9 @@ BENCH_FN void check_error(int s, const bodies *b, const nbody_error *error, cons
     bench_check(error->mean_share <= share_bar(s), what);
 }
 
-/* An error is the median of the means of so many samples: where the forces on a body cancel, its error is large compared with what
-   is left, and one such body makes the mean of a small sample twice what it should be. */
+/* An error is the median of the means of so many samples: where the forces on a body cancel, its
+   error is large compared with what is left, and one such body makes the mean of a small sample
+   twice what it should be. */
 enum { ESTIMATES = 5 };
 
 /* Bodies of each sample: for so many terms in all, but 300 to 1000 bodies. */
@@ -233,7 +245,8 @@ BENCH_FN nbody_error median_error(nbody_error errors[ESTIMATES])
 
 BENCH_FN void print_source_depth(void)
 {
-    printf("source: a depth of 5 was best up to 100k, of 6 up to 1M; as the number of the last level that is 6 and 7 levels\n");
+    printf("source: a depth of 5 was best up to 100k, of 6 up to 1M; as the number of the last "
+           "level that is 6 and 7 levels\n");
 }
 
 /* ---- the table ---- */
@@ -260,8 +273,8 @@ BENCH_FN void table_title(const char *title, const char *base)
 {
     table_base = base;
     printf("\n%s\n", title);
-    printf("%-17s %-27s %6s %8s %8s %9s %9s %8s %9s %9s %8s", "workload", "method", "levels", "terms", "+table", "ms", "ns/body",
-           "of pairs", "error", "of sum|f|", "x direct");
+    printf("%-17s %-27s %6s %8s %8s %9s %9s %8s %9s %9s %8s", "workload", "method", "levels",
+           "terms", "+table", "ms", "ns/body", "of pairs", "error", "of sum|f|", "x direct");
     if (base) printf(" x %-8s", base);
     printf(" %8s %8s %-6s %9s %s\n", "bar x", "bar ms", "time", "bar error", "error");
 }
@@ -350,7 +363,8 @@ BENCH_FN void print_pareto(measured *results, int count)
 
 /* ---- leaf: numbers of bodies over which a size of leaves is judged ---- */
 
-/* Evenly spread bodies have leaves of n / 4^levels each, whatever was asked for: a single n is just right for some sizes. */
+/* Evenly spread bodies have leaves of n / 4^levels each, whatever was asked for: a single n is just
+   right for some sizes. */
 enum { LEAF_SIZES = 4 };
 
 BENCH_FN void leaf_bodies(bodies all[LEAF_SIZES], int32_t n)
@@ -365,8 +379,11 @@ BENCH_FN void leaf_title(int32_t n)
     char title[160], from[12], to[12];
     name_size(from, sizeof from, n);
     name_size(to, sizeof to, n < 1000 ? last : last / 1000 * 1000);
-    snprintf(title, sizeof title, "leaf: ns per body by desc.leaf at automatic depth, mean over %d numbers of bodies, %s to %s; "
-             "x: the default's time over the best", LEAF_SIZES, from, to);
+    snprintf(title, sizeof title,
+             "leaf: ns per body by desc.leaf at automatic depth, mean over %d numbers of bodies, "
+             "%s to %s; "
+             "x: the default's time over the best",
+             LEAF_SIZES, from, to);
     bench_matrix(title, "leaf");
 }
 
@@ -386,11 +403,15 @@ BENCH_FN void leaf_cell(const bodies *b, const char *name, int32_t leaf, double 
 
 /* ---- direction and length: the source's Figures 17 and 18 ---- */
 
-/* The force on one body, summed in double, and as the source does it: floats, one after the other. */
+/* The force on one body, summed in double, and as the source does it: floats, one after the
+   other. */
 typedef struct references { double exact[2], plain[2]; } references;
 
 /* Body k of a sample. */
-BENCH_FN int32_t sample_of(int32_t k, int32_t samples, int32_t n) { return (int32_t)((int64_t)k * n / samples); }
+BENCH_FN int32_t sample_of(int32_t k, int32_t samples, int32_t n)
+{
+    return (int32_t)((int64_t)k * n / samples);
+}
 
 typedef struct deviation { double degrees, length; } deviation;
 
@@ -399,7 +420,8 @@ typedef struct deviation { double degrees, length; } deviation;
 BENCH_FN deviation deviation_of(const double *a, const double *reference)
 {
     double const length = sqrt(reference[0] * reference[0] + reference[1] * reference[1]);
-    double const cross = reference[0] * a[1] - reference[1] * a[0], dot = reference[0] * a[0] + reference[1] * a[1];
+    double const cross = reference[0] * a[1] - reference[1] * a[0],
+                 dot = reference[0] * a[0] + reference[1] * a[1];
     deviation d;
     d.degrees = fabs(atan2(cross, dot)) * DEGREES;
     d.length = fabs(sqrt(a[0] * a[0] + a[1] * a[1]) - length) / length;
@@ -417,7 +439,8 @@ BENCH_FN void add_deviation(deviation *sum, deviation d, int32_t samples)
     sum->length += d.length / samples;
 }
 
-BENCH_FN void add_sample(deviations *all, int line, int size, const double *a, const references *r, int32_t samples)
+BENCH_FN void add_sample(deviations *all, int line, int size, const double *a, const references *r,
+                         int32_t samples)
 {
     add_deviation(&all->exact[line][size], deviation_of(a, r->exact), samples);
     add_deviation(&all->plain[line][size], deviation_of(a, r->plain), samples);
@@ -429,7 +452,8 @@ BENCH_FN const char *line_name(int line)
     return line == LINE_DIRECT ? "DIRECT" : settings[line - LINE_METHODS].name;
 }
 
-BENCH_FN void print_deviations(const char *group, const char *title, const deviation (*values)[SIZES], int sizes, const int32_t *n,
+BENCH_FN void print_deviations(const char *group, const char *title,
+                               const deviation (*values)[SIZES], int sizes, const int32_t *n,
                                int first)
 {
     int const degrees = strcmp(group, "direction") == 0;
@@ -441,28 +465,34 @@ BENCH_FN void print_deviations(const char *group, const char *title, const devia
         for (k = 0; k < sizes; k++) {
             double const value = degrees ? values[line][k].degrees : values[line][k].length;
             print_error(value, 9);
-            bench_value(group, first == LINE_PLAIN ? "to exact" : "to plain", line_name(line), n[k], value,
-                        degrees ? "degrees" : "of the length");
+            bench_value(group, first == LINE_PLAIN ? "to exact" : "to plain", line_name(line), n[k],
+                        value, degrees ? "degrees" : "of the length");
         }
     }
     printf("\n");
 }
 
-/* The tables of one group, and the bars of nbody.md section 2: 40 times those of the error in degrees, 0.75 times in length. */
+/* The tables of one group, and the bars of nbody.md section 2: 40 times those of the error in
+   degrees, 0.75 times in length. */
 BENCH_FN void show_deviations(const char *group, const deviations *all, int sizes, const int32_t *n)
 {
     int const degrees = strcmp(group, "direction") == 0;
     int s, k;
-    print_deviations(group, degrees ? "direction: mean angle in degrees to the direct sum in double (source: Figure 17)"
-                                    : "length: mean error of the force's length to the direct sum in double (source: Figure 18)",
-                     all->exact, sizes, n, LINE_PLAIN);
-    print_deviations(group, "the same to a plain sum of floats in order, the source's reference", all->plain, sizes, n,
-                     LINE_DIRECT);
+    print_deviations(
+        group,
+        degrees ? "direction: mean angle in degrees to the direct sum in double (source: Figure 17)"
+                : "length: mean error of the force's length to the direct sum in double (source: "
+                  "Figure 18)",
+        all->exact, sizes, n, LINE_PLAIN);
+    print_deviations(group, "the same to a plain sum of floats in order, the source's reference",
+                     all->plain, sizes, n, LINE_DIRECT);
     for (s = 0; s < SETTINGS; s++)
         for (k = 0; k < sizes; k++) {
             double const bar = error_bar(s, n[k]);
             deviation const d = all->exact[LINE_METHODS + s][k];
-            if (bar > 0) bench_check(degrees ? d.degrees <= 1.5 * 40 * bar : d.length <= 1.5 * 0.75 * bar, settings[s].name);
+            if (bar > 0)
+                bench_check(degrees ? d.degrees <= 1.5 * 40 * bar : d.length <= 1.5 * 0.75 * bar,
+                            settings[s].name);
         }
 }
 
@@ -471,9 +501,11 @@ BENCH_FN void check_growth(const deviations *all, int sizes)
 {
     double const most = sizeof(nbody_real) == sizeof(float) ? 1e-6 : 1e-12;
     int k;
-    printf("What grows with n is the error of the plain sum, which the source takes for exact. The methods add few terms; their "
+    printf("What grows with n is the error of the plain sum, which the source takes for exact. The "
+           "methods add few terms; their "
            "own error\nends growing once cells are full.\n");
-    for (k = 0; k < sizes; k++) bench_check(all->exact[LINE_DIRECT][k].length <= most, "DIRECT: more than rounding");
+    for (k = 0; k < sizes; k++)
+        bench_check(all->exact[LINE_DIRECT][k].length <= most, "DIRECT: more than rounding");
 }
 
 #endif /* NBODY_BENCH_H */

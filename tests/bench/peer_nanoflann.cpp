@@ -1,6 +1,8 @@
-/* peer_nanoflann.cpp - nanoflann (Debian: libnanoflann-dev), a widely used k-d tree, against ugrid.h in one run. Optional:
+/* peer_nanoflann.cpp - nanoflann (Debian: libnanoflann-dev), a widely used k-d tree, against
+   ugrid.h in one run. Optional:
 
-       g++ -std=c++17 -O3 -I. tests/bench/peer_nanoflann.cpp -o build/bench/peer_nanoflann && build/bench/peer_nanoflann
+       g++ -std=c++17 -O3 -I. tests/bench/peer_nanoflann.cpp -o build/bench/peer_nanoflann &&
+       build/bench/peer_nanoflann
 
    SPDX-License-Identifier: MIT OR Unlicense */
 
@@ -24,7 +26,8 @@ struct cloud { /* what nanoflann asks of a point set */
     template <class Box> bool kdtree_get_bbox(Box &) const { return false; }
 };
 
-using tree = nanoflann::KDTreeSingleIndexAdaptor<nanoflann::L2_Simple_Adaptor<float, cloud>, cloud, 3, std::uint32_t>;
+using tree = nanoflann::KDTreeSingleIndexAdaptor<nanoflann::L2_Simple_Adaptor<float, cloud>, cloud,
+                                                 3, std::uint32_t>;
 
 /* Appends hits; nanoflann hands out d2 < worstDist(). */
 struct hits {
@@ -66,7 +69,8 @@ void search(job &j, bool count_only)
 {
     std::int64_t total = 0;
     for (std::size_t i = 0; i < j.points.n; i++) {
-        hits row = { j.radius * j.radius, static_cast<std::int32_t>(i), count_only ? nullptr : j.ids.data() + total, 0 };
+        hits row = {j.radius * j.radius, static_cast<std::int32_t>(i),
+                    count_only ? nullptr : j.ids.data() + total, 0};
         j.offsets[i] = total;
         j.index->radiusSearchCustomCallback(j.points.pos + 3 * i, row);
         total += static_cast<std::int64_t>(row.found);
@@ -99,7 +103,8 @@ void work_grid_count(void *user)
 {
     job &j = *static_cast<job *>(user);
     std::int64_t needed;
-    ugrid_neighbors(&j.grid, j.radius, 0, j.offsets.data(), nullptr, 0, &needed); /* counts, and so returns "too small" */
+    /* counts, and so returns "too small" */
+    ugrid_neighbors(&j.grid, j.radius, 0, j.offsets.data(), nullptr, 0, &needed);
 }
 
 void work_grid_list(void *user)
@@ -107,7 +112,8 @@ void work_grid_list(void *user)
     job &j = *static_cast<job *>(user);
     std::int64_t needed;
     work_grid(user);
-    must(ugrid_neighbors(&j.grid, j.radius, 0, j.offsets.data(), j.ids.data(), static_cast<std::int64_t>(j.ids.size()), &needed));
+    must(ugrid_neighbors(&j.grid, j.radius, 0, j.offsets.data(), j.ids.data(),
+                         static_cast<std::int64_t>(j.ids.size()), &needed));
 }
 
 /* One line; the first of a kind (nanoflann) is what the ratio column compares with. */
@@ -124,7 +130,8 @@ double line(job &j, const char *order, const char *name, void (*work)(void *), d
     return row.ms;
 }
 
-/* Both searched: the same pairs? The grid takes d <= r and the tree d < r, so at other sizes than 1M a pair may sit on the rim. */
+/* Both searched: the same pairs? The grid takes d <= r and the tree d < r, so at other sizes than
+   1M a pair may sit on the rim. */
 void table(job &j, const char *order)
 {
     std::int64_t total;
@@ -136,9 +143,11 @@ void table(job &j, const char *order)
     line(j, order, "ugrid: count, rows by input index", work_grid_count, base);
     bench_check_total(j.offsets[j.points.n], total, "count");
     base = line(j, order, "nanoflann: tree + list", work_list, 0);
-    bench_facts const expected = bench_facts_of(j.offsets.data(), j.ids.data(), static_cast<std::int32_t>(j.points.n));
+    bench_facts const expected =
+        bench_facts_of(j.offsets.data(), j.ids.data(), static_cast<std::int32_t>(j.points.n));
     line(j, order, "ugrid: grid + CSR by input index", work_grid_list, base);
-    bench_facts const got = bench_facts_of(j.offsets.data(), j.ids.data(), static_cast<std::int32_t>(j.points.n));
+    bench_facts const got =
+        bench_facts_of(j.offsets.data(), j.ids.data(), static_cast<std::int32_t>(j.points.n));
     bench_check(got.total == expected.total && got.sum == expected.sum, "list");
 }
 
@@ -156,7 +165,8 @@ int main(int argc, char **argv)
     j.offsets.resize(static_cast<std::size_t>(n) + 1);
     j.desc.max[0] = j.desc.max[1] = j.desc.max[2] = 1;
     j.desc.cell = j.radius;
-    bench_title("nanoflann and ugrid.h in one run, uniform points, about 29 neighbours", "nanoflann");
+    bench_title("nanoflann and ugrid.h in one run, uniform points, about 29 neighbours",
+                "nanoflann");
     if (bench.runs > 3) bench.runs = 3; /* nanoflann takes seconds for points in no order */
     table(j, "shuffled");
     if (!wl_sort_morton(n, pos.data(), nullptr)) return 1;

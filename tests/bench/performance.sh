@@ -1,23 +1,29 @@
 #!/bin/sh
-# Makes docs/performance.md from performance.template and the CSV files that the benchmarks wrote: no figure is typed.
+# Makes docs/performance.md from performance.template and the CSV files of the benchmarks, so that
+# no figure is typed by hand.
 #
 #   tests/bench/performance.sh                  writes docs/performance.md
-#   tests/bench/performance.sh --check [FILE]   is it (or FILE) what the template and the CSV files give?
-#   tests/bench/performance.sh --take NAME FILE.csv 'machine: ...' 'compiler: ...' 'driver: ...' 'command: ...'
-#                                               files the CSV file of a benchmark (its option --csv) as NAME
+#   tests/bench/performance.sh --check [FILE]   is it (or FILE) what template and CSV files give?
+#   tests/bench/performance.sh --figures FILE   is every time in the table "Numbers" of FILE
+#                                               (README.md) in docs/performance.md, too?
+#   tests/bench/performance.sh --take NAME FILE.csv 'machine: ...' 'compiler: ...' 'command: ...'
+#                                               files the CSV file of a benchmark (--csv) as NAME
 #
-# NAME is PROGRAM.MACHINE: bench_ugrid.cpu, bench_ugrid.gpu. The files are results/csv/NAME.csv; their first lines are
-# "# key: value" for machine, compiler, driver, date, command. In the template
+# NAME is PROGRAM.MACHINE: bench_ugrid.cpu, bench_ugrid.gpu. The files are results/csv/NAME.csv.
+# Their first lines are "# key: value" for machine, compiler, driver, date, command. In the template
 #
-#   @machine NAME                               one line: what was measured on, when, by which command
-#   @table NAME; group=R; workload=R; method=R  a row for each measurement; R are regular expressions (default: all)
-#   @matrix NAME; group=R; method=R; workload=R; across=n|workload; show=ms|rate
-#                                               methods down, numbers of particles or workloads across
-#   @end                                        the lines before it are taken where NAME has no file yet
+#   @machine NAME    one line: what was measured on, when, by which command
+#   @table NAME; group=R; workload=R; method=R; n=R; row=R; columns=NAME,NAME; peer=TEXT; bars=ms
+#                    a row for each measurement. R are regular expressions (default: all), that of
+#                    row is for "group: workload: method"; columns are those of the head (default:
+#                    all); TEXT stands for "peer ms"; bars=ms: bar_ms is a bar on this CPU
+#   @matrix NAME; group=R; workload=R; method=R; n=R; across=n|workload; show=ms|rate
+#                    methods down, numbers of particles or workloads across
+#   @end             the lines before it are taken where NAME has no file yet
 #
-# Columns without any figure are left out. On a GPU bar_ms is the bar and peer_ms the fastest other library. On a CPU
-# those are of another machine; there base_ms (the plain form in the same run) and bar_ratio count, where the file has
-# these columns.
+# Columns without any figure are left out. On a GPU bar_ms is the bar and peer_ms the fastest other
+# library. On a CPU those are of another machine; there base_ms (the plain form in the same run) and
+# bar_ratio count, where the file has these columns.
 # Environment: CSV (folder of the files), TEMPLATE.
 set -u
 export LC_ALL=C
@@ -41,16 +47,22 @@ render() {
             }
             return n
         }
-        # Rows r of the file into f[r, column name], facts into fact[key]. Returns how many rows, -1: no file.
+        function value_of(text) { return text ~ /^[0-9.]+(e[-+][0-9]+)?$/ ? text + 0 : text }
+        # Rows r of the file into f[r, column name], facts into fact[key]. Returns the number of
+        # rows, -1: no file.
         function load(name,   path, line, n, k, rows, got) {
-            path = csv "/" name ".csv"; rows = 0; split("", f); split("", fact); split("", column)
+            path = csv "/" name ".csv"; rows = 0
+            split("", f); split("", fact); split("", column)
             while ((got = (getline line < path)) > 0) {
-                if (line ~ /^# [a-z]+: /) { k = index(line, ": "); fact[substr(line, 3, k - 3)] = substr(line, k + 2); continue }
+                if (line ~ /^# [a-z]+: /) {
+                    k = index(line, ": ")
+                    fact[substr(line, 3, k - 3)] = substr(line, k + 2)
+                }
                 if (line ~ /^#/ || line == "") continue
                 n = cut_line(line)
                 if (line ~ /^program,/) { for (k = 1; k <= n; k++) column[k] = cell[k]; continue }
                 rows++
-                for (k = 1; k <= n; k++) f[rows, column[k]] = cell[k] ~ /^[0-9.]+(e[-+][0-9]+)?$/ ? cell[k] + 0 : cell[k]
+                for (k = 1; k <= n; k++) f[rows, column[k]] = value_of(cell[k])
             }
             close(path)
             return got < 0 ? -1 : rows
@@ -63,18 +75,24 @@ render() {
             split("", opt)
             n = split(line, part, /; */)
             opt["name"] = part[1]; sub(/^@[a-z]+ */, "", opt["name"])
-            for (k = 2; k <= n; k++) { at = index(part[k], "="); opt[substr(part[k], 1, at - 1)] = substr(part[k], at + 1) }
+            for (k = 2; k <= n; k++) {
+                at = index(part[k], "=")
+                opt[substr(part[k], 1, at - 1)] = substr(part[k], at + 1)
+            }
         }
+        function fits(r, key) { return f[r, key] ~ option(key, ".") }
         function chosen(r) {
-            return f[r, "group"] ~ option("group", ".") && f[r, "workload"] ~ option("workload", ".") &&
-                   f[r, "method"] ~ option("method", ".") && f[r, "ms"] > 0
+            f[r, "row"] = f[r, "group"] ": " f[r, "workload"] ": " f[r, "method"]
+            return fits(r, "group") && fits(r, "workload") && fits(r, "method") && fits(r, "n") &&
+                   fits(r, "row") && f[r, "ms"] > 0
         }
 
         # ---- figures ----
 
         function number(x) {
             if (x <= 0) return "–"
-            return sprintf(x >= 100 ? "%.0f" : x >= 10 ? "%.1f" : x >= 1 ? "%.2f" : "%.3f", x)
+            if (x >= 99.95) return sprintf("%.0f", x)
+            return sprintf(x >= 9.995 ? "%.1f" : x >= 0.9995 ? "%.2f" : "%.3f", x)
         }
         function ratio(x, y) { return x > 0 && y > 0 ? sprintf("%.2f", x / y) : "–" }
         function size(n) {
@@ -82,13 +100,17 @@ render() {
             return n >= 1000 && n % 1000 == 0 ? n / 1000 "k" : n
         }
         function verdict(met) { return met ? "met" : "**missed**" }
-        # Times of a GPU only: on the CPU bars and peers were measured on another machine, so ratios count there.
+        # Times of a GPU only: on the CPU bars and peers were measured on another machine, so ratios
+        # count there.
         function of_gpu(x) { return opt["name"] ~ /gpu$/ ? x : 0 }
-        function bar(r,   ms) {
+        function bar(r,   ms, most) {
             ms = f[r, "ms"]
-            if (f[r, "bar_ratio"] > 0 && f[r, "base_ms"] > 0)
-                return ratio(f[r, "bar_ratio"], 1) " times " number(f[r, "base_ms"]) ": " verdict(ms <= f[r, "bar_ratio"] * f[r, "base_ms"])
-            if (of_gpu(f[r, "bar_ms"]) > 0) return number(f[r, "bar_ms"]) ": " verdict(ms <= f[r, "bar_ms"])
+            most = f[r, "bar_ratio"] * f[r, "base_ms"]
+            if (most > 0)
+                return ratio(f[r, "bar_ratio"], 1) " times " number(f[r, "base_ms"]) ": " \
+                       verdict(ms <= most)
+            if ((option("bars", "") == "ms" ? f[r, "bar_ms"] : of_gpu(f[r, "bar_ms"])) > 0)
+                return number(f[r, "bar_ms"]) ": " verdict(ms <= f[r, "bar_ms"])
             return "–"
         }
 
@@ -97,41 +119,63 @@ render() {
         function machine(   line) {
             line = fact["machine"]
             if (fact["driver"]) line = line "; driver " fact["driver"]
-            if (fact["compiler"]) line = line "; " fact["compiler"]
-            if (fact["date"]) line = line "; " fact["date"]
+            print line (fact["compiler"] || fact["date"] ? ";" : "; `" fact["command"] "`")
+            if (!fact["compiler"] && !fact["date"]) return
+            line = fact["compiler"]
+            if (fact["date"]) line = line (line ? "; " : "") fact["date"]
             print line "; `" fact["command"] "`"
         }
         function row_cells(r) {
-            out[1] = f[r, "workload"]; out[2] = f[r, "method"]; out[3] = size(f[r, "n"]); out[4] = number(f[r, "ms"])
-            out[5] = number(f[r, "M_per_s"]); out[6] = ratio(f[r, "ms"], f[r, "floor_ms"]); out[7] = ratio(f[r, "ms"], f[r, "base_ms"])
-            out[8] = bar(r); out[9] = number(of_gpu(f[r, "peer_ms"])); out[10] = ratio(f[r, "ms"], of_gpu(f[r, "peer_ms"]))
-            out[11] = f[r, "unit"] == "" ? "–" : f[r, "value"] " " f[r, "unit"]
-            return 11
+            out["workload"] = f[r, "workload"]
+            out["method"] = f[r, "method"]
+            out["n"] = size(f[r, "n"])
+            out["ms"] = number(f[r, "ms"])
+            out["M/s"] = number(f[r, "M_per_s"])
+            out["x floor"] = ratio(f[r, "ms"], f[r, "floor_ms"])
+            out["x base"] = ratio(f[r, "ms"], f[r, "base_ms"])
+            out["bar ms"] = bar(r)
+            out["peer ms"] = number(of_gpu(f[r, "peer_ms"]))
+            out["x peer"] = ratio(f[r, "ms"], of_gpu(f[r, "peer_ms"]))
+            out["value"] = f[r, "unit"] == "" ? "–" : f[r, "value"] " " f[r, "unit"]
         }
-        function print_row(n, used,   k, line) {
-            for (k = 1; k <= n; k++) if (k in used) line = line " " out[k] " |"
+        # The columns of the table into name[1] ..: those asked for that have a figure.
+        function choose_columns(rows,   all, n, k, r, m, used) {
+            n = split("workload;method;n;ms;M/s;x floor;x base;bar ms;peer ms;x peer;value", all,
+                      ";")
+            for (r = 1; r <= rows; r++) if (chosen(r)) {
+                row_cells(r)
+                for (k = 1; k <= n; k++) if (out[all[k]] != "–") used[k] = 1
+            }
+            for (k = 1; k <= n; k++)
+                if ((k in used) && index("," option("columns", all[k]) ",", "," all[k] ","))
+                    name[++m] = all[k]
+            return m
+        }
+        function print_row(m,   k, line) {
+            for (k = 1; k <= m; k++) line = line " " out[name[k]] " |"
             print "|" line
         }
-        function table(rows,   r, k, n, used) {
-            for (r = 1; r <= rows; r++) if (chosen(r)) {
-                n = row_cells(r)
-                for (k = 1; k <= n; k++) if (out[k] != "–") used[k] = 1
-            }
-            if (!n) { print "no row: " opt["name"] > "/dev/stderr"; failed = 1; return }
-            n = split("workload;method;n;ms;M/s;x floor;x base;bar ms;peer ms;x peer;value", out, ";"); print_row(n, used)
-            for (k = 1; k <= n; k++) out[k] = "---"
-            print_row(n, used)
-            for (r = 1; r <= rows; r++) if (chosen(r)) print_row(row_cells(r), used)
+        function table(rows,   r, k, m) {
+            m = choose_columns(rows)
+            if (!m) { print "no row: " $0 > "/dev/stderr"; failed = 1; return }
+            for (k = 1; k <= m; k++) out[name[k]] = name[k]
+            out["peer ms"] = option("peer", "peer ms")
+            print_row(m)
+            for (k = 1; k <= m; k++) out[name[k]] = "---"
+            print_row(m)
+            for (r = 1; r <= rows; r++) if (chosen(r)) { row_cells(r); print_row(m) }
         }
-        function matrix(rows,   r, key, down, across, m, n, at, j, k, line) {
+        function matrix(rows,   r, key, what, show, down, across, m, n, at, j, k, line) {
+            show = option("show", "ms") == "ms" ? "ms" : "M_per_s"
             for (r = 1; r <= rows; r++) if (chosen(r)) {
                 key = option("across", "n") == "n" ? size(f[r, "n"]) : f[r, "workload"]
-                if (!(f[r, "method"] in down)) { down[f[r, "method"]] = ++m; method[m] = f[r, "method"] }
+                what = f[r, "method"]
+                if (!(what in down)) { down[what] = ++m; method[m] = what }
                 if (!(key in across)) { across[key] = ++n; head[n] = key }
-                at[down[f[r, "method"]], across[key]] = option("show", "ms") == "ms" ? f[r, "ms"] : f[r, "M_per_s"]
+                at[down[what], across[key]] = f[r, show]
             }
-            if (!n) { print "no row: " opt["name"] > "/dev/stderr"; failed = 1; return }
-            line = "| " (option("show", "ms") == "ms" ? "ms" : "million/s") " |"
+            if (!n) { print "no row: " $0 > "/dev/stderr"; failed = 1; return }
+            line = "| " (show == "ms" ? "ms" : "million/s") " |"
             for (k = 1; k <= n; k++) line = line " " head[k] " |"
             print line; gsub(/[^|]+/, "---", line); print line
             for (j = 1; j <= m; j++) {
@@ -149,12 +193,24 @@ render() {
             rows = load(opt["name"])
             skip = rows >= 0
             if (rows < 0) next
-            if (/^@machine/) machine(); else if (/^@table/) table(rows); else matrix(rows)
+            if (/^@machine/) machine()
+            else if (/^@table/) table(rows)
+            else matrix(rows)
             next
         }
         /^@/ { print "unknown: " $0 > "/dev/stderr"; failed = 1; next }
         !skip
         END { exit failed }' "$template"
+}
+
+# figures FILE: the times of its table "Numbers" (columns 2 and 3) that the page does not have.
+figures() {
+    awk -F ' *[|] *' '/^## / { here = $0 == "## Numbers" }
+                      here && /^[|]/ { print $3; print $4 }' "$1" |
+        grep -oE '[0-9]+\.[0-9]+|[0-9]{3,}' | grep -vx '20[0-9][0-9]' | sort -u |
+        while read -r figure; do
+            grep -qE "[| ]$figure( |:|$)" "$page" || echo "$figure is not in docs/performance.md"
+        done | { ! grep .; }
 }
 
 # take NAME FILE FACT...
@@ -166,11 +222,14 @@ take() {
       cat "$from"; } >"$csv/$name.csv"
 }
 
+usage() { sed -n '2,30s/^# \{0,1\}//p' "$0"; exit 2; }
+
 made=$(mktemp) || exit 1
 trap 'rm -f "$made"' EXIT
 case ${1:-} in
 '')      render >"$made" && cat "$made" >"$page" ;;
 --check) render >"$made" && diff "${2:-$page}" "$made" ;;
---take)  if [ $# -lt 4 ]; then sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2; fi; shift; take "$@" ;;
-*)       sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2 ;;
+--figures) figures "$2" ;;
+--take)  if [ $# -lt 4 ]; then usage; fi; shift; take "$@" ;;
+*)       usage ;;
 esac

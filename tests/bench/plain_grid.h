@@ -1,6 +1,6 @@
-/* plain_grid.h - the grid that one would write in an afternoon: the baseline of bench_ugrid.c. Cells as wide as the
-   radius, a counting sort, positions copied in cell order, and plain loops. It shares no code with ugrid.h, so its
-   totals are also the check on the totals of ugrid.h.
+/* plain_grid.h - the grid that one would write in an afternoon: the baseline of bench_ugrid.c.
+   Cells as wide as the radius, a counting sort, positions copied in cell order, and plain loops. It
+   shares no code with ugrid.h, so its totals are also the check on the totals of ugrid.h.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef PLAIN_GRID_H
@@ -54,11 +54,13 @@ BENCH_FN void plain_build(plain_grid *g, const float *pos)
     memset(g->start, 0, ((size_t)g->cell_count + 1) * sizeof *g->start);
     for (i = 0; i < g->n; i++) {
         const float *p = pos + 3 * (size_t)i;
-        int32_t const x = plain_cell(g, 0, p[0]), y = plain_cell(g, 1, p[1]), z = plain_cell(g, 2, p[2]);
+        int32_t const x = plain_cell(g, 0, p[0]), y = plain_cell(g, 1, p[1]),
+                      z = plain_cell(g, 2, p[2]);
         g->number[i] = (z * g->cells[1] + y) * g->cells[0] + x;
         g->start[g->number[i]]++;
     }
-    for (c = 0; c <= g->cell_count; c++) { /* start[c] = end of cell c; filled from the back, it becomes its start */
+    /* start[c] = end of cell c; filled from the back, it becomes its start */
+    for (c = 0; c <= g->cell_count; c++) {
         sum += g->start[c];
         g->start[c] = sum;
     }
@@ -77,7 +79,8 @@ typedef struct plain_range { int32_t begin, end; } plain_range;
 /* The ranges of places near a point: 27 cells, or 9 strips of 3 cells. Returns how many. */
 BENCH_FN int plain_near(const plain_grid *g, const plain_point *p, int strips, plain_range near[27])
 {
-    int32_t const x = plain_cell(g, 0, p->x), y = plain_cell(g, 1, p->y), z = plain_cell(g, 2, p->z);
+    int32_t const x = plain_cell(g, 0, p->x), y = plain_cell(g, 1, p->y),
+                  z = plain_cell(g, 2, p->z);
     int32_t const first = x > 0 ? x - 1 : 0, last = x < g->cells[0] - 1 ? x + 1 : x;
     int32_t u, v, w;
     int count = 0;
@@ -110,7 +113,8 @@ BENCH_FN void plain_count(const plain_grid *g, int strips, int32_t *counts)
         ranges = plain_near(g, &g->point[i], strips, near);
         found = -1; /* not itself */
         for (k = 0; k < ranges; k++)
-            for (j = near[k].begin; j < near[k].end; j++) found += plain_touches(g, &g->point[i], &g->point[j]);
+            for (j = near[k].begin; j < near[k].end; j++)
+                found += plain_touches(g, &g->point[i], &g->point[j]);
         counts[i] = found;
     }
 }
@@ -148,7 +152,8 @@ BENCH_FN void plain_csr(const plain_grid *g, int32_t *counts, int64_t *offsets, 
         ranges = plain_near(g, &g->point[i], 1, near);
         for (k = 0; k < ranges; k++)
             for (j = near[k].begin; j < near[k].end; j++)
-                if (j != i && plain_touches(g, &g->point[i], &g->point[j])) ids[found++] = g->point[j].id;
+                if (j != i && plain_touches(g, &g->point[i], &g->point[j]))
+                    ids[found++] = g->point[j].id;
     }
 }
 

@@ -1,6 +1,7 @@
-/* plain_tree.h - the tree that one would write in an afternoon: the baseline of bench_lbvh.c. 30-bit Morton codes, a radix sort,
-   ranges split at the highest differing bit, up to 4 boxes in a leaf, and walks from the root with a stack. It shares no
-   code with lbvh.h, so its totals are also the check on the totals of lbvh.h.
+/* plain_tree.h - the tree that one would write in an afternoon: the baseline of bench_lbvh.c.
+   30-bit Morton codes, a radix sort, ranges split at the highest differing bit, up to 4 boxes in a
+   leaf, and walks from the root with a stack. It shares no code with lbvh.h, so its totals are also
+   the check on the totals of lbvh.h.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef PLAIN_TREE_H
@@ -14,7 +15,9 @@ typedef struct plain_box { float min[3], max[3]; } plain_box;
 
 typedef struct plain_node {
     plain_box box;
-    int32_t first, count;   /* leaf: its boxes are first .. first + count - 1; inner node: count 0, children first and first + 1 */
+    /* leaf: its boxes are first .. first + count - 1; inner node: count 0, children first and first
+       + 1 */
+    int32_t first, count;
 } plain_node;
 
 typedef struct plain_tree {
@@ -98,7 +101,8 @@ BENCH_FN void plain_sort(plain_tree *t)
     }
 }
 
-/* The first of places first .. last whose code has the highest bit set in which they differ; the middle if they are equal. */
+/* The first of places first .. last whose code has the highest bit set in which they differ; the
+   middle if they are equal. */
 BENCH_FN int32_t plain_split(const plain_tree *t, int32_t first, int32_t last)
 {
     uint32_t const low = (uint32_t)(t->key[first] >> 32), high = (uint32_t)(t->key[last] >> 32);
@@ -156,11 +160,12 @@ BENCH_FN void plain_tree_build(plain_tree *t, const float *boxes)
 
 BENCH_FN int plain_boxes_touch(const plain_box *a, const plain_box *b)
 {
-    return a->min[0] <= b->max[0] && b->min[0] <= a->max[0] && a->min[1] <= b->max[1] && b->min[1] <= a->max[1] &&
-           a->min[2] <= b->max[2] && b->min[2] <= a->max[2];
+    return a->min[0] <= b->max[0] && b->min[0] <= a->max[0] && a->min[1] <= b->max[1] &&
+           b->min[1] <= a->max[1] && a->min[2] <= b->max[2] && b->min[2] <= a->max[2];
 }
 
-/* Pairs of overlapping boxes: each is found from both sides, and half of that thrown away. pairs: NULL, or room for all. */
+/* Pairs of overlapping boxes: each is found from both sides, and half of that thrown away. pairs:
+   NULL, or room for all. */
 BENCH_FN int64_t plain_pairs(const plain_tree *t, int32_t *pairs)
 {
     int32_t stack[PLAIN_STACK], i, k;
@@ -234,7 +239,8 @@ BENCH_FN float plain_enters(const plain_ray *ray, const plain_box *box)
     float near = 0, far = ray->t;
     int a;
     for (a = 0; a < 3; a++) {
-        float const u = (box->min[a] - ray->origin[a]) * ray->inverse[a], v = (box->max[a] - ray->origin[a]) * ray->inverse[a];
+        float const u = (box->min[a] - ray->origin[a]) * ray->inverse[a],
+                    v = (box->max[a] - ray->origin[a]) * ray->inverse[a];
         float const in = u < v ? u : v, out = u < v ? v : u;
         near = in > near ? in : near;
         far = out < far ? out : far;
@@ -242,7 +248,8 @@ BENCH_FN float plain_enters(const plain_ray *ray, const plain_box *box)
     return near <= far ? near : 1e30f;
 }
 
-/* T. Moeller and B. Trumbore, Fast, Minimum Storage Ray/Triangle Intersection, 1997. Shortens the ray where it is hit. */
+/* T. Moeller and B. Trumbore, Fast, Minimum Storage Ray/Triangle Intersection, 1997. Shortens the
+   ray where it is hit. */
 BENCH_FN void plain_triangle(plain_ray *ray, const float *corners, int32_t id)
 {
     float e[3], f[3], p[3], q[3], s[3], det, u, v, t;
@@ -298,7 +305,8 @@ BENCH_FN void plain_trace(const plain_tree *t, const float *corners, plain_ray *
             top = plain_push(stack, top, node->first + left_first, left_first ? right : left);
             top = plain_push(stack, top, node->first + !left_first, left_first ? left : right);
         }
-        for (k = node->first; k < node->first + node->count; k++) plain_triangle(ray, corners + 9 * (size_t)t->id[k], t->id[k]);
+        for (k = node->first; k < node->first + node->count; k++)
+            plain_triangle(ray, corners + 9 * (size_t)t->id[k], t->id[k]);
     }
 }
 

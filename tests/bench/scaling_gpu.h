@@ -1,39 +1,48 @@
-/* scaling_gpu.h - time and memory against the number of particles, up to the largest run that fits: groups `scaling` and `largest`
-   of the four bench_*.cu. C++17, for one .cu file, after bench_gpu.h.
+/* scaling_gpu.h - time and memory against the number of particles, up to the largest run that fits:
+   groups `scaling` and `largest` of the four bench_*.cu. C++17, for one .cu file, after
+   bench_gpu.h.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   A header brings a struct (a "case") that makes its input for n particles and knows how to do its work:
+   A header brings a struct (a "case") that makes its input for n particles and knows how to do its
+   work:
 
        struct grid_case {
-           static constexpr const char *first = "ugrid: build", *second = "ugrid: count neighbours";    NULL: there is no second
-           static constexpr int64_t most = ...;             as many particles as the header takes at all
+           static constexpr const char *first = "ugrid: build", *second = "ugrid: count neighbours";
+                                                     (second NULL: there is none)
+           static constexpr int64_t most = ...;             as many particles as the header takes
            explicit grid_case(int32_t n);
            void build(); void search();                     the two parts
-           double bytes() const;                            that the header holds, counted by its own blocks
+           double bytes() const;                            of the header's own blocks
            void check();                                    by bench_check
        };
 
-   Memory is given twice: the header's own blocks, and what the GPU has less than before (input and results included). */
+   Memory is given twice: the header's own blocks, and what the GPU has less than before (input and
+   results included). */
 
 #ifndef SCALING_GPU_H
 #define SCALING_GPU_H
 
 namespace {
 
-constexpr double part_of_memory = 0.93; /* of what is free, for the largest run: allocators round up, the driver wants some too */
-constexpr int32_t measure_at = 10000000; /* where bytes per particle are measured, from which the largest run follows */
+/* of what is free, for the largest run: allocators round up, the driver wants some too */
+constexpr double part_of_memory = 0.93;
+/* where bytes per particle are measured, from which the largest run follows */
+constexpr int32_t measure_at = 10000000;
 
 __device__ uint32_t mixed(uint64_t k)
 {
     return hash(static_cast<uint32_t>(k) ^ hash(static_cast<uint32_t>(k >> 32) + 0x9E3779B9u));
 }
 
-/* Evenly spread numbers in 0 .. 1, made where they are needed: a hundred million from the host would take seconds. */
+/* Evenly spread numbers in 0 .. 1, made where they are needed: a hundred million from the host
+   would take seconds. */
 template <class Real>
 __global__ void spread_kernel(Real *numbers, int64_t count)
 {
     int64_t const k = thread_index();
-    if (k < count) numbers[k] = static_cast<Real>(mixed(static_cast<uint64_t>(k)) >> 8) * static_cast<Real>(1.0 / 16777216);
+    if (k < count)
+        numbers[k] = static_cast<Real>(mixed(static_cast<uint64_t>(k)) >> 8) *
+                     static_cast<Real>(1.0 / 16777216);
 }
 
 template <class Real>
@@ -88,11 +97,13 @@ void bench_scaling()
 {
     int32_t sizes[BENCH_SCALES];
     int const count = bench_scales(sizes);
-    bench_scaling_title("scaling: time against n, evenly spread particles; bytes that the header holds");
+    bench_scaling_title(
+        "scaling: time against n, evenly spread particles; bytes that the header holds");
     for (int k = 0; k < count; k++) scaling_rows<Case>("scaling", sizes[k], scale<Case>(sizes[k]));
 }
 
-/* As many as memory holds, if a particle takes as much of it as at the size measured; in whole millions. */
+/* As many as memory holds, if a particle takes as much of it as at the size measured; in whole
+   millions. */
 template <class Case>
 int32_t largest_n(double bytes_each)
 {
@@ -110,13 +121,14 @@ void bench_largest()
     scaled const small = scale<Case>(at);
     double const each = small.taken > 0 ? small.taken / at : small.held / at + 16;
     int32_t const n = bench.small ? at : largest_n<Case>(each);
-    std::printf("%.1f GB free, %.1f bytes a particle at %d with input and results: %d particles\n", free_memory() * 1e-9, each,
-                static_cast<int>(at), static_cast<int>(n));
+    std::printf("%.1f GB free, %.1f bytes a particle at %d with input and results: %d particles\n",
+                free_memory() * 1e-9, each, static_cast<int>(at), static_cast<int>(n));
     if (n >= hundred) scaling_rows<Case>("largest", hundred, scale<Case>(hundred));
     scaled const s = scale<Case>(n);
     scaling_rows<Case>("largest", n, s);
     bench_value("largest", "memory", Case::first, n, s.taken / n, "B in all");
-    bench_value("largest", "limit", Case::first, n, n == Case::most / 1000000 * 1000000 ? 1 : 0, "by ids");
+    bench_value("largest", "limit", Case::first, n, n == Case::most / 1000000 * 1000000 ? 1 : 0,
+                "by ids");
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-# Read by the test scripts: the example in the comment at the top of a header, and what it prints. SPDX-License-Identifier: MIT OR Unlicense
+# Read by the test scripts: the example in the comment at the top of a header, and what it prints.
+# SPDX-License-Identifier: MIT OR Unlicense
 
 # The text between two banners of that file.
 manual_example() { sed -n "/^   >>example/,/^   >>options/p" "$1" | sed "1d;\$d;s/^       //"; }

@@ -1,12 +1,16 @@
-# Read by the test scripts: units of work, JOBS (2) at a time, shown in the order in which they were started.
+# Read by the test scripts: units of work, JOBS (2) at a time, shown in the order of their start.
 #
-#   unit COMMAND...   starts one, as a process of its own. It counts in $passed, $failed and $skipped, as if it were alone.
+#   unit COMMAND...   starts one, as a process of its own. It counts in $passed, $failed and
+#                     $skipped, as if it were alone.
 #   all_units         waits for all of them and adds up what they counted
-#   $same_addresses   before a command: no random addresses, where the system allows that. With many random bits (vm.mmap_rnd_bits = 32)
-#                     a program of an older sanitizer now and then does not start
-#   keep LOG NAME     of what failed: all of its log, beside the log of its group (tests/run_all.sh sets LOGS)
+#   $same_addresses   before a command: no random addresses, where the system allows that. With many
+#                     random bits (vm.mmap_rnd_bits = 32) a program of an older sanitizer now and
+#                     then does not start
+#   keep LOG NAME     of what failed: all of its log, beside the log of its group (tests/run_all.sh
+#                     sets LOGS)
 #
-# $units is a folder for their files; it goes away when the script ends. SPDX-License-Identifier: MIT OR Unlicense
+# $units is a folder for their files; it goes away when the script ends. SPDX-License-Identifier:
+# MIT OR Unlicense
 
 units=$(mktemp -d) || exit 1
 trap 'rm -rf "$units"' EXIT

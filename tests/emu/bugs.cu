@@ -6,7 +6,8 @@
        bugs --list        name | mode in which it must be found | what the report must contain
 
    run.sh does the rounds. The kernels are small on purpose: each is a mistake that people really
-   make, with nothing around it. Where a mistake only shows as a wrong result, the program says so. */
+   make, with nothing around it. Where a mistake only shows as a wrong result, the program says
+   so. */
 #include "test_support.h"
 
 #include <cub/cub.cuh>
@@ -31,7 +32,7 @@ std::vector<int> counting(int n) {
 
 __device__ int global_index() { return (int)(blockIdx.x * blockDim.x + threadIdx.x); }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 __global__ void double_all(int *x, int n) {
     int i = global_index();
@@ -123,7 +124,8 @@ int copy_direction(bool bug)
 {
     Device<int> x(counting(block));
     int first;
-    must(cudaMemcpy(&first, x.get(), sizeof first, bug ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
+    must(cudaMemcpy(&first, x.get(), sizeof first,
+                    bug ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
     return answer(first == 0);
 }
 
@@ -135,7 +137,7 @@ int leak(bool bug)
     return 0;
 }
 
-/* ---- what was never set ------------------------------------------------------------------------ */
+/* ---- what was never set ---------------------------------------------------------------------- */
 
 __global__ void count_odd(const int *x, int n, int *count) {
     int i = global_index();
@@ -173,7 +175,7 @@ int short_copy(bool bug)
     return answer(count.host()[0] == 50);
 }
 
-/* ---- barriers ---------------------------------------------------------------------------------- */
+/* ---- barriers -------------------------------------------------------------------------------- */
 
 __global__ void neighbour(int *x, bool bug) {
     __shared__ int tile[block];
@@ -252,7 +254,7 @@ int cub_storage_reused(bool bug)
     return answer(out.host()[0] == block * (block - 1) / 2 && out.host()[1] == block);
 }
 
-/* ---- warps ------------------------------------------------------------------------------------- */
+/* ---- warps ----------------------------------------------------------------------------------- */
 
 __global__ void swap_in_warp(int *x, bool bug) {
     __shared__ int tile[32];
@@ -288,7 +290,10 @@ int mask_names_absent_lanes(bool bug)
     return answer(out.host()[0] == 0xffff);
 }
 
-__global__ void vote_without_self(int *out, bool bug) { out[threadIdx.x] = __any_sync(bug ? 0x0000ffffu : 0xffffffffu, 1); }
+__global__ void vote_without_self(int *out, bool bug)
+{
+    out[threadIdx.x] = __any_sync(bug ? 0x0000ffffu : 0xffffffffu, 1);
+}
 int lane_not_in_mask(bool bug)
 {
     Device<int> out(32);
@@ -310,7 +315,7 @@ int activemask_taken_for_all(bool bug)
     return answer(out.host()[0] == 16);
 }
 
-/* ---- races on global memory -------------------------------------------------------------------- */
+/* ---- races on global memory ------------------------------------------------------------------ */
 
 __global__ void count_cells(const int *cell, int *count, bool bug) {
     int c = cell[global_index()];
@@ -326,7 +331,8 @@ int plain_increment(bool bug)
     return answer(count.host()[0] == 19);
 }
 
-/* Each block takes the number that the last one left: they run in any order, and at the same time. */
+/* Each block takes the number that the last one left: they run in any order, and at the same
+   time. */
 __global__ void take_number(int *next, int *taken, bool bug) {
     __shared__ int mine;
     if (threadIdx.x == 0) mine = bug ? *next : atomicAdd(next, 1);
@@ -341,8 +347,8 @@ int race_between_blocks(bool bug)
     return answer(next.host()[0] == 8);
 }
 
-/* Two threads per node; the second to come adds what both left. `fences`: bit 0 before, bit 1 after the
-   atomic. `late`: the data is written after the fence instead of before it. */
+/* Two threads per node; the second to come adds what both left. `fences`: bit 0 before, bit 1 after
+   the atomic. `late`: the data is written after the fence instead of before it. */
 __global__ void meet(int *left, int *counter, int *sum, int fences, bool late) {
     int i = global_index(), node = i / 2;
     if (!late) left[i] = i;
@@ -392,7 +398,7 @@ int waits_for_other_block(bool bug)
     return answer(flag.host()[0] == 1);
 }
 
-/* ---- streams, graphs, results ------------------------------------------------------------------ */
+/* ---- streams, graphs, results ---------------------------------------------------------------- */
 
 int missing_stream_sync(bool bug)
 {
@@ -437,7 +443,8 @@ int missing_event_wait(bool bug)
 
 /* A library function in miniature: it has to return the error of its launch. */
 cudaError_t step(int *x, int n, bool bug) {
-    cudaError_t error = launch(nullptr, (unsigned int)((n + block - 1) / block), block, 0, double_all, x, n);
+    cudaError_t error =
+        launch(nullptr, (unsigned int)((n + block - 1) / block), block, 0, double_all, x, n);
     return bug ? cudaSuccess : error;
 }
 int launch_not_checked(bool bug)
@@ -462,7 +469,8 @@ int cub_storage_too_small(bool bug)
     must(cub::DeviceRadixSort::SortKeys(nullptr, bytes, in, sorted.get(), 1000));
     Device<char> storage(bytes);
     bytes -= bug;
-    return answer(cub::DeviceRadixSort::SortKeys(storage.get(), bytes, in, sorted.get(), 1000) == cudaSuccess);
+    return answer(cub::DeviceRadixSort::SortKeys(storage.get(), bytes, in, sorted.get(), 1000) ==
+                  cudaSuccess);
 }
 
 /* What may stand between BeginCapture and EndCapture, and what not. */
@@ -498,10 +506,11 @@ int capture_allocates(bool bug)
 }
 int capture_uses_default_stream(bool bug)
 {
-    return run_capture([](cudaStream_t) { (void)launch(nullptr, 1, 1, 0, fill_view, View{nullptr}); }, bug);
+    return run_capture(
+        [](cudaStream_t) { (void)launch(nullptr, 1, 1, 0, fill_view, View{nullptr}); }, bug);
 }
 
-/* ---- the list ---------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 /* Modes: "any" is the AddressSanitizer build in each of the three orders, "msan", "tsan",
    "tsan-blocks" (EMU_TSAN_BLOCKS=1), "lazy" (EMU_LAZY=1), "blocks" (EMU_BLOCKS=4, random order). */
@@ -518,7 +527,8 @@ const Planted planted[] = {
     {"misaligned", misaligned, "any", "misaligned address"},
     {"use_after_free", use_after_free, "any", "heap-use-after-free"},
     {"host_reads_device", host_reads_device, "any", "use-after-poison"},
-    {"host_pointer_to_kernel", host_pointer_to_kernel, "any", "argument 1 of kernel double_all, .* is a pointer to host memory"},
+    {"host_pointer_to_kernel", host_pointer_to_kernel, "any",
+     "argument 1 of kernel double_all, .* is a pointer to host memory"},
     {"copy_past_end", copy_past_end, "any", "source of a copy: 260 bytes, but only 256 are left"},
     {"copy_direction", copy_direction, "any", "the destination is host memory"},
     {"leak", leak, "any", "emu: leak: 100 bytes, allocation #1, cudaMalloc"},
@@ -531,7 +541,8 @@ const Planted planted[] = {
     {"exit_before_barrier", exit_before_barrier, "any", "14 threads have returned from the kernel"},
     {"cub_storage_reused", cub_storage_reused, "tsan", "data race.*(BlockReduce|Reduce<cub)"},
     {"missing_syncwarp", missing_syncwarp, "tsan", "data race.*swap_in_warp"},
-    {"shuffle_from_absent_lane", shuffle_from_absent_lane, "any", "reads lane 20, which takes no part"},
+    {"shuffle_from_absent_lane", shuffle_from_absent_lane, "any",
+     "reads lane 20, which takes no part"},
     {"mask_names_absent_lanes", mask_names_absent_lanes, "any", "16 threads wait in __ballot_sync"},
     {"lane_not_in_mask", lane_not_in_mask, "any", "is not in its own mask 0x0000ffff"},
     {"activemask_taken_for_all", activemask_taken_for_all, "any", "wrong answer"},
@@ -544,7 +555,8 @@ const Planted planted[] = {
     {"write_after_fence", write_after_fence, "tsan", "data race.*meet"},
     {"no_fence_before_across", no_fence_before_across, "tsan-blocks", "data race.*meet_across"},
     {"no_fence_after_across", no_fence_after_across, "tsan-blocks", "data race.*meet_across"},
-    {"waits_for_other_block", waits_for_other_block, "any", "does one wait for a block that has not started"},
+    {"waits_for_other_block", waits_for_other_block, "any",
+     "does one wait for a block that has not started"},
     {"missing_stream_sync", missing_stream_sync, "lazy", "wrong answer"},
     {"missing_event_wait", missing_event_wait, "lazy", "wrong answer"},
     {"launch_not_checked", launch_not_checked, "any", "wrong answer"},
@@ -557,7 +569,8 @@ const Planted planted[] = {
 
 int run_fixed() {
     for (const Planted &p : planted)
-        if (p.run(false) != 0) return fprintf(stderr, "bugs: %s fails without its bug\n", p.name), 1;
+        if (p.run(false) != 0)
+            return fprintf(stderr, "bugs: %s fails without its bug\n", p.name), 1;
     return 0;
 }
 

@@ -15,11 +15,12 @@
 
    This file is compiled without sanitizers (MemorySanitizer is the exception) and calls their
    run-time libraries where it has something to tell them: which stack is in use, which memory the
-   host must not touch, which threads have really waited for each other. For MemorySanitizer's sake it
-   does without std::string and std::map: parts of them are in libstdc++.so, which it cannot see.
+   host must not touch, which threads have really waited for each other. For MemorySanitizer's sake
+   it does without std::string and std::map: parts of them are in libstdc++.so, which it cannot see.
 
    Sections: >>sanitizers >>options >>errors >>elf >>memory >>fibers >>shared >>threads >>order
-             >>barriers >>warps >>fences >>grid >>streams >>capture >>launch >>copies >>devices >>exit */
+             >>barriers >>warps >>fences >>grid >>streams >>capture >>launch >>copies >>devices
+             >>exit */
 #include "emu.h"
 
 #include <cuda_runtime.h>
@@ -113,7 +114,7 @@ void raw_fill(void *to, int byte, size_t size) {
 #endif
 }
 
-/* ---- >>options --------------------------------------------------------------------------------- */
+/* ---- >>options ------------------------------------------------------------------------------- */
 
 struct emu_options options;
 
@@ -133,7 +134,8 @@ emu_order order_from_environment() {
 
 unsigned long long seed_from_environment() {
     const char *text = getenv("EMU_SEED");
-    if (text && !strcmp(text, "time")) return (unsigned long long)time(nullptr) * 1000 + (unsigned long long)getpid() % 1000;
+    if (text && !strcmp(text, "time"))
+        return (unsigned long long)time(nullptr) * 1000 + (unsigned long long)getpid() % 1000;
     return text && *text ? strtoull(text, nullptr, 0) : 1;
 }
 
@@ -166,7 +168,7 @@ uint64_t random_number() {
 }
 size_t random_below(size_t n) { return (size_t)((random_number() >> 32) * n >> 32); }
 
-/* ---- >>errors ---------------------------------------------------------------------------------- */
+/* ---- >>errors -------------------------------------------------------------------------------- */
 
 cudaError_t last_error = cudaSuccess;
 
@@ -180,7 +182,8 @@ void say_where();
 } // namespace
 
 /* Every finding of the emulator itself ends here: `break emu_failed` stops at it in gdb. */
-extern "C" [[noreturn]] void emu_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern "C" [[noreturn]] void emu_failed(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 extern "C" [[noreturn]] void emu_failed(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -197,14 +200,15 @@ extern "C" [[noreturn]] void emu_failed(const char *format, ...) {
 
 namespace {
 
-/* ---- >>elf: the kernels and the shared memory of this program, from its own symbol table ------- */
+/* ---- >>elf: the kernels and the shared memory of this program, from its own symbol table ----- */
 
 /* A part of the shared memory: bytes first .. end - 1 of the section. */
 struct Part {
     size_t first, end;
 };
 
-typedef std::vector<char> Name; /* with its final 0; MemorySanitizer does not see what std::string does */
+/* with its final 0; MemorySanitizer does not see what std::string does */
+typedef std::vector<char> Name;
 
 Name name_of(const char *text) { return Name(text, text + strlen(text) + 1); }
 
@@ -227,14 +231,18 @@ std::vector<SharedVariable> shared_variables EMU_FIRST; /* by place */
 char *shared_begin = nullptr; /* the linker section of all __shared__ variables */
 size_t shared_size = 0;
 
-/* "void (anonymous namespace)::sum<float>(float*, int)" becomes "sum<float>", what one reads in the source. */
+/* "void (anonymous namespace)::sum<float>(float*, int)" becomes "sum<float>", what one reads in the
+   source. */
 void shorten(const char *text, char *out, size_t room) {
     static const char anonymous[] = "(anonymous namespace)::";
     int depth = 0;
     size_t n = 0;
     if (!strncmp(text, "void ", 5)) text += 5;
     while (*text && n + 1 < room) {
-        if (!strncmp(text, anonymous, sizeof anonymous - 1)) { text += sizeof anonymous - 1; continue; }
+        if (!strncmp(text, anonymous, sizeof anonymous - 1)) {
+            text += sizeof anonymous - 1;
+            continue;
+        }
         if (*text == '(' && depth == 0) break;
         depth += (*text == '<') - (*text == '>');
         out[n++] = *text++;
@@ -253,52 +261,69 @@ void add_kernel(const void *address, const char *symbol) {
 
 uintptr_t load_address() {
     uintptr_t address = 0;
-    dl_iterate_phdr([](dl_phdr_info *info, size_t, void *out) { *(uintptr_t *)out = info->dlpi_addr; return 1; }, &address);
+    dl_iterate_phdr(
+        [](dl_phdr_info *info, size_t, void *out) {
+            *(uintptr_t *)out = info->dlpi_addr;
+            return 1;
+        },
+        &address);
     return address;
 }
 
-/* All kernels, or, to learn its name, the function at `wanted`. (g++ forgets the section of templates: there
-   they are not known before their first launch.) */
-void add_kernels(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr &table, int section, uintptr_t base, const void *wanted) {
+/* All kernels, or, to learn its name, the function at `wanted`. (g++ forgets the section of
+   templates: there they are not known before their first launch.) */
+void add_kernels(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr &table, int section,
+                 uintptr_t base, const void *wanted)
+{
     const Elf64_Sym *symbols = (const Elf64_Sym *)(file + table.sh_offset);
     const char *names = file + sections[table.sh_link].sh_offset;
     for (size_t i = 0; i < table.sh_size / sizeof *symbols; ++i) {
         const char *name = names + symbols[i].st_name;
         const void *address = (const void *)(base + symbols[i].st_value);
-        bool clone = strchr(name, '.') != nullptr; /* k.part.0, k.cold: pieces that the compiler split off */
+        /* k.part.0, k.cold: pieces that the compiler split off */
+        bool clone = strchr(name, '.') != nullptr;
         if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC || clone) continue;
         if (wanted ? address == wanted : symbols[i].st_shndx == section) add_kernel(address, name);
     }
 }
 
-void add_shared_variables(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr &table, int section) {
+void add_shared_variables(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr &table,
+                          int section)
+{
     const Elf64_Sym *symbols = (const Elf64_Sym *)(file + table.sh_offset);
     const char *names = file + sections[table.sh_link].sh_offset;
     for (size_t i = 0; i < table.sh_size / sizeof *symbols; ++i) {
         const Elf64_Sym &s = symbols[i];
-        if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || s.st_shndx != section || s.st_size == 0) continue;
+        if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || s.st_shndx != section || s.st_size == 0)
+            continue;
         size_t const first = s.st_value - sections[section].sh_addr;
-        shared_variables.push_back(SharedVariable{name_of(names + s.st_name), {first, first + s.st_size}});
+        shared_variables.push_back(
+            SharedVariable{name_of(names + s.st_name), {first, first + s.st_size}});
     }
     std::sort(shared_variables.begin(), shared_variables.end(),
-              [](const SharedVariable &a, const SharedVariable &b) { return a.part.first < b.part.first; });
+              [](const SharedVariable &a, const SharedVariable &b) {
+                  return a.part.first < b.part.first;
+              });
 }
 
-/* Is it a variable of this function itself? _Z + the function's name without its _Z, enclosed in Z .. E, is how the name begins. */
+/* Is it a variable of this function itself? _Z + the function's name without its _Z, enclosed in Z
+   .. E, is how the name begins. */
 bool is_variable_of(const SharedVariable &variable, const Kernel &kernel) {
     const char *function = kernel.symbol.data(), *name = variable.symbol.data();
     size_t const length = strlen(function);
-    return !strncmp(function, "_Z", 2) && !strncmp(name, "_ZZ", 3) && !strncmp(name + 3, function + 2, length - 2) &&
-           name[length + 1] == 'E';
+    return !strncmp(function, "_Z", 2) && !strncmp(name, "_ZZ", 3) &&
+           !strncmp(name + 3, function + 2, length - 2) && name[length + 1] == 'E';
 }
 
-/* A program has the shared memory of all its kernels side by side; a kernel is at home in a small part of it. What is not for certain
-   another kernel's alone is taken as its own. */
+/* A program has the shared memory of all its kernels side by side; a kernel is at home in a small
+   part of it. What is not for certain another kernel's alone is taken as its own. */
 void find_parts(Kernel &kernel) {
     size_t at = 0;
     for (const SharedVariable &variable : shared_variables) {
         bool const others = !is_variable_of(variable, kernel) &&
-                            std::any_of(kernels.begin(), kernels.end(), [&](const Kernel &k) { return is_variable_of(variable, k); });
+                            std::any_of(kernels.begin(), kernels.end(), [&](const Kernel &k) {
+                                return is_variable_of(variable, k);
+                            });
         if (!others) continue;
         if (variable.part.first > at) kernel.parts.push_back({at, variable.part.first});
         at = std::max(at, variable.part.end);
@@ -323,7 +348,8 @@ void read_elf_file(const char *file, const void *wanted) {
     for (int i = 0; i < header->e_shnum; ++i) {
         if (sections[i].sh_type != SHT_SYMTAB) continue;
         add_kernels(file, sections, sections[i], kernel_section, base, wanted);
-        if (!wanted && shared_section >= 0) add_shared_variables(file, sections, sections[i], shared_section);
+        if (!wanted && shared_section >= 0)
+            add_shared_variables(file, sections, sections[i], shared_section);
     }
 }
 
@@ -356,8 +382,9 @@ Kernel &kernel_at(const void *address) {
 
 /* ---- >>memory ----------------------------------------------------------------------------------
 
-   Device memory comes from malloc, so that AddressSanitizer guards its ends, and is filled with 0xff
-   (NaN, -1). While no kernel and no copy runs, all of it is poisoned: the host cannot read it. */
+   Device memory comes from malloc, so that AddressSanitizer guards its ends, and is filled with
+   0xff (NaN, -1). While no kernel and no copy runs, all of it is poisoned: the host cannot read
+   it. */
 
 enum class Kind { device, pinned, managed };
 
@@ -390,7 +417,8 @@ struct DeviceWork {
 };
 
 std::vector<Allocation>::iterator first_after(const void *p) {
-    return std::find_if(allocations.begin(), allocations.end(), [p](const Allocation &a) { return a.address > (const char *)p; });
+    return std::find_if(allocations.begin(), allocations.end(),
+                        [p](const Allocation &a) { return a.address > (const char *)p; });
 }
 
 /* The allocation that holds p, or null. */
@@ -415,13 +443,17 @@ cudaError_t allocate(void **p, size_t size, Kind kind, const char *made_by, bool
     if (!p) return result(cudaErrorInvalidValue);
     *p = nullptr;
     ++allocation_count;
-    if (kind != Kind::pinned && fail_allocation_at > 0 && --fail_allocation_at == 0) return result(cudaErrorMemoryAllocation);
+    if (kind != Kind::pinned && fail_allocation_at > 0 && --fail_allocation_at == 0)
+        return result(cudaErrorMemoryAllocation);
     if (size == 0) return cudaSuccess;
-    if (size > (size_t)1 << 40 || posix_memalign(p, 256, size) != 0) return result(cudaErrorMemoryAllocation);
+    if (size > (size_t)1 << 40 || posix_memalign(p, 256, size) != 0)
+        return result(cudaErrorMemoryAllocation);
     raw_fill(*p, 0xff, size);
     if (msan()) __msan_allocated_memory(*p, size);
-    allocations.insert(first_after(*p), Allocation{(char *)*p, size, kind, made_by, allocation_count, of_graph});
-    if (kind == Kind::device && device_work_depth == 0 && __asan_poison_memory_region) __asan_poison_memory_region(*p, size);
+    allocations.insert(first_after(*p),
+                       Allocation{(char *)*p, size, kind, made_by, allocation_count, of_graph});
+    if (kind == Kind::device && device_work_depth == 0 && __asan_poison_memory_region)
+        __asan_poison_memory_region(*p, size);
     return cudaSuccess;
 }
 
@@ -429,7 +461,8 @@ void release(void *p, const char *call, bool pinned) {
     if (!p) return;
     const Allocation *found = allocation_at(p);
     if (!found) emu_failed("%s(%p): not the start of a live allocation", call, p);
-    if ((found->kind == Kind::pinned) != pinned) emu_failed("%s of memory from %s", call, found->made_by);
+    if ((found->kind == Kind::pinned) != pinned)
+        emu_failed("%s of memory from %s", call, found->made_by);
     if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(p, found->size);
     allocations.erase(std::prev(first_after(p)));
     free(p);
@@ -441,11 +474,11 @@ void check_range(const void *p, size_t size, const char *what) {
     if (!found) emu_failed("%s: %p is not device memory", what, p);
     size_t room = (size_t)(found->address + found->size - (const char *)p);
     if (size > room)
-        emu_failed("%s: %zu bytes, but only %zu are left of allocation #%ld (%zu bytes, %s)", what, size, room,
-                   found->number, found->size, found->made_by);
+        emu_failed("%s: %zu bytes, but only %zu are left of allocation #%ld (%zu bytes, %s)", what,
+                   size, room, found->number, found->size, found->made_by);
 }
 
-/* ---- >>fibers: stacks, and changing from one to another ---------------------------------------- */
+/* ---- >>fibers: stacks, and changing from one to another -------------------------------------- */
 
 struct Thread;
 struct Identity;
@@ -501,40 +534,49 @@ asm(".text\n"
     "  ret\n"
     ".size emu_change_stack, .-emu_change_stack\n");
 
-/* The first change to a fiber pops six zeros and "returns" into fiber_main, whose own return address
-   is 0: there debuggers stop unwinding. */
+/* The first change to a fiber pops six zeros and "returns" into fiber_main, whose own return
+   address is 0: there debuggers stop unwinding. */
 void prepare(Fiber &fiber) {
-    void **top = (void **)(fiber.bottom + fiber.size) - 1; /* 8 below a multiple of 16, as after a call */
+    /* 8 below a multiple of 16, as after a call */
+    void **top = (void **)(fiber.bottom + fiber.size) - 1;
     top[0] = nullptr;
     top[-1] = (void *)fiber_main;
     for (int i = 2; i < 8; ++i) top[-i] = nullptr;
     fiber.stack_pointer = top - 7;
 }
-void change_stack(Fiber &from, Fiber &to) { emu_change_stack(&from.stack_pointer, to.stack_pointer); }
+void change_stack(Fiber &from, Fiber &to)
+{
+    emu_change_stack(&from.stack_pointer, to.stack_pointer);
+}
 #endif
 
-/* After every change of stack. The first one comes from main, whose bounds only AddressSanitizer knows. */
+/* After every change of stack. The first one comes from main, whose bounds only AddressSanitizer
+   knows. */
 void arrived(Fiber &fiber) {
     if (!__sanitizer_finish_switch_fiber) return;
     const void *bottom;
     size_t size;
     __sanitizer_finish_switch_fiber(fiber.fake_stack, &bottom, &size);
-    if (!scheduler_fiber.size) scheduler_fiber.bottom = (char *)const_cast<void *>(bottom), scheduler_fiber.size = size;
+    if (!scheduler_fiber.size)
+        scheduler_fiber.bottom = (char *)const_cast<void *>(bottom), scheduler_fiber.size = size;
 }
 
 void change_to(Fiber &to) {
     Fiber &from = *running_fiber;
-    if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
+    if (__sanitizer_start_switch_fiber)
+        __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
     running_fiber = &to;
     tsan_become(to.identity->tsan_fiber);
     change_stack(from, to);
     arrived(from);
 }
 
-/* 256 KiB, of which the system provides the pages in use; the lowest page stops an overflow. The tops
-   are spread over a page: at equal offsets they would all compete for the same few cache lines. */
+/* 256 KiB, of which the system provides the pages in use; the lowest page stops an overflow. The
+   tops are spread over a page: at equal offsets they would all compete for the same few cache
+   lines. */
 Fiber *new_fiber(Identity &identity) {
-    void *memory = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) emu_failed("no memory for another stack");
     mprotect(memory, 4096, PROT_NONE);
     all_fibers.emplace_back();
@@ -543,7 +585,8 @@ Fiber *new_fiber(Identity &identity) {
     fiber->size = stack_size - all_fibers.size() % 32 * 128;
     fiber->identity = &identity;
     prepare(*fiber);
-    identity.idle.reserve(++identity.made); /* so that a CUDA thread can give it back without malloc */
+    /* so that a CUDA thread can give it back without malloc */
+    identity.idle.reserve(++identity.made);
     return fiber;
 }
 
@@ -562,7 +605,7 @@ struct AsScheduler {
     ~AsScheduler() { tsan_become(running_fiber->identity->tsan_fiber); }
 };
 
-/* ---- >>threads: the state of a launch ---------------------------------------------------------- */
+/* ---- >>threads: the state of a launch -------------------------------------------------------- */
 
 const int max_block_threads = 1024;
 
@@ -656,14 +699,15 @@ Thread *require_thread(const char *what) {
     return current;
 }
 
-/* ---- >>shared memory --------------------------------------------------------------------------- */
+/* ---- >>shared memory ------------------------------------------------------------------------- */
 
 const size_t dynamic_capacity = 227 << 10; /* of an H100 */
 alignas(1024) char dynamic_shared[dynamic_capacity];
 
 void open_dynamic_shared(size_t bytes) {
     if (!__asan_poison_memory_region) return;
-    __asan_poison_memory_region(dynamic_shared, dynamic_capacity); /* all first, so that the end is exact to the byte */
+    /* all first, so that the end is exact to the byte */
+    __asan_poison_memory_region(dynamic_shared, dynamic_capacity);
     __asan_unpoison_memory_region(dynamic_shared, bytes);
 }
 
@@ -676,12 +720,14 @@ void copy_shared(void *to, const void *from, size_t size) {
 
 void save_shared(Block &block) {
     for (Part part : launch_now->kernel->parts)
-        copy_shared(block.shared.data() + part.first, shared_begin + part.first, part.end - part.first);
+        copy_shared(block.shared.data() + part.first, shared_begin + part.first,
+                    part.end - part.first);
     copy_shared(block.shared.data() + shared_size, dynamic_shared, launch_now->dynamic_bytes);
 }
 void load_shared(Block &block) {
     for (Part part : launch_now->kernel->parts)
-        copy_shared(shared_begin + part.first, block.shared.data() + part.first, part.end - part.first);
+        copy_shared(shared_begin + part.first, block.shared.data() + part.first,
+                    part.end - part.first);
     copy_shared(dynamic_shared, block.shared.data() + shared_size, launch_now->dynamic_bytes);
 }
 
@@ -692,7 +738,8 @@ void scribble(char *first, size_t size) {
     tsan_forget(first, size);
 }
 void scribble_shared() {
-    for (Part part : launch_now->kernel->parts) scribble(shared_begin + part.first, part.end - part.first);
+    for (Part part : launch_now->kernel->parts)
+        scribble(shared_begin + part.first, part.end - part.first);
     scribble(dynamic_shared, launch_now->dynamic_bytes);
 }
 
@@ -705,7 +752,7 @@ void enter_block(Block &block) {
     blockIdx = block.index;
 }
 
-/* ---- >>order: who runs next -------------------------------------------------------------------- */
+/* ---- >>order: who runs next ------------------------------------------------------------------ */
 
 const int spin_limit = 1000; /* atomics in a row, after which a thread must let others run */
 int budget_step = spin_limit;
@@ -729,7 +776,9 @@ void watch_for_hang() {
     if (last_progress == 0) last_progress = now;
     if (now - last_progress < hang_seconds) return;
     for (Block *b : resident) print_waiting(*b);
-    emu_failed("for %.0f seconds threads have only been spinning: does one wait for a block that has not started?", hang_seconds);
+    emu_failed("for %.0f seconds threads have only been spinning: does one wait for a block that "
+               "has not started?",
+               hang_seconds);
 }
 
 template <class T> void arrange(std::vector<T> &items, size_t n) {
@@ -745,7 +794,10 @@ size_t unstarted_threads() {
     return n;
 }
 
-Thread *start_next(Block &block) { return &block.threads[(size_t)block.order[(size_t)block.started++]]; }
+Thread *start_next(Block &block)
+{
+    return &block.threads[(size_t)block.order[(size_t)block.started++]];
+}
 
 Thread *start_any() {
     size_t first = options.order == EMU_RANDOM ? random_below(resident.size()) : 0;
@@ -757,7 +809,8 @@ Thread *start_any() {
 }
 
 /* In random order any thread that can run. Else first those that were released, since they hold
-   stacks; then new ones; and those that gave way while spinning last, since they wait for the others. */
+   stacks; then new ones; and those that gave way while spinning last, since they wait for the
+   others. */
 Thread *choose() {
     if (options.order == EMU_RANDOM) {
         size_t n = released.count + yielded.count + unstarted_threads();
@@ -853,23 +906,30 @@ void fiber_main() {
     }
 }
 
-/* ---- >>barriers -------------------------------------------------------------------------------- */
+/* ---- >>barriers ------------------------------------------------------------------------------ */
 
 const char *op_name(emu::Op op) {
     static const char *const names[] = {
-        "__syncthreads", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or",
-        "__syncwarp", "__activemask", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync",
-        "__ballot_sync", "__any_sync", "__all_sync", "__match_any_sync", "__match_all_sync",
-        "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync",
-        "__reduce_and_sync", "__reduce_or_sync", "__reduce_xor_sync"};
+        "__syncthreads",     "__syncthreads_count", "__syncthreads_and", "__syncthreads_or",
+        "__syncwarp",        "__activemask",        "__shfl_sync",       "__shfl_up_sync",
+        "__shfl_down_sync",  "__shfl_xor_sync",     "__ballot_sync",     "__any_sync",
+        "__all_sync",        "__match_any_sync",    "__match_all_sync",  "__reduce_add_sync",
+        "__reduce_min_sync", "__reduce_max_sync",   "__reduce_and_sync", "__reduce_or_sync",
+        "__reduce_xor_sync"};
     return names[(int)op];
 }
 
 bool is_barrier(emu::Op op) { return op <= emu::Op::barrier_or; }
 
-bool same_site(emu::Site a, emu::Site b) { return a.line == b.line && (a.file == b.file || !strcmp(a.file, b.file)); }
+bool same_site(emu::Site a, emu::Site b)
+{
+    return a.line == b.line && (a.file == b.file || !strcmp(a.file, b.file));
+}
 
-bool same_call(const Thread &a, const Thread &b) { return a.op == b.op && a.mask == b.mask && same_site(a.site, b.site); }
+bool same_call(const Thread &a, const Thread &b)
+{
+    return a.op == b.op && a.mask == b.mask && same_site(a.site, b.site);
+}
 
 struct SiteText { char text[200]; };
 
@@ -880,24 +940,30 @@ SiteText site_text(emu::Site site) {
     return out;
 }
 
-/* "  64 threads wait in __syncthreads at grid.cu:111 (the first is thread 0,0,0)", a line per place. */
+/* "  64 threads wait in __syncthreads at grid.cu:111 (the first is thread 0,0,0)", a line per
+   place. */
 void print_waiting(Block &block) {
     std::vector<bool> told((size_t)block.size, false);
-    fprintf(stderr, "emu: block %u,%u,%u of %s:\n", block.index.x, block.index.y, block.index.z, launch_now->kernel->name);
+    fprintf(stderr, "emu: block %u,%u,%u of %s:\n", block.index.x, block.index.y, block.index.z,
+            launch_now->kernel->name);
     for (int i = 0; i < block.size; ++i) {
         const Thread &a = block.threads[(size_t)i];
         if (a.state != State::waiting || told[(size_t)i]) continue;
         int same = 0;
         for (int j = i; j < block.size; ++j) {
             const Thread &b = block.threads[(size_t)j];
-            bool counts = b.state == State::waiting && same_call(a, b) && (is_barrier(a.op) || a.rank / 32 == b.rank / 32);
+            bool counts = b.state == State::waiting && same_call(a, b) &&
+                          (is_barrier(a.op) || a.rank / 32 == b.rank / 32);
             if (counts) told[(size_t)j] = true, ++same;
         }
-        fprintf(stderr, "emu:   %d thread%s in %s at %s", same, same == 1 ? " waits" : "s wait", op_name(a.op), site_text(a.site).text);
+        fprintf(stderr, "emu:   %d thread%s in %s at %s", same, same == 1 ? " waits" : "s wait",
+                op_name(a.op), site_text(a.site).text);
         if (!is_barrier(a.op)) fprintf(stderr, ", mask 0x%08x, warp %d", a.mask, a.rank / 32);
         fprintf(stderr, " (the first: thread %u,%u,%u)\n", a.index.x, a.index.y, a.index.z);
     }
-    if (block.exited) fprintf(stderr, "emu:   %d thread%s returned from the kernel\n", block.exited, block.exited == 1 ? " has" : "s have");
+    if (block.exited)
+        fprintf(stderr, "emu:   %d thread%s returned from the kernel\n", block.exited,
+                block.exited == 1 ? " has" : "s have");
 }
 
 uint64_t count_votes(const Block &block) {
@@ -954,7 +1020,7 @@ uint64_t emu::barrier(Op op, int predicate, Site site) {
 
 namespace {
 
-/* ---- >>warps ----------------------------------------------------------------------------------- */
+/* ---- >>warps --------------------------------------------------------------------------------- */
 
 struct Warp {
     Thread *lane; /* lane[0] to lane[count - 1] */
@@ -981,8 +1047,10 @@ int shuffle_source(const Thread &t) {
 uint64_t shuffled(const Warp &warp, const Thread &t) {
     int from = shuffle_source(t);
     if (from < 0 || from > 31 || !(t.mask & warp.exists() & (1u << from)))
-        emu_failed("%s at %s: lane %d (thread %u,%u,%u) reads lane %d, which takes no part (mask 0x%08x)", op_name(t.op),
-                   site_text(t.site).text, t.rank & 31, t.index.x, t.index.y, t.index.z, from, t.mask);
+        emu_failed(
+            "%s at %s: lane %d (thread %u,%u,%u) reads lane %d, which takes no part (mask 0x%08x)",
+            op_name(t.op), site_text(t.site).text, t.rank & 31, t.index.x, t.index.y, t.index.z,
+            from, t.mask);
     return warp.lane[from].value;
 }
 
@@ -1015,7 +1083,10 @@ unsigned int lanes_with(const Warp &warp, unsigned int mask, uint64_t value) {
 uint64_t warp_result(const Warp &warp, const Thread &t, unsigned int mask) {
     switch (t.op) {
     case emu::Op::sync: return 0;
-    case emu::Op::shuffle: case emu::Op::shuffle_up: case emu::Op::shuffle_down: case emu::Op::shuffle_xor: return shuffled(warp, t);
+    case emu::Op::shuffle:
+    case emu::Op::shuffle_up:
+    case emu::Op::shuffle_down:
+    case emu::Op::shuffle_xor: return shuffled(warp, t);
     case emu::Op::ballot: return lanes_with(warp, mask, 1);
     case emu::Op::any: return lanes_with(warp, mask, 1) != 0;
     case emu::Op::all: return lanes_with(warp, mask, 1) == mask;
@@ -1042,8 +1113,9 @@ void complete_warp(const Warp &warp, unsigned int mask) {
     }
 }
 
-/* __activemask may give any set of lanes that wait there together. It is asked for only when nothing
-   else can run, and then gives some of them, at random: who counts on "all" shall be disappointed. */
+/* __activemask may give any set of lanes that wait there together. It is asked for only when
+   nothing else can run, and then gives some of them, at random: who counts on "all" shall be
+   disappointed. */
 bool release_activemask(Block &block) {
     for (int i = 0; i < block.size; ++i) {
         Thread &t = block.threads[(size_t)i];
@@ -1051,7 +1123,8 @@ bool release_activemask(Block &block) {
         Warp warp = warp_of(&t);
         unsigned int together = 0;
         for (int k = 0; k < warp.count; ++k)
-            if (warp.lane[k].state == State::waiting && same_call(t, warp.lane[k])) together |= 1u << k;
+            if (warp.lane[k].state == State::waiting && same_call(t, warp.lane[k]))
+                together |= 1u << k;
         unsigned int some = together & (unsigned int)(random_number() >> 32);
         if (!some) some = 1u << (t.rank & 31);
         for (int k = 0; k < warp.count; ++k)
@@ -1068,9 +1141,11 @@ uint64_t emu::warp(Op op, unsigned int mask, uint64_t value, int argument, int w
     Warp warp = warp_of(t);
     int lane = t->rank & 31;
     if (op != Op::activemask && !(mask >> lane & 1))
-        emu_failed("%s at %s: lane %d is not in its own mask 0x%08x", op_name(op), site_text(site).text, lane, mask);
+        emu_failed("%s at %s: lane %d is not in its own mask 0x%08x", op_name(op),
+                   site_text(site).text, lane, mask);
     if (width < 1 || width > 32 || (width & (width - 1)))
-        emu_failed("%s at %s: the width %d is not a power of two up to 32", op_name(op), site_text(site).text, width);
+        emu_failed("%s at %s: the width %d is not a power of two up to 32", op_name(op),
+                   site_text(site).text, width);
     t->op = op;
     t->site = site;
     t->mask = mask;
@@ -1111,7 +1186,8 @@ namespace {
 const size_t fence_clock_count = 1 << 18;
 char fence_clocks[fence_clock_count][8];
 size_t next_fence_clock = 0;
-std::unordered_map<const void *, std::vector<std::pair<long, void *>>> published EMU_FIRST; /* by thread number */
+/* by thread number */
+std::unordered_map<const void *, std::vector<std::pair<long, void *>>> published EMU_FIRST;
 
 void publish(Thread *t, const void *address) {
     AsScheduler no_cuda_thread;
@@ -1169,12 +1245,13 @@ void *emu::dynamic_shared_memory() {
 void emu::trap(const char *what, Site site) { emu_failed("%s at %s", what, site_text(site).text); }
 
 namespace {
-/* ---- >>grid: one launch ------------------------------------------------------------------------ */
+/* ---- >>grid: one launch ---------------------------------------------------------------------- */
 
 void start_block(Block &block, size_t number) {
     const dim3 &grid = launch_now->grid;
     block.number = number;
-    block.index = uint3{(unsigned int)(number % grid.x), (unsigned int)(number / grid.x % grid.y), (unsigned int)(number / grid.x / grid.y)};
+    block.index = uint3{(unsigned int)(number % grid.x), (unsigned int)(number / grid.x % grid.y),
+                        (unsigned int)(number / grid.x / grid.y)};
     block.exited = block.at_barrier = block.started = 0;
     block.fresh = true;
     arrange(block.order, (size_t)block.size);
@@ -1199,8 +1276,9 @@ void prepare_slot(Block &block) {
     }
 }
 
-/* Under TSan one block at a time: it could not tell the shared memories of two blocks apart. With g++
-   too: it forgets the section of shared variables in templates, so they could not be put aside. */
+/* Under TSan one block at a time: it could not tell the shared memories of two blocks apart. With
+   g++ too: it forgets the section of shared variables in templates, so they could not be put
+   aside. */
 size_t blocks_in_flight(size_t all) {
 #ifdef __clang__
     const bool can_interleave = !tsan();
@@ -1238,7 +1316,8 @@ void nobody_can_run() {
 void run_blocks(const std::vector<size_t> &order, size_t in_flight) {
     size_t next = 0;
     resident.clear();
-    for (size_t i = 0; i < in_flight; ++i) start_block(slots[i], order[next++]), resident.push_back(&slots[i]);
+    for (size_t i = 0; i < in_flight; ++i)
+        start_block(slots[i], order[next++]), resident.push_back(&slots[i]);
     while (!resident.empty()) {
         if (Thread *t = choose()) resume(t);
         else nobody_can_run();
@@ -1269,12 +1348,17 @@ void run_grid(Launch &launch) {
 
 void say_where() {
     if (launch_now)
-        fprintf(stderr, "emu: in kernel %s, grid %ux%ux%u, block %ux%ux%u\n", launch_now->kernel->name, gridDim.x, gridDim.y,
-                gridDim.z, blockDim.x, blockDim.y, blockDim.z);
+        fprintf(stderr, "emu: in kernel %s, grid %ux%ux%u, block %ux%ux%u\n",
+                launch_now->kernel->name, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
+                blockDim.z);
     if (current)
-        fprintf(stderr, "emu: block %u,%u,%u, thread %u,%u,%u\n", blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
-    fprintf(stderr, "emu: to repeat it: EMU_ORDER=%s EMU_SEED=%llu EMU_PREEMPT=%d EMU_LAZY=%d EMU_BLOCKS=%d EMU_TSAN_BLOCKS=%d\n",
-            order_name(), options.seed, options.preempt, options.lazy, options.blocks, options.tsan_blocks);
+        fprintf(stderr, "emu: block %u,%u,%u, thread %u,%u,%u\n", blockIdx.x, blockIdx.y,
+                blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+    fprintf(stderr,
+            "emu: to repeat it: EMU_ORDER=%s EMU_SEED=%llu EMU_PREEMPT=%d EMU_LAZY=%d "
+            "EMU_BLOCKS=%d EMU_TSAN_BLOCKS=%d\n",
+            order_name(), options.seed, options.preempt, options.lazy, options.blocks,
+            options.tsan_blocks);
 }
 
 struct TellSanitizers {
@@ -1290,9 +1374,10 @@ dim3 blockDim, gridDim;
 
 /* ---- >>streams ---------------------------------------------------------------------------------
 
-   Work is a function. A stream runs its work at once, or, with EMU_LAZY, keeps it until somebody waits
-   for it: a program that forgot to wait then finds that nothing has been done. Events are a stream
-   and a number: "when so much of it is done". Handles live until exit, to tell use after destroy. */
+   Work is a function. A stream runs its work at once, or, with EMU_LAZY, keeps it until somebody
+   waits for it: a program that forgot to wait then finds that nothing has been done. Events are a
+   stream and a number: "when so much of it is done". Handles live until exit, to tell use after
+   destroy. */
 
 struct CUgraph_st {
     std::vector<std::function<void()>> work;
@@ -1341,7 +1426,8 @@ CUstream_st &stream_of(cudaStream_t handle) {
 }
 
 void check_event(cudaEvent_t event) {
-    if (!event || !event->alive) emu_failed("an event is used before cudaEventCreate or after cudaEventDestroy");
+    if (!event || !event->alive)
+        emu_failed("an event is used before cudaEventCreate or after cudaEventDestroy");
 }
 
 void run_one(CUstream_st &stream) {
@@ -1377,7 +1463,7 @@ void run_everything() {
     }
 }
 
-/* ---- >>capture: what a stream is given between BeginCapture and EndCapture becomes a graph ------ */
+/* ---- >>capture: what a stream is given between BeginCapture and EndCapture becomes a graph --- */
 
 /* Another stream in a capture, and how much of its work the origin has waited for. */
 struct Joined {
@@ -1401,14 +1487,17 @@ cudaError_t invalidate(Capture &capture, cudaError_t error) {
     return result(error);
 }
 
-/* For calls that would wait for the device, or change what is not the stream's: not during capture. */
+/* For calls that would wait for the device, or change what is not the stream's: not during
+   capture. */
 cudaError_t forbid_during_capture(bool relaxed_may = false) {
     for (Capture *c : captures)
-        if (!relaxed_may || c->mode != cudaStreamCaptureModeRelaxed) return invalidate(*c, cudaErrorStreamCaptureUnsupported);
+        if (!relaxed_may || c->mode != cudaStreamCaptureModeRelaxed)
+            return invalidate(*c, cudaErrorStreamCaptureUnsupported);
     return cudaSuccess;
 }
 
-/* Work on the legacy stream waits for all blocking streams: one that is capturing never gets done. */
+/* Work on the legacy stream waits for all blocking streams: one that is capturing never gets
+   done. */
 cudaError_t forbid_implicit_wait(const CUstream_st &stream) {
     if (&stream != &legacy_stream) return cudaSuccess;
     for (Capture *c : captures)
@@ -1434,21 +1523,27 @@ cudaError_t submit_to(CUstream_st &stream, std::function<void()> work) {
 
 cudaError_t end_capture(Capture &capture, cudaGraph_t *graph) {
     for (auto &[stream, seen] : capture.joined) {
-        if (stream->captured != seen && !capture.invalid) capture.invalid = true, (void)result(cudaErrorStreamCaptureUnjoined);
+        if (stream->captured != seen && !capture.invalid)
+            capture.invalid = true, (void)result(cudaErrorStreamCaptureUnjoined);
         stream->capture = nullptr;
     }
     capture.origin->capture = nullptr;
     captures.erase(std::find(captures.begin(), captures.end(), &capture));
-    if (capture.invalid) return last_error == cudaErrorStreamCaptureUnjoined ? last_error : result(cudaErrorStreamCaptureInvalidated);
+    if (capture.invalid)
+        return last_error == cudaErrorStreamCaptureUnjoined
+                   ? last_error
+                   : result(cudaErrorStreamCaptureInvalidated);
     *graph = capture.graph.get();
     graphs.push_back(capture.graph);
     return cudaSuccess;
 }
 
-/* A stream that waits for an event of a capture joins it, or, as its origin, gets that work back. */
+/* A stream that waits for an event of a capture joins it, or, as its origin, gets that work
+   back. */
 cudaError_t wait_in_capture(CUstream_st &stream, cudaEvent_t event) {
     Capture *capture = event->capture;
-    if (stream.capture && stream.capture != capture) return invalidate(*stream.capture, cudaErrorStreamCaptureMerge);
+    if (stream.capture && stream.capture != capture)
+        return invalidate(*stream.capture, cudaErrorStreamCaptureMerge);
     if (!stream.capture) {
         stream.capture = capture;
         stream.captured = 0;
@@ -1462,7 +1557,10 @@ cudaError_t wait_in_capture(CUstream_st &stream, cudaEvent_t event) {
 
 } // namespace
 
-cudaError_t emu::submit(cudaStream_t stream, std::function<void()> work) { return submit_to(stream_of(stream), std::move(work)); }
+cudaError_t emu::submit(cudaStream_t stream, std::function<void()> work)
+{
+    return submit_to(stream_of(stream), std::move(work));
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags) {
     streams.emplace_back();
@@ -1471,11 +1569,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags) 
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, 0); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int) { return cudaStreamCreateWithFlags(stream, flags); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int)
+{
+    return cudaStreamCreateWithFlags(stream, flags);
+}
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     CUstream_st &stream = stream_of(handle);
-    if (&stream == &legacy_stream || &stream == &thread_stream) return result(cudaErrorInvalidResourceHandle);
+    if (&stream == &legacy_stream || &stream == &thread_stream)
+        return result(cudaErrorInvalidResourceHandle);
     if (stream.capture) emu_failed("cudaStreamDestroy of a stream that is capturing");
     run_all(stream);
     stream.alive = false;
@@ -1522,7 +1624,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
     return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
-cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags) { return cudaEventCreateWithFlags(event, flags); }
+cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags)
+{
+    return cudaEventCreateWithFlags(event, flags);
+}
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     check_event(event);
@@ -1536,7 +1641,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     event->stream = &stream;
     event->capture = stream.capture;
     event->captured = stream.captured;
-    if (stream.capture) return stream.capture->invalid ? result(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
+    if (stream.capture)
+        return stream.capture->invalid ? result(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
     event->number = stream.given + 1;
     return submit_to(stream, [event] {
         struct timespec t;
@@ -1563,8 +1669,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
     check_event(start);
     check_event(end);
-    if (!start->stream || !end->stream || !start->timing || !end->timing) return result(cudaErrorInvalidResourceHandle);
-    if (start->stream->done < start->number || end->stream->done < end->number) return cudaErrorNotReady;
+    if (!start->stream || !end->stream || !start->timing || !end->timing)
+        return result(cudaErrorInvalidResourceHandle);
+    if (start->stream->done < start->number || end->stream->done < end->number)
+        return cudaErrorNotReady;
     *milliseconds = (float)(end->time - start->time);
     return cudaSuccess;
 }
@@ -1584,15 +1692,20 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
     CUstream_st &stream = stream_of(handle);
     *graph = nullptr;
     if (!stream.capture) return result(cudaErrorInvalidValue);
-    if (stream.capture->origin != &stream) return invalidate(*stream.capture, cudaErrorStreamCaptureUnmatched);
+    if (stream.capture->origin != &stream)
+        return invalidate(*stream.capture, cudaErrorStreamCaptureUnmatched);
     std::unique_ptr<Capture> capture(stream.capture);
     return end_capture(*capture, graph);
 }
 
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus *status,
+                                     unsigned long long *id, cudaGraph_t *graph)
+{
     const Capture *capture = stream_of(handle).capture;
     if (!capture) *status = cudaStreamCaptureStatusNone;
-    else *status = capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+    else
+        *status =
+            capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
     if (id && capture) *id = capture->id;
     if (graph && capture) *graph = capture->graph.get();
     return cudaSuccess;
@@ -1602,7 +1715,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-    if (nodes) return result(cudaErrorNotSupported); /* there is nothing that one could do with them here */
+    /* there is nothing that one could do with them here */
+    if (nodes) return result(cudaErrorNotSupported);
     *count = graph->work.size();
     return cudaSuccess;
 }
@@ -1610,7 +1724,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 namespace {
 
 std::vector<std::shared_ptr<CUgraph_st>>::iterator find_graph(cudaGraph_t graph) {
-    return std::find_if(graphs.begin(), graphs.end(), [graph](const std::shared_ptr<CUgraph_st> &g) { return g.get() == graph; });
+    return std::find_if(graphs.begin(), graphs.end(),
+                        [graph](const std::shared_ptr<CUgraph_st> &g) { return g.get() == graph; });
 }
 
 std::vector<cudaGraphExec_t>::iterator find_exec(cudaGraphExec_t exec) {
@@ -1670,7 +1785,7 @@ cudaError_t cudaDeviceSynchronize() {
     return cudaSuccess;
 }
 
-/* ---- >>launch ---------------------------------------------------------------------------------- */
+/* ---- >>launch -------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -1678,21 +1793,30 @@ long fail_launch_at = 0;
 
 bool legal_shape(dim3 grid, dim3 block) {
     size_t threads = (size_t)block.x * block.y * block.z;
-    bool block_fits = threads >= 1 && threads <= (size_t)max_block_threads && block.x <= 1024 && block.y <= 1024 && block.z <= 64;
-    return block_fits && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
+    bool block_fits = threads >= 1 && threads <= (size_t)max_block_threads && block.x <= 1024 &&
+                      block.y <= 1024 && block.z <= 64;
+    return block_fits && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= 0x7fffffffu &&
+           grid.y <= 65535 && grid.z <= 65535;
 }
 
 } // namespace
 
-void emu::check_range(const void *p, size_t size, const char *what) { ::check_range(p, size, what); }
-
-void emu::check_argument(const void *kernel, int position, const void *pointer) {
-    bool known = !pointer || find_allocation(pointer) || find_allocation((const char *)pointer - 1); /* an end is fine */
-    if (!known)
-        emu_failed("argument %d of kernel %s, %p, is a pointer to host memory", position + 1, kernel_at(kernel).name, pointer);
+void emu::check_range(const void *p, size_t size, const char *what)
+{
+    ::check_range(p, size, what);
 }
 
-cudaError_t emu::launch(const cudaLaunchConfig_t &config, const void *kernel, std::shared_ptr<const Body> body) {
+void emu::check_argument(const void *kernel, int position, const void *pointer) {
+    /* an end is fine */
+    bool known = !pointer || find_allocation(pointer) || find_allocation((const char *)pointer - 1);
+    if (!known)
+        emu_failed("argument %d of kernel %s, %p, is a pointer to host memory", position + 1,
+                   kernel_at(kernel).name, pointer);
+}
+
+cudaError_t emu::launch(const cudaLaunchConfig_t &config, const void *kernel,
+                        std::shared_ptr<const Body> body)
+{
     Kernel &which = kernel_at(kernel);
     if (current) emu_failed("kernel %s is launched from a kernel", which.name);
     if (fail_launch_at > 0 && --fail_launch_at == 0) return result(cudaErrorLaunchOutOfResources);
@@ -1711,7 +1835,8 @@ cudaError_t emu::launch(const cudaLaunchConfig_t &config, const void *kernel, st
     });
 }
 
-cudaError_t emu::set_function_attribute(const void *kernel, cudaFuncAttribute attribute, int value) {
+cudaError_t emu::set_function_attribute(const void *kernel, cudaFuncAttribute attribute, int value)
+{
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     if (value < 0 || (size_t)value > dynamic_capacity) return result(cudaErrorInvalidValue);
     kernel_at(kernel).dynamic_limit = value;
@@ -1727,22 +1852,29 @@ cudaError_t emu::get_function_attributes(cudaFuncAttributes *attributes, const v
 }
 
 cudaError_t emu::occupancy(int *blocks, const void *kernel, int block, size_t shared) {
-    if (block < 1 || block > max_block_threads || shared > (size_t)kernel_at(kernel).dynamic_limit) return result(cudaErrorInvalidValue);
+    if (block < 1 || block > max_block_threads || shared > (size_t)kernel_at(kernel).dynamic_limit)
+        return result(cudaErrorInvalidValue);
     *blocks = std::min(2048 / block, 32);
     return cudaSuccess;
 }
 
-/* ---- >>copies ---------------------------------------------------------------------------------- */
+/* ---- >>copies -------------------------------------------------------------------------------- */
 
 namespace {
 
 void check_copy(const void *to, const void *from, size_t size, cudaMemcpyKind kind) {
-    static const char *const names[] = {"HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice", "Default"};
-    if (kind == cudaMemcpyDefault) kind = (cudaMemcpyKind)((on_device(from) ? 2 : 0) + (on_device(to) ? 1 : 0));
+    static const char *const names[] = {"HostToHost", "HostToDevice", "DeviceToHost",
+                                        "DeviceToDevice", "Default"};
+    if (kind == cudaMemcpyDefault)
+        kind = (cudaMemcpyKind)((on_device(from) ? 2 : 0) + (on_device(to) ? 1 : 0));
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-    if (to_device != on_device(to)) emu_failed("cudaMemcpy%s: the destination is %s memory", names[kind], to_device ? "host" : "device");
-    if (from_device != on_device(from)) emu_failed("cudaMemcpy%s: the source is %s memory", names[kind], from_device ? "host" : "device");
+    if (to_device != on_device(to))
+        emu_failed("cudaMemcpy%s: the destination is %s memory", names[kind],
+                   to_device ? "host" : "device");
+    if (from_device != on_device(from))
+        emu_failed("cudaMemcpy%s: the source is %s memory", names[kind],
+                   from_device ? "host" : "device");
     if (to_device) check_range(to, size, "destination of a copy");
     if (from_device) check_range(from, size, "source of a copy");
 }
@@ -1754,7 +1886,9 @@ bool needs_staging(const CUstream_st &stream, const void *from) {
 
 } // namespace
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind, cudaStream_t handle) {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
+                            cudaStream_t handle)
+{
     if (size == 0) return cudaSuccess;
     CUstream_st &stream = stream_of(handle);
     check_copy(to, from, size, kind);
@@ -1796,12 +1930,16 @@ cudaError_t cudaMallocHost(void **p, size_t size, unsigned int) {
     if (cudaError_t error = forbid_during_capture(true)) return error;
     return allocate(p, size, Kind::pinned, "cudaMallocHost", false);
 }
-cudaError_t cudaHostAlloc(void **p, size_t size, unsigned int flags) { return cudaMallocHost(p, size, flags); }
+cudaError_t cudaHostAlloc(void **p, size_t size, unsigned int flags)
+{
+    return cudaMallocHost(p, size, flags);
+}
 
 cudaError_t cudaMallocAsync(void **p, size_t size, cudaStream_t handle) {
     CUstream_st &stream = stream_of(handle);
     if (cudaError_t error = forbid_implicit_wait(stream)) return error;
-    cudaError_t error = allocate(p, size, Kind::device, "cudaMallocAsync", stream.capture != nullptr);
+    cudaError_t error =
+        allocate(p, size, Kind::device, "cudaMallocAsync", stream.capture != nullptr);
     if (error == cudaSuccess && stream.capture && *p) stream.capture->graph->memory.push_back(*p);
     return error;
 }
@@ -1825,7 +1963,8 @@ cudaError_t cudaFreeHost(void *p) {
 cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) {
     if (!p) return cudaSuccess;
     const Allocation *found = allocation_at(p);
-    if (found && found->of_graph) return submit_to(stream_of(stream), [p, size = found->size] { raw_fill(p, 0xff, size); });
+    if (found && found->of_graph)
+        return submit_to(stream_of(stream), [p, size = found->size] { raw_fill(p, 0xff, size); });
     return submit_to(stream_of(stream), [p] { release(p, "cudaFreeAsync", false); });
 }
 
@@ -1833,7 +1972,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     const Allocation *found = find_allocation(p);
     *attributes = cudaPointerAttributes{cudaMemoryTypeUnregistered, -2, nullptr, nullptr};
     if (!found) return cudaSuccess;
-    static const cudaMemoryType types[] = {cudaMemoryTypeDevice, cudaMemoryTypeHost, cudaMemoryTypeManaged};
+    static const cudaMemoryType types[] = {cudaMemoryTypeDevice, cudaMemoryTypeHost,
+                                           cudaMemoryTypeManaged};
     attributes->type = types[(int)found->kind];
     attributes->device = 0;
     attributes->devicePointer = const_cast<void *>(p);
@@ -1848,11 +1988,14 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int) {
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) { return cudaSuccess; }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
-/* ---- >>devices: one, with the limits of an H100 ------------------------------------------------ */
+/* ---- >>devices: one, with the limits of an H100 ---------------------------------------------- */
 
 cudaError_t cudaGetDeviceCount(int *count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaGetDevice(int *device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : result(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device)
+{
+    return device == 0 ? cudaSuccess : result(cudaErrorInvalidDevice);
+}
 cudaError_t cudaDriverGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
@@ -1899,7 +2042,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMaxGridDimZ: *value = p.maxGridSize[2]; break;
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = (int)p.sharedMemPerBlock; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)p.sharedMemPerBlockOptin; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = (int)p.sharedMemPerMultiprocessor; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+        *value = (int)p.sharedMemPerMultiprocessor;
+        break;
     case cudaDevAttrWarpSize: *value = p.warpSize; break;
     case cudaDevAttrMaxRegistersPerBlock: *value = p.regsPerBlock; break;
     case cudaDevAttrClockRate: case cudaDevAttrMemoryClockRate: *value = 1000000; break;
@@ -1938,7 +2083,7 @@ cudaError_t cudaGetLastError() {
     return error;
 }
 
-/* ---- emu.h ------------------------------------------------------------------------------------- */
+/* ---- emu.h ----------------------------------------------------------------------------------- */
 
 struct emu_options *emu_options(void) { return &options; }
 void emu_fail_alloc(long n) { fail_allocation_at = n; }
@@ -1965,7 +2110,7 @@ int emu_kernel_count(void) { return (int)kernels.size(); }
 const char *emu_kernel_name(int i) { return kernels[(size_t)i].name; }
 long emu_kernel_launches(int i) { return kernels[(size_t)i].launches; }
 
-/* ---- >>exit ------------------------------------------------------------------------------------ */
+/* ---- >>exit ---------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -1982,7 +2127,8 @@ void print_summary() {
     fprintf(stderr, " (order %s, seed %llu)\n", order_name(), options.seed);
 }
 
-/* A line "count name" for each kernel of the program, appended to $EMU_REPORT: emu.mk adds them up. */
+/* A line "count name" for each kernel of the program, appended to $EMU_REPORT: emu.mk adds them
+   up. */
 void write_report(const char *path) {
     FILE *file = fopen(path, "a");
     if (!file) return;
@@ -1997,12 +2143,15 @@ long print_leaks() {
         ++leaks;
         fprintf(stderr, "emu: leak: %zu bytes, allocation #%ld, %s\n", a.size, a.number, a.made_by);
     }
-    long live_streams = std::count_if(streams.begin(), streams.end(), [](const CUstream_st &s) { return s.alive; });
-    long live_events = std::count_if(events.begin(), events.end(), [](const CUevent_st &e) { return e.alive; });
+    long live_streams =
+        std::count_if(streams.begin(), streams.end(), [](const CUstream_st &s) { return s.alive; });
+    long live_events =
+        std::count_if(events.begin(), events.end(), [](const CUevent_st &e) { return e.alive; });
     if (live_streams) fprintf(stderr, "emu: leak: %ld streams never destroyed\n", live_streams);
     if (live_events) fprintf(stderr, "emu: leak: %ld events never destroyed\n", live_events);
     if (!graphs.empty()) fprintf(stderr, "emu: leak: %zu graphs never destroyed\n", graphs.size());
-    if (!graph_execs.empty()) fprintf(stderr, "emu: leak: %zu instantiated graphs never destroyed\n", graph_execs.size());
+    if (!graph_execs.empty())
+        fprintf(stderr, "emu: leak: %zu instantiated graphs never destroyed\n", graph_execs.size());
     return leaks + live_streams + live_events + (long)graphs.size() + (long)graph_execs.size();
 }
 

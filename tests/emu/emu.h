@@ -17,7 +17,8 @@ enum emu_order { EMU_FORWARD, EMU_REVERSE, EMU_RANDOM };
 struct emu_options {
     enum emu_order order;    /* EMU_ORDER=forward|reverse|random: of threads and of blocks */
     unsigned long long seed; /* EMU_SEED: all that is random follows from it */
-    int preempt;             /* EMU_PREEMPT=n: turn to another thread at one in n atomics and fences; 0 = never */
+    /* EMU_PREEMPT=n: turn to another thread at one in n atomics and fences; 0 = never */
+    int preempt;
     int lazy;                /* EMU_LAZY=1: streams run only when they are waited for */
     int blocks;              /* EMU_BLOCKS=n: blocks in flight at the same time, interleaved */
     int tsan_blocks;         /* EMU_TSAN_BLOCKS=1: to ThreadSanitizer a block is one thread */

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Runs programs that emu.mk has built: tests/emu/run.sh DIR [selftest] [bugs] [programs NAME...], or DIR quick PROGRAM...
+# Runs programs that emu.mk has built: tests/emu/run.sh DIR [selftest] [bugs] [programs NAME...], or
+# DIR quick PROGRAM...
 #
 #   selftest   the emulator's self-test in all modes and orders
-#   bugs       each planted bug in the mode that has to find it; and all programs without their bugs in
-#              every mode, where nothing may be reported
+#   bugs       each planted bug in the mode that has to find it; and all programs without their bugs
+#              in every mode, where nothing may be reported
 #   quick      each program PROGRAM... once, with little work
-#   programs   the named programs in all modes; then a table of kernels and launches, in which no kernel
-#              of cuda/ may be missing
+#   programs   the named programs in all modes; then a table of kernels and launches, in which no
+#              kernel of cuda/ may be missing
 # SPDX-License-Identifier: MIT
 set -u
 dir=$1
@@ -32,7 +33,8 @@ if [ ! -x "$dir/selftest.asan" ] && [ $# -eq 1 -o "${1:-}" != quick ]; then
     exit 0
 fi
 if [ "${1:-}" = quick ]; then :
-elif [ ! -x "$dir/selftest.tsan" ]; then skips 'ThreadSanitizer and MemorySanitizer: they need clang++ and libclang-rt'
+elif [ ! -x "$dir/selftest.tsan" ]
+then skips 'ThreadSanitizer and MemorySanitizer: they need clang++ and libclang-rt'
 elif [ ! -x "$dir/selftest.msan" ]; then skips 'MemorySanitizer: make test FULL=1'; fi
 
 # good PROGRAM ARGUMENT VARIABLES...: has to end without a word from the emulator or a sanitizer.
@@ -49,11 +51,13 @@ good() {
     fi
 }
 
-# Each build in the orders that make sense for it, the longest first. TEST_SMALL asks a program for less work: a thousand
-# elements where one thread takes a hundred times as long, and where all that is new is another order of the threads.
+# Each build in the orders that make sense for it, the longest first. TEST_SMALL asks a program for
+# less work: a thousand elements where one thread takes a hundred times as long, and where all that
+# is new is another order of the threads.
 all_modes() {
     local name=$1 argument=${2:-}
-    unit good "$dir/$name.asan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
+    unit good "$dir/$name.asan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} EMU_PREEMPT=4 \
+        EMU_LAZY=1 EMU_BLOCKS=3
     unit good "$dir/$name.asan" "$argument" EMU_ORDER=forward
     unit good "$dir/$name.tsan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SMALL=1
     unit good "$dir/$name.tsan" "$argument" EMU_TSAN_BLOCKS=1 TEST_SMALL=1
@@ -66,7 +70,8 @@ more_seeds() {
     local name=$1 argument=${2:-} build seed
     for build in asan tsan msan; do
         for seed in ${EMU_SEEDS:-2 3}; do
-            unit good "$dir/$name.$build" "$argument" EMU_ORDER=random EMU_SEED=$seed EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
+            unit good "$dir/$name.$build" "$argument" EMU_ORDER=random EMU_SEED=$seed \
+                EMU_PREEMPT=4 EMU_LAZY=1 EMU_BLOCKS=3
         done
     done
 }
@@ -99,7 +104,9 @@ find_bug() {
         esac
     done
     case $mode in
-    blocks) [ -x "$dir/bugs.tsan" ] && found "$name" "$report" "$dir/bugs.asan" EMU_ORDER=random EMU_BLOCKS=4 ;;
+    blocks)
+        [ -x "$dir/bugs.tsan" ] &&
+            found "$name" "$report" "$dir/bugs.asan" EMU_ORDER=random EMU_BLOCKS=4 ;;
     esac
 }
 
@@ -125,9 +132,12 @@ report_kernels() {
     awk '{ n = $1; $1 = ""; sub(/^ /, ""); sum[$0] += n; all += n }
          END { for (k in sum) { printf "    %8d  %s\n", sum[k], k; if (sum[k]) used++ }
                printf "emu: %d launches of %d kernels\n", all, used }' "$report" | sort -k2
-    for name in $(kernels_in_source) $(awk '{ n = $1; $1 = ""; s[$0] += n } END { for (k in s) if (!s[k]) { gsub(/ /, "", k); print k } }' "$report"); do
-        awk -v name="$name" '{ n = $1; $1 = ""; gsub(/ /, ""); base = $0; sub(/<.*/, "", base); sub(/.*::/, "", base)
-                               if ((base == name || $0 == name) && n > 0) hit = 1 } END { exit !hit }' "$report" || missing="$missing $name"
+    for name in $(kernels_in_source) \
+        $(awk '{ n = $1; $1 = ""; s[$0] += n } END { for (k in s) if (!s[k]) { gsub(/ /, "", k); print k } }' "$report"); do
+        awk -v name="$name" '{ n = $1; $1 = ""; gsub(/ /, ""); base = $0; sub(/<.*/, "", base);
+            sub(/.*::/, "", base)
+                               if ((base == name || $0 == name) && n > 0) hit = 1 } END {
+                                   exit !hit }' "$report" || missing="$missing $name"
     done
     log=$units/log
     : >"$log"
@@ -152,7 +162,8 @@ quick_programs() {
     local program slow='growth,out of memory,launch errors,too large,graph,unfit remap'
     skips "tests of the host's side that take long: make test-emu has them ($slow)"
     for program; do
-        unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$slow" TEST_SMALL=1
+        unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$slow" \
+            TEST_SMALL=1
     done
 }
 

@@ -1,8 +1,9 @@
 /* selftest.cu - is what the emulator computes what CUDA says?
    SPDX-License-Identifier: MIT
 
-   Valid CUDA: nvcc compiles it as well (with -Itests/emu for the headers beside it), and on a GPU it has
-   to pass too. Only the tests of the emulator's own functions, at the end, are for the emulator alone. */
+   Valid CUDA: nvcc compiles it as well (with -Itests/emu for the headers beside it), and on a GPU
+   it has to pass too. Only the tests of the emulator's own functions, at the end, are for the
+   emulator alone. */
 #include "test_support.h"
 
 #include <cub/cub.cuh>
@@ -23,15 +24,17 @@ void check_at(bool right, const char *text, int line) {
 }
 #define CHECK(condition) check_at(condition, #condition, __LINE__)
 
-/* A kernel leaves its results in `out`, one number per thread or more; `expected(i)` says what is right. */
+/* A kernel leaves its results in `out`, one number per thread or more; `expected(i)` says what is
+   right. */
 template <class T, class Expected> bool all_are(const Device<T> &out, Expected expected) {
     std::vector<T> got = out.host();
     for (size_t i = 0; i < got.size(); ++i)
-        if (!(got[i] == (T)expected((int)i))) return fprintf(stderr, "  [%zu] is wrong\n", i), false;
+        if (!(got[i] == (T)expected((int)i)))
+            return fprintf(stderr, "  [%zu] is wrong\n", i), false;
     return true;
 }
 
-/* ---- indices, shared memory, barriers ------------------------------------------------------------ */
+/* ---- indices, shared memory, barriers -------------------------------------------------------- */
 
 __global__ void indices(int *out) {
     int block = (int)((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
@@ -40,7 +43,9 @@ __global__ void indices(int *out) {
     out[block * size + thread] = block * size + thread;
 }
 void test_indices() {
-    const dim3 shapes[][2] = {{{1}, {1}}, {{7}, {33}}, {{3, 2}, {8, 4}}, {{2, 3, 2}, {5, 3, 2}}, {{1}, {1024}}, {{2}, {1, 1, 64}}};
+    const dim3 shapes[][2] = {{{1}, {1}},       {{7}, {33}},
+                              {{3, 2}, {8, 4}}, {{2, 3, 2}, {5, 3, 2}},
+                              {{1}, {1024}},    {{2}, {1, 1, 64}}};
     for (const auto &s : shapes) {
         Device<int> out((size_t)s[0].x * s[0].y * s[0].z * s[1].x * s[1].y * s[1].z);
         must(launch(nullptr, s[0], s[1], 0, indices, out.get()));
@@ -68,7 +73,8 @@ template <class T> void test_block_sum() {
 
 __global__ void votes(int *out) {
     int i = (int)threadIdx.x;
-    int n = __syncthreads_count(i % 3 == 0), all = __syncthreads_and(i >= 0), none = __syncthreads_and(i != 5);
+    int n = __syncthreads_count(i % 3 == 0), all = __syncthreads_and(i >= 0),
+        none = __syncthreads_and(i != 5);
     int any = __syncthreads_or(i == 5), nobody = __syncthreads_or(i < 0);
     out[i] = n == 32 && all && !none && any && !nobody;
 }
@@ -90,7 +96,7 @@ void test_spin() {
     CHECK(all_are(out, [](int) { return 1; }));
 }
 
-/* ---- warps --------------------------------------------------------------------------------------- */
+/* ---- warps ----------------------------------------------------------------------------------- */
 
 template <class T> __global__ void shuffles(T *out, int width) {
     const unsigned int all = 0xffffffffu;
@@ -120,14 +126,18 @@ __global__ void ballots(int *out) {
     const unsigned int all = 0xffffffffu;
     int lane = (int)threadIdx.x, right = 1, same;
     right &= __ballot_sync(all, lane % 4 == 1) == 0x22222222u;
-    right &= __any_sync(all, lane == 7) && !__any_sync(all, lane < 0) && __all_sync(all, 1) && !__all_sync(all, lane);
+    right &= __any_sync(all, lane == 7) && !__any_sync(all, lane < 0) && __all_sync(all, 1) &&
+             !__all_sync(all, lane);
     right &= __match_any_sync(all, lane / 16) == (lane < 16 ? 0x0000ffffu : 0xffff0000u);
     right &= __match_any_sync(all, 1.5f) == all;
     right &= __match_all_sync(all, 42ull, &same) == all && same;
     right &= __match_all_sync(all, (long long)lane, &same) == 0 && !same;
-    right &= __reduce_add_sync(all, lane) == 496 && __reduce_min_sync(all, -lane) == -31 && __reduce_max_sync(all, lane) == 31;
-    right &= __reduce_max_sync(all, (unsigned int)-lane) == 0xffffffffu && __reduce_min_sync(all, (unsigned int)-lane) == 0u;
-    right &= __reduce_or_sync(all, 1u << lane) == all && __reduce_and_sync(all, ~(1u << lane)) == 0u;
+    right &= __reduce_add_sync(all, lane) == 496 && __reduce_min_sync(all, -lane) == -31 &&
+             __reduce_max_sync(all, lane) == 31;
+    right &= __reduce_max_sync(all, (unsigned int)-lane) == 0xffffffffu &&
+             __reduce_min_sync(all, (unsigned int)-lane) == 0u;
+    right &=
+        __reduce_or_sync(all, 1u << lane) == all && __reduce_and_sync(all, ~(1u << lane)) == 0u;
     right &= __reduce_xor_sync(all, (unsigned int)lane) == 0u;
     __syncwarp();
     out[lane] = right;
@@ -142,7 +152,8 @@ void test_ballots() {
 __global__ void sum_by_key(const int *key, int *sum) {
     unsigned int peers = __match_any_sync(0xffffffffu, key[threadIdx.x]);
     int lane = (int)threadIdx.x % 32, leader = __ffs((int)peers) - 1, count = 0;
-    for (unsigned int rest = peers; rest; rest &= rest - 1) count += __shfl_sync(peers, 1, __ffs((int)rest) - 1);
+    for (unsigned int rest = peers; rest; rest &= rest - 1)
+        count += __shfl_sync(peers, 1, __ffs((int)rest) - 1);
     if (lane == leader) atomicAdd(&sum[key[threadIdx.x]], count);
     unsigned int active = __activemask();
     if (!(active >> lane & 1)) sum[0] = -1;
@@ -155,7 +166,7 @@ void test_sum_by_key() {
     CHECK(all_are(sum, [&](int k) { int n = 0; for (int x : keys) n += x == k; return n; }));
 }
 
-/* ---- atomics, arithmetic ------------------------------------------------------------------------- */
+/* ---- atomics, arithmetic --------------------------------------------------------------------- */
 
 struct Totals {
     int add, sub, low, high, exch, cas, bits_and, bits_or, bits_xor;
@@ -172,7 +183,8 @@ __global__ void atomics(Totals *t) {
     atomicMin(&t->low, -i);
     atomicMax(&t->high, i);
     atomicExch(&t->exch, 7);
-    for (int old = t->cas * 0, seen; (seen = atomicCAS(&t->cas, old, old + 2)) != old; old = seen) {}
+    for (int old = t->cas * 0, seen; (seen = atomicCAS(&t->cas, old, old + 2)) != old; old = seen) {
+    }
     atomicAnd(&t->bits_and, ~(1 << (i % 8)));
     atomicOr(&t->bits_or, 1 << (i % 8));
     atomicXor(&t->bits_xor, 1);
@@ -196,29 +208,42 @@ void test_atomics() {
     Device<Totals> out(std::vector<Totals>(1, start));
     must(launch(nullptr, 1, 64, 0, atomics, out.get()));
     Totals t = out.host()[0];
-    CHECK(t.add == 2016 && t.sub == -64 && t.low == -63 && t.high == 63 && t.exch == 7 && t.cas == 128);
-    CHECK(t.bits_and == ~255 && t.bits_or == 255 && t.bits_xor == 0 && t.inc == 4 && t.dec == 6 && t.unsigned_low == 5);
-    CHECK(t.long_add == 64ull << 32 && t.long_low == 1ull << 40 && t.long_high == (1ull << 40) + 63 && t.long_cas == 3);
+    CHECK(t.add == 2016 && t.sub == -64 && t.low == -63 && t.high == 63 && t.exch == 7 &&
+          t.cas == 128);
+    CHECK(t.bits_and == ~255 && t.bits_or == 255 && t.bits_xor == 0 && t.inc == 4 && t.dec == 6 &&
+          t.unsigned_low == 5);
+    CHECK(t.long_add == 64ull << 32 && t.long_low == 1ull << 40 &&
+          t.long_high == (1ull << 40) + 63 && t.long_cas == 3);
     CHECK(t.signed_low == -(1ll << 40) - 63 && t.real == 32.0f && t.real2 == 16.0);
 }
 
 __global__ void arithmetic(int *out) {
     int right = 1;
-    right &= __popc(0xf0f0u) == 8 && __popcll(1ull << 40) == 1 && __clz(1) == 31 && __clz(0) == 32 && __clzll(1) == 63;
-    right &= __clzll(0) == 64 && __ffs(0) == 0 && __ffs(8) == 4 && __ffsll(1ll << 40) == 41 && __brev(1u) == 0x80000000u;
+    right &= __popc(0xf0f0u) == 8 && __popcll(1ull << 40) == 1 && __clz(1) == 31 &&
+             __clz(0) == 32 && __clzll(1) == 63;
+    right &= __clzll(0) == 64 && __ffs(0) == 0 && __ffs(8) == 4 && __ffsll(1ll << 40) == 41 &&
+             __brev(1u) == 0x80000000u;
     right &= __float_as_int(1.0f) == 0x3f800000 && __int_as_float(0x40000000) == 2.0f;
     right &= __longlong_as_double(__double_as_longlong(3.5)) == 3.5;
-    right &= __fmul_rn(3.0f, 0.5f) == 1.5f && __fadd_rn(1.0f, 2.0f) == 3.0f && __fsub_rn(1.0f, 2.0f) == -1.0f;
-    right &= __fmaf_rn(2.0f, 3.0f, 1.0f) == 7.0f && __dmul_rn(3.0, 0.5) == 1.5 && __dadd_rn(1, 2) == 3 && __dsub_rn(1, 2) == -1;
-    right &= __float2int_rz(-1.5f) == -1 && __float2int_rd(-1.5f) == -2 && __float2int_rz(1e20f) == INT_MAX;
-    right &= __float2int_rz(nanf("")) == 0 && __float2int_rz(-1e20f) == INT_MIN && __float2uint_rz(-1.0f) == 0u;
-    right &= __double2float_ru(1.0 + 1e-12) > 1.0f && __double2float_rd(1.0 + 1e-12) == 1.0f && __double2float_ru(0.5) == 0.5f;
-    right &= __double2float_rd(-1.0 - 1e-12) < -1.0f && __double2float_ru(-1.0 - 1e-12) == -1.0f && __double2float_rn(0.1) == 0.1f;
-    right &= min(2, 3) == 2 && max(2.0f, 3.0f) == 3.0f && min(1ull, 2ull) == 1 && fabsf(rsqrtf(4.0f) - 0.5f) < 1e-6f;
+    right &= __fmul_rn(3.0f, 0.5f) == 1.5f && __fadd_rn(1.0f, 2.0f) == 3.0f &&
+             __fsub_rn(1.0f, 2.0f) == -1.0f;
+    right &= __fmaf_rn(2.0f, 3.0f, 1.0f) == 7.0f && __dmul_rn(3.0, 0.5) == 1.5 &&
+             __dadd_rn(1, 2) == 3 && __dsub_rn(1, 2) == -1;
+    right &= __float2int_rz(-1.5f) == -1 && __float2int_rd(-1.5f) == -2 &&
+             __float2int_rz(1e20f) == INT_MAX;
+    right &= __float2int_rz(nanf("")) == 0 && __float2int_rz(-1e20f) == INT_MIN &&
+             __float2uint_rz(-1.0f) == 0u;
+    right &= __double2float_ru(1.0 + 1e-12) > 1.0f && __double2float_rd(1.0 + 1e-12) == 1.0f &&
+             __double2float_ru(0.5) == 0.5f;
+    right &= __double2float_rd(-1.0 - 1e-12) < -1.0f && __double2float_ru(-1.0 - 1e-12) == -1.0f &&
+             __double2float_rn(0.1) == 0.1f;
+    right &= min(2, 3) == 2 && max(2.0f, 3.0f) == 3.0f && min(1ull, 2ull) == 1 &&
+             fabsf(rsqrtf(4.0f) - 0.5f) < 1e-6f;
     right &= __umulhi(0x80000000u, 4u) == 2u && __mulhi(-1, 1) == -1;
     float4 v = make_float4(1, 2, 3, 4);
     int2 pair = make_int2(5, 6);
-    right &= __ldg(&out[1]) == 9 && v.w == 4 && pair.y == 6 && sizeof(float3) == 12 && alignof(float4) == 16;
+    right &= __ldg(&out[1]) == 9 && v.w == 4 && pair.y == 6 && sizeof(float3) == 12 &&
+             alignof(float4) == 16;
     out[0] = right;
 }
 void test_arithmetic() {
@@ -227,7 +252,7 @@ void test_arithmetic() {
     CHECK(out.host()[0] == 1);
 }
 
-/* ---- CUB ----------------------------------------------------------------------------------------- */
+/* ---- CUB ------------------------------------------------------------------------------------- */
 
 /* Runs a two-phase CUB call, made by `call(storage, bytes)`. */
 template <class Call> cudaError_t with_storage(Call call) {
@@ -242,11 +267,15 @@ template <class K> void test_sort(K low, int end_bit) {
     const int n = 1000;
     std::vector<K> keys((size_t)n);
     std::vector<float4> values((size_t)n);
-    for (int i = 0; i < n; ++i) keys[(size_t)i] = (K)(low + (K)(i * 7919 % 251)), values[(size_t)i] = make_float4((float)i, 0, 0, 0);
+    for (int i = 0; i < n; ++i)
+        keys[(size_t)i] = (K)(low + (K)(i * 7919 % 251)),
+        values[(size_t)i] = make_float4((float)i, 0, 0, 0);
     Device<K> in(keys), out((size_t)n);
     Device<float4> vin(values), vout((size_t)n);
     must(with_storage([&](void *s, size_t &b) {
-        return cub::DeviceRadixSort::SortPairs(s, b, (const K *)in.get(), out.get(), (const float4 *)vin.get(), vout.get(), n, 0, end_bit);
+        return cub::DeviceRadixSort::SortPairs(s, b, (const K *)in.get(), out.get(),
+                                               (const float4 *)vin.get(), vout.get(), n, 0,
+                                               end_bit);
     }));
     std::vector<K> k = out.host();
     std::vector<float4> v = vout.host();
@@ -263,7 +292,9 @@ void test_double_buffer() {
     for (unsigned int i = 0; i < 100; ++i) host[i] = (i * 37) % 100;
     Device<unsigned int> a(host), b(100), va(host), vb(100);
     cub::DoubleBuffer<unsigned int> keys(a.get(), b.get()), values(va.get(), vb.get());
-    must(with_storage([&](void *s, size_t &bytes) { return cub::DeviceRadixSort::SortPairs(s, bytes, keys, values, 100, 0, 7); }));
+    must(with_storage([&](void *s, size_t &bytes) {
+        return cub::DeviceRadixSort::SortPairs(s, bytes, keys, values, 100, 0, 7);
+    }));
     std::vector<unsigned int> sorted(100), carried(100);
     must(cudaMemcpy(sorted.data(), keys.Current(), 400, cudaMemcpyDeviceToHost));
     must(cudaMemcpy(carried.data(), values.Current(), 400, cudaMemcpyDeviceToHost));
@@ -289,17 +320,28 @@ void test_scan_and_reduce() {
     Device<int> x(host), low(1), high(1);
     Device<long long> sums(n), total(1);
     const int *in = x.get();
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceScan::ExclusiveSum(s, b, in, sums.get(), (int64_t)n); }));
+    must(with_storage([&](void *s, size_t &b) {
+        return cub::DeviceScan::ExclusiveSum(s, b, in, sums.get(), (int64_t)n);
+    }));
     CHECK(all_are(sums, [](int i) { return 3 * i; }));
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceScan::InclusiveSum(s, b, Numbers{0}, sums.get(), n); }));
+    must(with_storage([&](void *s, size_t &b) {
+        return cub::DeviceScan::InclusiveSum(s, b, Numbers{0}, sums.get(), n);
+    }));
     CHECK(all_are(sums, [](int i) { return (i + 1) * (i + 2) / 2; }));
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceReduce::Sum(s, b, in, total.get(), n); }));
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceReduce::Min(s, b, Numbers{4}, low.get(), n); }));
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceReduce::Max(s, b, Numbers{4}, high.get(), n); }));
+    must(with_storage(
+        [&](void *s, size_t &b) { return cub::DeviceReduce::Sum(s, b, in, total.get(), n); }));
+    must(with_storage([&](void *s, size_t &b) {
+        return cub::DeviceReduce::Min(s, b, Numbers{4}, low.get(), n);
+    }));
+    must(with_storage([&](void *s, size_t &b) {
+        return cub::DeviceReduce::Max(s, b, Numbers{4}, high.get(), n);
+    }));
     CHECK(total.host()[0] == 3 * n && low.host()[0] == 5 && high.host()[0] == n + 4);
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceScan::ExclusiveSum(s, b, in, x.get(), n); }));
+    must(with_storage(
+        [&](void *s, size_t &b) { return cub::DeviceScan::ExclusiveSum(s, b, in, x.get(), n); }));
     CHECK(all_are(x, [](int i) { return 3 * i; }));
-    must(with_storage([&](void *s, size_t &b) { return cub::DeviceReduce::Sum(s, b, in, total.get(), 0); }));
+    must(with_storage(
+        [&](void *s, size_t &b) { return cub::DeviceReduce::Sum(s, b, in, total.get(), 0); }));
     CHECK(total.host()[0] == 0);
 }
 
@@ -331,7 +373,10 @@ void test_block_algorithms() {
     CHECK(all_are(out, [](int) { return 1; }));
 }
 
-__global__ void indices_into(int *x) { x[blockIdx.x * blockDim.x + threadIdx.x] = (int)(blockIdx.x * blockDim.x + threadIdx.x); }
+__global__ void indices_into(int *x)
+{
+    x[blockIdx.x * blockDim.x + threadIdx.x] = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+}
 
 /* Shared memory of a function that a kernel calls, with several blocks in flight. */
 __device__ int *of_function() {
@@ -353,7 +398,7 @@ void test_shared_of_function() {
     CHECK(all_are(x, [](int i) { return i / 64 * 64 + 63 - i % 64; }));
 }
 
-/* ---- streams, events, graphs, memory ------------------------------------------------------------- */
+/* ---- streams, events, graphs, memory --------------------------------------------------------- */
 
 __global__ void add(int *x, int n, int d) {
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -431,7 +476,8 @@ void test_errors() {
     Device<int> x(10, 0);
     /* which error it is depends on the driver: 580 says another one than the manual */
     cudaError_t const refused = launch(nullptr, 0, 32, 0, add, x.get(), 10, 1);
-    CHECK(refused != cudaSuccess && cudaPeekAtLastError() == refused && cudaGetLastError() == refused);
+    CHECK(refused != cudaSuccess && cudaPeekAtLastError() == refused &&
+          cudaGetLastError() == refused);
     CHECK(cudaGetLastError() == cudaSuccess);
     CHECK(launch(nullptr, 1, 1025, 0, add, x.get(), 10, 1) != cudaSuccess);
     CHECK(launch(nullptr, 1, 32, 100 << 10, add, x.get(), 10, 1) == cudaErrorInvalidValue);
@@ -456,7 +502,7 @@ void test_pointers_and_devices() {
     CHECK(count >= 1 && sms >= 1 && blocks >= 1);
 }
 
-/* ---- the emulator's own functions ---------------------------------------------------------------- */
+/* ---- the emulator's own functions ------------------------------------------------------------ */
 
 #ifdef CUDA_EMU
 __global__ void never_launched() {}
@@ -471,7 +517,8 @@ void test_emulator() {
     CHECK(emu_live_allocations() == live);
     emu_fail_launch(1);
     Device<int> x(1, 0);
-    CHECK(launch(nullptr, 1, 1, 0, add, x.get(), 1, 1) == cudaErrorLaunchOutOfResources && emu_launches() == launches);
+    CHECK(launch(nullptr, 1, 1, 0, add, x.get(), 1, 1) == cudaErrorLaunchOutOfResources &&
+          emu_launches() == launches);
     (void)cudaGetLastError();
     bool seen = false, never = false;
     for (int i = 0; i < emu_kernel_count(); ++i) {

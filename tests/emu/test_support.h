@@ -20,7 +20,9 @@ inline void must(cudaError_t error, const char *what = "a CUDA call") {
 }
 
 template <class... P, class... A>
-cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... args) {
+cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...),
+                   A... args)
+{
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
@@ -33,7 +35,10 @@ cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared, vo
 template <class T> class Device {
 public:
     explicit Device(size_t n) : n_(n) { must(cudaMalloc(&p_, n * sizeof(T)), "cudaMalloc"); }
-    Device(size_t n, int byte) : Device(n) { must(cudaMemset(p_, byte, n * sizeof(T)), "cudaMemset"); }
+    Device(size_t n, int byte) : Device(n)
+    {
+        must(cudaMemset(p_, byte, n * sizeof(T)), "cudaMemset");
+    }
     explicit Device(const std::vector<T> &host) : Device(host.size()) {
         must(cudaMemcpy(p_, host.data(), n_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
     }

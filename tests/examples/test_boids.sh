@@ -1,16 +1,18 @@
 #!/bin/bash
 # Tests examples/boids.c as its user sees it: figures, text, pictures, window, exit statuses.
 #
-#   tests/examples/test_boids.sh [PROGRAM]     default: build/boids; with build/cuda/boids (any path with "cuda" in it) the GPU's program
-#                                     is tested. TEST_SMALL: less work, for the emulator.
+#   tests/examples/test_boids.sh [PROGRAM]     default: build/boids; with build/cuda/boids (any path
+#                                     with "cuda" in it) the GPU's program is tested. TEST_SMALL:
+#                                     less work, for the emulator.
 #
-# Says "FAILED" for each check that fails and "N passed, M failed[, K skipped]" at the end. Neighbours are counted a second time in
-# awk, over all pairs of the birds that the program wrote.
+# Says "FAILED" for each check that fails and "N passed, M failed[, K skipped]" at the end.
+# Neighbours are counted a second time in awk, over all pairs of the birds that the program wrote.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
 program=$(realpath "${1:-build/boids}")
-[ -x "$program" ] || { echo "no program $program: make build/boids"; echo "0 passed, 1 failed"; exit 1; }
+[ -x "$program" ] || { echo "no program $program: make build/boids"; echo "0 passed, 1 failed";
+    exit 1; }
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 cuda=no; case $program in *cuda*) cuda=yes ;; esac
 small=${TEST_SMALL:+yes}
@@ -18,22 +20,30 @@ n=600; [ "$small" ] && n=150
 passed=0 failed=0 skipped=0
 
 report() {      # report STATUS NAME [WHAT WAS SEEN]
-    if [ "$1" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"; fi
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)); echo "FAILED   $2: ${3:-}"
+    fi
 }
 skip() { skipped=$((skipped + 1)); echo "skipped  $1"; }
 
 # boids ARGUMENTS...: sets status; stdout and stderr go to files.
 boids() { (cd "$work" && "$program" "$@") >"$work/out.txt" 2>"$work/err.txt"; status=$?; }
-seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 # value NAME [FILE]: of the last run with --check
 value() { awk -v name="$1" '$1 == name { print $2 }' "${2:-$work/out.txt}"; }
 is() { [ "$2" = "$3" ]; report $? "$1" "found $2, expected $3; $(seen)"; }
 
-# ---- against all pairs -----------------------------------------------------------------------------------
+# ---- against all pairs ---------------------------------------------------------------------------
 
-# count FILE: neighbours within 1 on the torus that the file's first line tells; whether a bird is outside it; speeds
+# count FILE: neighbours within 1 on the torus that the file's first line tells; whether a bird is
+# outside it; speeds
 count() {
-    awk 'NR == 1 { for (k = 1; k <= NF; k++) if (!w && $k == "x") { w = $(k - 1); h = $(k + 1) + 0 } next }
+    awk 'NR == 1 { for (k = 1; k <= NF; k++) if (!w && $k == "x") { w = $(k - 1);
+        h = $(k + 1) + 0 } next }
          { x[n] = $1; y[n] = $2; v = sqrt($3 * $3 + $4 * $4); n++
            if (!(v >= 3 * (1 - 1e-6) && v <= 6 * (1 + 1e-6))) bad++
            if (!($1 >= 0 && $1 < w && $2 >= 0 && $2 < h)) out++ }
@@ -57,7 +67,8 @@ against_all_pairs() {
         is "$steps steps: neighbours" "$(value near)" "$(value near "$work/count.txt")"
         is "$steps steps: birds outside" "$(value out "$work/count.txt")" 0
         # (at the start they have any speed up to 6)
-        [ "$steps" = 0 ] || is "$steps steps: too slow or too fast" "$(value bad "$work/count.txt")" 0
+        [ "$steps" = 0 ] || is "$steps steps: too slow or too fast" \
+            "$(value bad "$work/count.txt")" 0
     done <<'LINES'
 0 12
 1 12
@@ -68,7 +79,7 @@ against_all_pairs() {
 LINES
 }
 
-# ---- the same flock, bit for bit -------------------------------------------------------------------------
+# ---- the same flock, bit for bit -----------------------------------------------------------------
 
 same_flock() {
     local method walk digest steps=60 near
@@ -79,7 +90,8 @@ same_flock() {
             boids --boids $n --steps $steps --method $method --walk $walk --check
             case $method,$walk in
             fixed,[sh]* | list*,[sh]* | tight,[sh]*)
-                [ $status -eq 2 ] && grep -q BAD_WALK "$work/err.txt"; report $? "refused: $method, $walk" "$(seen)"
+                [ $status -eq 2 ] && grep -q BAD_WALK "$work/err.txt"
+                report $? "refused: $method, $walk" "$(seen)"
                 continue ;;
             esac
             is "$method, $walk: digest" "$(value digest)" "$digest"
@@ -93,23 +105,28 @@ same_flock() {
     [ "$(value digest)" != "$digest" ]; report $? "another step: another flock" "$(seen)"
 }
 
-# Rules have consequences: they flock, so each sees more than at the start, and they fly with their neighbours.
+# Rules have consequences: they flock, so each sees more than at the start, and they fly with their
+# neighbours.
 they_flock() {
     local start
     [ "$small" ] && return
     boids --boids 3000 --steps 0 --check; start=$(value near)
-    awk -v a="$start" 'BEGIN { exit !(a > 0.9 * 12 * 3000 && a < 1.1 * 12 * 3000) }'; report $? "--near: 12 each at the start" "$start"
+    awk -v a="$start" 'BEGIN { exit !(a > 0.9 * 12 * 3000 && a < 1.1 * 12 * 3000) }';
+        report $? "--near: 12 each at the start" "$start"
     boids --boids 3000 --steps 600 --check
-    awk -v a="$start" -v b="$(value near)" 'BEGIN { exit !(b > 1.3 * a) }'; report $? "they flock" "$start, then $(value near)"
+    awk -v a="$start" -v b="$(value near)" 'BEGIN { exit !(b > 1.3 * a) }';
+        report $? "they flock" "$start, then $(value near)"
     boids --boids 3000 --steps 600 --write birds.txt --check
-    awk 'NR > 1 { v = sqrt($3 * $3 + $4 * $4); x[n] = $1; y[n] = $2; c[n] = $3 / v; s[n] = $4 / v; n++ }
+    awk 'NR > 1 { v = sqrt($3 * $3 + $4 * $4); x[n] = $1; y[n] = $2; c[n] = $3 / v; s[n] = $4 / v;
+        n++ }
          END { for (i = 0; i < n; i++) for (j = 0; j < i; j++)
-                   if ((x[i] - x[j]) ^ 2 + (y[i] - y[j]) ^ 2 <= 1) { sum += c[i] * c[j] + s[i] * s[j]; k++ }
+                   if ((x[i] - x[j]) ^ 2 + (y[i] - y[j]) ^ 2 <= 1) {
+                       sum += c[i] * c[j] + s[i] * s[j]; k++ }
                exit !(sum / k > 0.7) }' n=0 "$work/birds.txt"
     report $? "neighbours fly the same way"
 }
 
-# ---- command line ----------------------------------------------------------------------------------------
+# ---- command line --------------------------------------------------------------------------------
 
 command_line() {
     local line
@@ -136,16 +153,20 @@ LINES
     boids --boids 1 --steps 30 --check
     [ $status -eq 0 ] && [ "$(value near)" = 0 ]; report $? "one bird" "$(seen)"
     boids --boids 20 --steps 2 --write no/where.txt
-    [ $status -eq 1 ] && grep -q '^boids: no/where.txt: ' "$work/err.txt"; report $? "cannot write there" "$(seen)"
+    [ $status -eq 1 ] && grep -q '^boids: no/where.txt: ' "$work/err.txt"
+    report $? "cannot write there" "$(seen)"
     boids --boids 20 --steps 2 --png /dev/null/a.png
-    [ $status -eq 1 ] && grep -q '^boids: /dev/null/a.png: ' "$work/err.txt"; report $? "cannot draw there" "$(seen)"
+    [ $status -eq 1 ] && grep -q '^boids: /dev/null/a.png: ' "$work/err.txt"
+    report $? "cannot draw there" "$(seen)"
     boids --boids 200 --steps 5 --bench
-    [ $status -eq 0 ] && grep -q '^200 boids, 5 steps: [0-9.]* ms a step, ' "$work/out.txt"; report $? "--bench" "$(seen)"
+    [ $status -eq 0 ] && grep -q '^200 boids, 5 steps: [0-9.]* ms a step, ' "$work/out.txt"
+    report $? "--bench" "$(seen)"
 }
 
-# ---- pictures --------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
-# picture FILE: width, height; pixels that are dark, mostly red, mostly green, mostly blue (below the line of text); white in that line
+# picture FILE: width, height; pixels that are dark, mostly red, mostly green, mostly blue (below
+# the line of text); white in that line
 make_png_reader() {
     cat >"$work/png.c" <<'SOURCE'
 #include <stdio.h>
@@ -176,7 +197,8 @@ is_picture() {
     all="$1 $2 $3 $got"
     # shellcheck disable=SC2086
     set -- $all
-    [ "$4" -eq "$2" ] && [ "$5" -eq "$3" ] && [ "$6" -gt $(($2 * $3 / 5)) ] && [ "$7" -gt 300 ] && [ "$8" -gt 300 ] &&
+    [ "$4" -eq "$2" ] && [ "$5" -eq "$3" ] && [ "$6" -gt $(($2 * $3 / 5)) ] && [ "$7" -gt 300 ] &&
+        [ "$8" -gt 300 ] &&
         [ "$9" -gt 300 ] && [ "${10}" -gt 300 ]
     report $? "${1##*/} is a picture" "width, height, dark, red, green, blue, text: ${all#* * * }"
 }
@@ -197,30 +219,39 @@ pictures() {
     report $status "large birds" "$(seen)"
 }
 
-# ---- window ----------------------------------------------------------------------------------------------
+# ---- window --------------------------------------------------------------------------------------
 
 window() {
     local display empty pid server
     . tests/examples/screen.sh
-    (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" --boids 50 --steps 2 --window) >"$work/out.txt" 2>"$work/err.txt"
+    (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" --boids 50 --steps 2 --window) \
+        >"$work/out.txt" 2>"$work/err.txt"
     status=$?
     if [ $status -eq 2 ]; then
         grep -q -- '--window: ' "$work/err.txt"; report $? "--window in a program without" "$(seen)"
         [ $cuda = yes ] || skip "the window of boids: no SDL2 (libsdl2-dev) when it was built"
         return
     fi
-    [ $status -eq 1 ] && grep -q '^boids: --window: .' "$work/err.txt"; report $? "--window without a screen" "$(seen)"
+    [ $status -eq 1 ] && grep -q '^boids: --window: .' "$work/err.txt"
+    report $? "--window without a screen" "$(seen)"
     command -v Xvfb >/dev/null || { skip "the window of boids: no Xvfb (xvfb)"; return; }
     start_screen 1280x720 || { report 1 "Xvfb starts"; return; }
-    (cd "$work" && DISPLAY=:$display SDL_VIDEODRIVER=x11 exec "$program" --boids 3000 --window) >"$work/out.txt" 2>"$work/err.txt" &
+    (cd "$work" && DISPLAY=:$display SDL_VIDEODRIVER=x11 exec "$program" --boids 3000 --window) \
+        >"$work/out.txt" 2>"$work/err.txt" &
     pid=$!
-    eventually screen_shows_it; report $? "the window shows them" "$(screen_colors) colors; $(cat "$work/err.txt")"
+    eventually screen_shows_it
+    report $? "the window shows them" "$(screen_colors) colors; $(cat "$work/err.txt")"
     eventually screen_changes; report $? "they fly"
-    if command -v xdotool >/dev/null; then keys "$pid"; else skip "the keys of boids: no xdotool"; fi
+    if command -v xdotool >/dev/null; then
+        keys "$pid"
+    else
+        skip "the keys of boids: no xdotool"
+    fi
     kill -TERM $pid 2>/dev/null # SDL takes it as a click on the window's cross
     eventually gone $pid || kill -KILL $pid
     wait $pid; status=$?
-    [ $status -eq 0 ] && grep -q '^3000 boids, [0-9]* steps' "$work/out.txt"; report $? "closed" "$(seen)"
+    [ $status -eq 0 ] && grep -q '^3000 boids, [0-9]* steps' "$work/out.txt"
+    report $? "closed" "$(seen)"
     stop_screen
 }
 

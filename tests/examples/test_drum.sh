@@ -1,54 +1,69 @@
 #!/bin/bash
 # Tests examples/drum.c as its user sees it: files in, files out, figures, exit statuses.
 #
-#   tests/examples/test_drum.sh [PROGRAM]          default: build/drum; with build/cuda/drum (any path with "cuda" in it)
-#                                         the GPU's program is tested. TEST_SMALL: less work, for the emulator.
+#   tests/examples/test_drum.sh [PROGRAM]          default: build/drum; with build/cuda/drum (any
+#                                         path with "cuda" in it) the GPU's program is tested.
+#                                         TEST_SMALL: less work, for the emulator.
 #
-# Says "FAILED" for each check that fails and "N passed, M failed" at the end. Where a number is expected it comes from a formula
-# beside the check, or from awk, which reads the VTK files and compares all spheres with all, and with the outline of the drum.
+# Says "FAILED" for each check that fails and "N passed, M failed" at the end. Where a number is
+# expected it comes from a formula beside the check, or from awk, which reads the VTK files and
+# compares all spheres with all, and with the outline of the drum.
 . "$(dirname "$0")/examples.sh" drum "${1:-}"
 
 drum() { run "$@"; }
-seen() { echo "exit status $status; $(head -c 500 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 500 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 # is_same NAME FILE: did the last run print what is in that file?
-is_same() { cmp -s "$work/out.txt" "$work/$2"; report $? "$1" "$(diff "$work/out.txt" "$work/$2")"; }
+is_same() {
+    cmp -s "$work/out.txt" "$work/$2"; report $? "$1" "$(diff "$work/out.txt" "$work/$2")"
+}
 
-# ---- what the VTK files say ------------------------------------------------------------------------
+# ---- what the VTK files say ----------------------------------------------------------------------
 
 # table FILE: id x y z vx vy vz wx wy wz radius of each sphere, by place
 table() {
     awk '$1 == "POINTS" { n = $2; for (i = 0; i < n; i++) { getline; p[i] = $0 } }
          $1 == "VECTORS" { what = $2; for (i = 0; i < n; i++) { getline; v[what, i] = $0 } }
-         $1 == "SCALARS" { what = $2; getline; for (i = 0; i < n; i++) { getline; v[what, i] = $0 } }
-         END { for (i = 0; i < n; i++) print v["id", i], p[i], v["velocity", i], v["spin", i], v["radius", i] }' "$1"
+         $1 == "SCALARS" { what = $2; getline; for (i = 0; i < n; i++) { getline;
+             v[what, i] = $0 } }
+         END { for (i = 0; i < n; i++) print v["id", i], p[i], v["velocity", i], v["spin", i],
+             v["radius", i] }' "$1"
 }
 
 # links FILE: two places, overlap, force and spring of each contact
 links() {
     awk '$1 == "LINES" { n = $2; for (i = 0; i < n; i++) { getline; e[i] = $2 " " $3 } }
-         $1 == "SCALARS" { what = $2; getline; for (i = 0; i < n; i++) { getline; v[what, i] = $0 } }
-         END { for (i = 0; i < n; i++) print e[i], v["overlap", i], v["force", i], v["spring", i] }' "$1"
+         $1 == "SCALARS" { what = $2; getline; for (i = 0; i < n; i++) { getline;
+             v[what, i] = $0 } }
+         END { for (i = 0; i < n; i++) print e[i], v["overlap", i], v["force", i],
+             v["spring", i] }' "$1"
 }
 
-# all_pairs TABLE: contacts, average and deepest overlap; energies without mass; centre; ids that are there once
+# all_pairs TABLE: contacts, average and deepest overlap; energies without mass; centre; ids that
+# are there once
 all_pairs() {
     awk '{ n++; for (a = 1; a <= 11; a++) x[n, a] = $a
-           v2 += $5 ^ 2 + $6 ^ 2 + $7 ^ 2; w2 += $8 ^ 2 + $9 ^ 2 + $10 ^ 2; for (a = 2; a <= 4; a++) c[a] += $a; ids += !id[$1]++ }
+           v2 += $5 ^ 2 + $6 ^ 2 + $7 ^ 2; w2 += $8 ^ 2 + $9 ^ 2 + $10 ^ 2;
+           for (a = 2; a <= 4; a++) c[a] += $a; ids += !id[$1]++ }
          END {
              for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) {
-                 d = x[i, 11] + x[j, 11] - sqrt((x[i, 2] - x[j, 2]) ^ 2 + (x[i, 3] - x[j, 3]) ^ 2 + (x[i, 4] - x[j, 4]) ^ 2)
+                 d = x[i, 11] + x[j, 11] - sqrt((x[i, 2] - x[j, 2]) ^ 2 + (x[i, 3] - x[j, 3]) \
+                     ^ 2 + (x[i, 4] - x[j, 4]) ^ 2)
                  if (d <= 0) continue
                  contacts++; sum += d; if (d > deepest) deepest = d
              }
-             printf "contacts %d\noverlap %.12g\ndeepest %.12g\n", contacts, contacts ? sum / contacts : 0, deepest
+             printf "contacts %d\noverlap %.12g\ndeepest %.12g\n", contacts,
+                 contacts ? sum / contacts : 0, deepest
              printf "v2 %.12g\nw2 %.12g\n", v2, w2
-             printf "centre_x %.12g\ncentre_y %.12g\ncentre_z %.12g\nids %d\nspheres %d\n", c[2] / n, c[3] / n, c[4] / n, ids, n
+             printf "centre_x %.12g\ncentre_y %.12g\ncentre_z %.12g\nids %d\nspheres %d\n",
+                 c[2] / n, c[3] / n, c[4] / n, ids, n
          }' "$1"
 }
 
-# outline TABLE ANGLE LENGTH: how many spheres are inside of the drum as its comment draws it, how many of them touch it, how many
-# do that or not by a hair, and the deepest overlap with it. A drum is the same all along its axis: from inside, its wall is as far
-# away as the outline.
+# outline TABLE ANGLE LENGTH: how many spheres are inside of the drum as its comment draws it, how
+# many of them touch it, how many do that or not by a hair, and the deepest overlap with it. A drum
+# is the same all along its axis: from inside, its wall is as far away as the outline.
 outline() {
     awk -v angle="$2" -v half="$3" '
         BEGIN {
@@ -63,8 +78,10 @@ outline() {
             best = half - ($3 < 0 ? -$3 : $3); odd = 0
             for (k = 0; k < 96; k++) {
                 ex = px[k + 1] - px[k]; ez = pz[k + 1] - pz[k]
-                t = ((x - px[k]) * ex + (z - pz[k]) * ez) / (ex * ex + ez * ez); t = t < 0 ? 0 : t > 1 ? 1 : t
-                d = sqrt((px[k] + t * ex - x) ^ 2 + (pz[k] + t * ez - z) ^ 2); if (d < best) best = d
+                t = ((x - px[k]) * ex + (z - pz[k]) * ez) / (ex * ex + ez * ez);
+                t = t < 0 ? 0 : t > 1 ? 1 : t
+                d = sqrt((px[k] + t * ex - x) ^ 2 + (pz[k] + t * ez - z) ^ 2);
+                if (d < best) best = d
                 if ((pz[k] > z) != (pz[k + 1] > z) && x < px[k] + (z - pz[k]) / ez * ex) odd = !odd
             }
             if (!(odd && best > 0)) next
@@ -76,14 +93,16 @@ outline() {
         END { print inside + 0, touching + 0, doubtful + 0, deepest + 0 }' "$1"
 }
 
-# apart TABLE TABLE: the largest distance, along an axis, of a sphere in one from the same sphere in the other
+# apart TABLE TABLE: the largest distance, along an axis, of a sphere in one from the same sphere in
+# the other
 apart() {
     awk 'NR == FNR { for (a = 2; a <= 4; a++) p[$1, a] = $a; n++; next }
-         { m++; for (a = 2; a <= 4; a++) { d = p[$1, a] - $a; if (d < 0) d = -d; if (!(d <= most)) most = d } }
+         { m++; for (a = 2; a <= 4; a++) { d = p[$1, a] - $a; if (d < 0) d = -d;
+             if (!(d <= most)) most = d } }
          END { print n == m ? most + 0 : "other spheres" }' "$1" "$2"
 }
 
-# ---- a run against awk -----------------------------------------------------------------------------
+# ---- a run against awk ---------------------------------------------------------------------------
 
 # figures NAME FOLDER LENGTH: the figures of the last run against those of its files
 figures() {
@@ -98,23 +117,30 @@ figures() {
     expect_near "$1: kinetic energy" "$(value kinetic_energy)" \
         "$(awk -v m="$mass" -v v="$(value v2 "$work/pairs.txt")" 'BEGIN { print m * v / 2 }')" 1e-5
     expect_near "$1: turning energy" "$(value turning_energy)" \
-        "$(awk -v m="$mass" -v r="$radius" -v w="$(value w2 "$work/pairs.txt")" 'BEGIN { print 0.4 * m * r * r * w / 2 }')" 1e-5
-    for a in x y z; do expect "$1: centre $a" "$(value centre_$a)" "$(value centre_$a "$work/pairs.txt")" 1e-7; done
+        "$(awk -v m="$mass" -v r="$radius" -v w="$(value w2 "$work/pairs.txt")" \
+        'BEGIN { print 0.4 * m * r * r * w / 2 }')" 1e-5
+    for a in x y z; do
+        expect "$1: centre $a" "$(value centre_$a)" "$(value centre_$a "$work/pairs.txt")" 1e-7
+    done
     read -r inside touching doubtful deep < <(outline "$work/table.txt" "$(value angle)" "$3")
     is "$1" inside "$inside"
     is "$1" inside "$(value spheres)"
     is "$1" whole 1
     expect "$1: at the wall" "$(value wall_contacts)" "$touching" "$doubtful"
-    within "$deep" 0 "$(times "$radius" 0.3)"; report $? "$1: no sphere is half through the wall" "$deep of radius $radius"
+    within "$deep" 0 "$(times "$radius" 0.3)"
+    report $? "$1: no sphere is half through the wall" "$deep of radius $radius"
 }
 
-# The network of contacts has the pairs that touch, and no others; entries that do not touch keep nothing.
+# The network of contacts has the pairs that touch, and no others; entries that do not touch keep
+# nothing.
 network() {
     links "$work/$2/contacts_0000.vtk" >"$work/links.txt"
     awk 'NR == FNR { for (a = 2; a <= 4; a++) x[FNR - 1, a] = $a; r = $11; next }
          {
-             d = 2 * r - sqrt((x[$1, 2] - x[$2, 2]) ^ 2 + (x[$1, 3] - x[$2, 3]) ^ 2 + (x[$1, 4] - x[$2, 4]) ^ 2)
-             if (d <= 0 || d - $3 > 1e-8 || $3 - d > 1e-8 || seen[$1 < $2 ? $1 " " $2 : $2 " " $1]++) bad++
+             d = 2 * r - sqrt((x[$1, 2] - x[$2, 2]) ^ 2 + (x[$1, 3] - x[$2, 3]) ^ 2 + \
+                 (x[$1, 4] - x[$2, 4]) ^ 2)
+             if (d <= 0 || d - $3 > 1e-8 || $3 - d > 1e-8 ||
+                 seen[$1 < $2 ? $1 " " $2 : $2 " " $1]++) bad++
          }
          END { exit bad > 0 }' "$work/table.txt" "$work/links.txt"
     report $? "$1: contacts in the file are pairs that touch, each once"
@@ -122,8 +148,8 @@ network() {
     report $? "$1: all contacts are in the file" "$(wc -l <"$work/links.txt"); $(seen)"
 }
 
-# A run in which spheres roll and slide. (Few spheres are large ones, and a drum full of those is hard to fill; soft ones take
-# fewer steps.)
+# A run in which spheres roll and slide. (Few spheres are large ones, and a drum full of those is
+# hard to fill; soft ones take fewer steps.)
 run_n=300 run_steps=1500 kind=(--rpm 60 --stl a.stl)
 [ "$small" ] && run_n=60 run_steps=350 kind=(--rpm 60 --stl a.stl --fill 0.15 --softness 0.2)
 
@@ -137,17 +163,22 @@ against_awk() {
     report $status "a run" "$(seen)"
     figures "a run" run 0.08
     network "a run" run
-    awk -v c="$(value contacts)" -v w="$(value wall_contacts)" -v n="$run_n" 'BEGIN { exit !(c > n / 10 && w > n / 30) }'
+    awk -v c="$(value contacts)" -v w="$(value wall_contacts)" -v n="$run_n" \
+        'BEGIN { exit !(c > n / 10 && w > n / 30) }'
     report $? "a run: there are contacts to look at" "$(seen)"
-    [ "$(value entries)" -eq "$(value contacts)" ]; report $? "a run: the list has the contacts, each once" "$(seen)"
-    # the wall rubs: who lies on it goes along with it and turns in its sense, not as if he rolled over a wall that stands still
+    [ "$(value entries)" -eq "$(value contacts)" ]
+    report $? "a run: the list has the contacts, each once" "$(seen)"
+    # the wall rubs: who lies on it goes along with it and turns in its sense, not as if he rolled
+    # over a wall that stands still
     awk '0.2 - sqrt($2 ^ 2 + $4 ^ 2) < 1.3 * $11 { n++; spin += $9 } END { exit !(n > 3 && spin > 0) }' "$work/table.txt"
     report $? "a run: the wall turns the spheres on it"
     [ "$small" ] && run_steps=150
-    drum -n $run_n "${kind[@]}" --steps $run_steps --vtk --ascii --check --out skin --skin 0.3 --stl long.stl --length 0.4
+    drum -n $run_n "${kind[@]}" --steps $run_steps --vtk --ascii --check --out skin --skin 0.3 \
+        --stl long.stl --length 0.4
     figures "with a skin, in a longer drum" skin 0.16
     network "with a skin" skin
-    [ "$(value entries)" -gt "$(value contacts)" ]; report $? "with a skin: the list reaches further" "$(seen)"
+    [ "$(value entries)" -gt "$(value contacts)" ]
+    report $? "with a skin: the list reaches further" "$(seen)"
 }
 
 # Until anything touches, all fall together: after k steps v = g dt k.
@@ -155,10 +186,11 @@ free_fall() {
     drum -n 50 --fill 0.2 --steps 20 --check
     is "free fall" wall_contacts 0
     expect_near "free fall: energy" "$(value kinetic_energy)" \
-        "$(awk -v m="$(value mass)" -v dt="$(value dt)" 'BEGIN { v = 9.81 * dt * 20; print 50 * m * v * v / 2 }')" 1e-5
+        "$(awk -v m="$(value mass)" -v dt="$(value dt)" \
+        'BEGIN { v = 9.81 * dt * 20; print 50 * m * v * v / 2 }')" 1e-5
 }
 
-# ---- the mesh ------------------------------------------------------------------------------------------
+# ---- the mesh ------------------------------------------------------------------------------------
 
 # A cube of edge 0.2 around the origin, as text; two triangles a side.
 cube() {
@@ -169,7 +201,8 @@ cube() {
             print "facet normal 0 0 0\nouter loop"
             for (c = 0; c < 3; c++) {
                 k = v[4 * f + (c == 0 ? 0 : c + t) + 1]
-                print "vertex", (k % 2 ? 0.1 : -0.1), (int(k / 2) % 2 ? 0.1 : -0.1), (k >= 4 ? 0.1 : -0.1)
+                print "vertex", (k % 2 ? 0.1 : -0.1), (int(k / 2) % 2 ? 0.1 : -0.1),
+                    (k >= 4 ? 0.1 : -0.1)
             }
             print "endloop\nendfacet"
         }
@@ -180,14 +213,18 @@ cube() {
 drum_file() {
     drum -n 20 --steps 0 --check --stl a.stl
     report $status "an STL file is written where there is none" "$(seen)"
-    # two triangles a segment in each of 4 rows (0.08 m / 0.02 m) and 2 x 7 rings, and one in the innermost rings
+    # two triangles a segment in each of 4 rows (0.08 m / 0.02 m) and 2 x 7 rings, and one in the
+    # innermost rings
     is "the drum" triangles $((96 * (2 * 4 + 2 * (2 * 7 + 1))))
     is "the drum" open_edges 0
     is "the drum" vertices $((96 * (4 + 1) + 2 * (96 * 7 + 1)))
-    # area of the outline: 96 sectors, half r0 r1 sin(angle) each, 6 between lifter points, 12 between one and the wall
+    # area of the outline: 96 sectors, half r0 r1 sin(angle) each, 6 between lifter points, 12
+    # between one and the wall
     expect_near "the drum: volume" "$(value volume)" "$(awk 'BEGIN {
-        s = sin(2 * 3.14159265358979 / 96) / 2; print 0.08 * s * (6 * 0.175 * 0.175 + 12 * 0.175 * 0.2 + 78 * 0.2 * 0.2) }')" 1e-5
-    [ "$(wc -c <"$work/a.stl")" -eq $((84 + 50 * $(value triangles))) ]; report $? "84 + 50 n bytes" "$(wc -c <"$work/a.stl")"
+        s = sin(2 * 3.14159265358979 / 96) / 2;
+        print 0.08 * s * (6 * 0.175 * 0.175 + 12 * 0.175 * 0.2 + 78 * 0.2 * 0.2) }')" 1e-5
+    [ "$(wc -c <"$work/a.stl")" -eq $((84 + 50 * $(value triangles))) ]
+    report $? "84 + 50 n bytes" "$(wc -c <"$work/a.stl")"
     cp "$work/out.txt" "$work/binary.txt"
     drum -n 20 --steps 0 --check --stl b.stl --ascii
     head -c 10 "$work/b.stl" | grep -q '^solid'; report $? "--ascii writes text" "$(seen)"
@@ -205,10 +242,12 @@ turning() {
     drum -n 20 --steps 8 --rpm 300 --vtk --ascii --check --stl a.stl --out turned
     awk -v t="$(value angle)" '
          FNR == 1 { file++ }
-         $1 == "POINTS" { n = $2; for (i = 0; i < n; i++) { getline; x[file, i] = $1; y[file, i] = $2; z[file, i] = $3 } }
+         $1 == "POINTS" { n = $2; for (i = 0; i < n; i++) { getline; x[file, i] = $1;
+             y[file, i] = $2; z[file, i] = $3 } }
          END {
              for (i = 0; i < n; i++) {
-                 dx = cos(t) * x[1, i] + sin(t) * z[1, i] - x[2, i]; dz = cos(t) * z[1, i] - sin(t) * x[1, i] - z[2, i]
+                 dx = cos(t) * x[1, i] + sin(t) * z[1, i] - x[2, i];
+                 dz = cos(t) * z[1, i] - sin(t) * x[1, i] - z[2, i]
                  if (dx ^ 2 + dz ^ 2 > 1e-13 || y[1, i] != y[2, i]) bad++
              }
              exit !(n > 1000 && bad == 0 && t > 0.003)
@@ -221,10 +260,13 @@ turning() {
 meshes() {
     cube >"$work/cube.stl"
     drum -n 40 --fill 0.2 --steps 0 --check --stl cube.stl
-    is "a cube" triangles 12; is "a cube" vertices 8; is "a cube" open_edges 0; is "a cube" inside 40
+    is "a cube" triangles 12; is "a cube" vertices 8; is "a cube" open_edges 0
+    is "a cube" inside 40
     expect_near "a cube: volume" "$(value volume)" 0.008 1e-6
     cp "$work/out.txt" "$work/cube.txt"
-    { cat "$work/cube.stl"; printf 'outer loop\nvertex 0.1 0.1 0.1\nvertex 0.1 0.1 0.1\nvertex -0.1 0.1 0.1\n'; } >"$work/flat.stl"
+    { cat "$work/cube.stl";
+        printf 'outer loop\nvertex 0.1 0.1 0.1\nvertex 0.1 0.1 0.1\nvertex -0.1 0.1 0.1\n'
+        } >"$work/flat.stl"
     drum -n 40 --fill 0.2 --steps 0 --check --stl flat.stl
     is_same "a triangle that is a line is dropped" cube.txt
     # seen from inside: the second and the third corner of each triangle change places
@@ -244,20 +286,23 @@ meshes() {
     report $? "a hollow: spheres around it, none in it" "$(seen)"
     head -n 78 "$work/cube.stl" >"$work/open.stl"
     drum -n 5 --fill 0.1 --steps 0 --check --stl open.stl
-    [ "$(value open_edges)" = 3 ] && grep -q '3 open edges' "$work/err.txt"; report $? "a hole is told" "$(seen)"
+    [ "$(value open_edges)" = 3 ] && grep -q '3 open edges' "$work/err.txt"
+    report $? "a hole is told" "$(seen)"
 }
 
-# One sphere on the floor of a cube that stands still. It lies over the line where two triangles meet, and must feel one floor: the
-# weight presses it in by m g / k.
+# One sphere on the floor of a cube that stands still. It lies over the line where two triangles
+# meet, and must feel one floor: the weight presses it in by m g / k.
 rest() {
     local steps=6000
     [ "$small" ] && steps=1500
     cube >"$work/cube.stl"
-    drum -n 1 --fill 0.3 --rpm 0 --softness 0.03 --dt 4e-4 --steps $steps --check --stl cube.stl --vtk --ascii --out rest
+    drum -n 1 --fill 0.3 --rpm 0 --softness 0.03 --dt 4e-4 --steps $steps --check --stl cube.stl \
+        --vtk --ascii --out rest
     report $status "one sphere" "$(seen)"
     is "one sphere" wall_contacts 1
     expect "one sphere: the floor carries it" "$(value carried)" 1 2e-3
-    expect "one sphere: height" "$(value centre_z)" "$(awk -v r="$(value radius)" -v m="$(value mass)" -v k="$(value k_n)" 'BEGIN {
+    expect "one sphere: height" "$(value centre_z)" \
+        "$(awk -v r="$(value radius)" -v m="$(value mass)" -v k="$(value k_n)" 'BEGIN {
         print -0.1 + r - m * 9.81 / k }')" 2e-7
 }
 
@@ -269,44 +314,57 @@ refused() {     # refused NAME FILE
 
 bad_files() {
     head -c 1000 "$work/a.stl" >"$work/short.stl"; refused 'a binary file that ends early' short.stl
-    { cat "$work/a.stl"; echo; } >"$work/long.stl"; refused 'a binary file with one byte too much' long.stl
+    { cat "$work/a.stl"; echo; } >"$work/long.stl"
+    refused 'a binary file with one byte too much' long.stl
     : >"$work/empty.stl"; refused 'an empty file' empty.stl
-    sed '/^vertex/{x;s/^/./;/^.\{5\}$/{x;d};x}' "$work/cube.stl" >"$work/two.stl"; refused 'a corner is missing' two.stl
-    sed '0,/vertex.*/s//vertex 1 2 three/' "$work/cube.stl" >"$work/word.stl"; refused 'a word for a number' word.stl
+    sed '/^vertex/{x;s/^/./;/^.\{5\}$/{x;d};x}' "$work/cube.stl" >"$work/two.stl"
+    refused 'a corner is missing' two.stl
+    sed '0,/vertex.*/s//vertex 1 2 three/' "$work/cube.stl" >"$work/word.stl"
+    refused 'a word for a number' word.stl
     sed '0,/vertex.*/s//vertex 1 2 nan/' "$work/cube.stl" >"$work/nan.stl"; refused 'nan' nan.stl
-    sed '0,/vertex.*/s//vertex 1 2 1e30/' "$work/cube.stl" >"$work/far.stl"; refused 'too large' far.stl
+    sed '0,/vertex.*/s//vertex 1 2 1e30/' "$work/cube.stl" >"$work/far.stl"
+    refused 'too large' far.stl
     refused 'a folder' .
-    drum -n 5 --steps 0 --stl no/where.stl; report $((status != 1)) "refused: cannot write there" "$(seen)"
-    drum -n 5 --steps 0 --out /dev/null/here; report $((status != 1)) "refused: cannot make that folder" "$(seen)"
-    drum -n 3 --steps 0 --fill 0.7 --length 0.05; report $((status != 1)) "refused: spheres too large to find room" "$(seen)"
+    drum -n 5 --steps 0 --stl no/where.stl
+    report $((status != 1)) "refused: cannot write there" "$(seen)"
+    drum -n 5 --steps 0 --out /dev/null/here
+    report $((status != 1)) "refused: cannot make that folder" "$(seen)"
+    drum -n 3 --steps 0 --fill 0.7 --length 0.05
+    report $((status != 1)) "refused: spheres too large to find room" "$(seen)"
 }
 
-# ---- the same run in other ways ------------------------------------------------------------------------
+# ---- the same run in other ways ------------------------------------------------------------------
 
 # The spheres of `same/` are where the first run has them, within a ten thousandth of a radius.
-# Rounding does no more in so few steps; a history that is lost once moves spheres by a hundred times that.
+# Rounding does no more in so few steps; a history that is lost once moves spheres by a hundred
+# times that.
 same_n=300 same_steps=250 place=("${kind[@]}")
 [ "$small" ] && same_n=60 same_steps=200 place=(--rpm 60 --fill 0.15 --softness 0.4 --stl cube.stl)
 same_run() {
-    drum -n $same_n "${place[@]}" --steps $same_steps --shuffle --vtk --ascii --check --out same "$@"
+    drum -n $same_n "${place[@]}" --steps $same_steps --shuffle --vtk --ascii --check --out same \
+        "$@"
     table "$work/same/spheres_0000.vtk" >"$work/same.txt"
 }
 
 same() {        # same OPTIONS...
     same_run "$@"
     report $status "$*" "$(seen)"
-    expect "$*: the same spheres" "$(apart "$work/first.txt" "$work/same.txt")" 0 "$(times "$(value radius)" 1e-4)"
+    expect "$*: the same spheres" "$(apart "$work/first.txt" "$work/same.txt")" 0 \
+        "$(times "$(value radius)" 1e-4)"
     is "$*" inside $same_n
     is "$*" contacts "$(value contacts "$work/first_out.txt")"
-    [ "$(sort -n "$work/same.txt" | awk '{ print $1 }' | uniq | wc -l)" -eq $same_n ]; report $? "$*: every sphere is there"
+    [ "$(sort -n "$work/same.txt" | awk '{ print $1 }' | uniq | wc -l)" -eq $same_n ];
+        report $? "$*: every sphere is there"
 }
 
 other_ways() {
     same_run --sort-every 0
     cp "$work/same.txt" "$work/first.txt"; cp "$work/out.txt" "$work/first_out.txt"
-    awk '$1 != NR - 1 { exit 1 }' "$work/first.txt"; report $? "never sorted: spheres keep their places"
+    awk '$1 != NR - 1 { exit 1 }' "$work/first.txt";
+        report $? "never sorted: spheres keep their places"
     same --sort-every 1
-    awk '$1 != NR - 1 { moved++ } END { exit !(moved > NR / 2) }' "$work/same.txt"; report $? "sorted: spheres have moved"
+    awk '$1 != NR - 1 { moved++ } END { exit !(moved > NR / 2) }' "$work/same.txt";
+        report $? "sorted: spheres have moved"
     same --sort-every 7 --skin 0.2
     same --layout dynamic
     same --half 0 --sort-every 10
@@ -329,15 +387,16 @@ other_ways() {
     report $? "--history 0 is another run" "$(apart "$work/first.txt" "$work/same.txt")"
 }
 
-# Over a longer time rounding decides who falls where, and only the statistics agree: five runs that sort in other steps were
-# apart by 0.7 degrees, 0.7 mm, 30 and 7 contacts, and 6 % of the energy.
+# Over a longer time rounding decides who falls where, and only the statistics agree: five runs that
+# sort in other steps were apart by 0.7 degrees, 0.7 mm, 30 and 7 contacts, and 6 % of the energy.
 statistics() {
     [ "$small" ] && return
     local name tolerance
     drum -n 400 --steps 3000 --shuffle --sort-every 0 --check; cp "$work/out.txt" "$work/never.txt"
     drum -n 400 --steps 3000 --shuffle --sort-every 1 --check
     while read -r name tolerance; do
-        expect "sorted and not: $name" "$(value "$name")" "$(value "$name" "$work/never.txt")" "$tolerance"
+        expect "sorted and not: $name" "$(value "$name")" "$(value "$name" "$work/never.txt")" \
+            "$tolerance"
     done <<LINES
 slope 2
 centre_z 0.002
@@ -348,23 +407,28 @@ inside 0
 LINES
 }
 
-# Spheres in a drum that stands still come to rest: no motion, the weight is carried, springs of sticking contacts are within
-# Coulomb's limit, and the forces kept are those of the overlaps (but for the odd sphere that still rolls to and fro).
+# Spheres in a drum that stands still come to rest: no motion, the weight is carried, springs of
+# sticking contacts are within Coulomb's limit, and the forces kept are those of the overlaps (but
+# for the odd sphere that still rolls to and fro).
 at_rest() {
     [ "$small" ] && return
     drum -n 150 --rpm 0 --softness 0.2 --steps 9000 --vtk --ascii --check --stl a.stl --out calm
-    awk -v e="$(value kinetic_energy)" -v m="$(value mass)" 'BEGIN { exit !(e < 150 * m * 9.81 * 1e-4) }'
+    awk -v e="$(value kinetic_energy)" -v m="$(value mass)" \
+        'BEGIN { exit !(e < 150 * m * 9.81 * 1e-4) }'
     report $? "at rest: no motion" "$(seen)"
     expect "at rest: carried" "$(value carried)" 1 0.01
-    links "$work/calm/contacts_0000.vtk" | awk -v kn="$(value k_n)" -v kt="$(value k_t)" -v w="$(times "$(value mass)" 9.81)" '
-        { normal = kn * $3; d = normal - $4; if (d < 0) d = -d; if (d > 0.05 * w + 0.05 * normal) wrong++
+    links "$work/calm/contacts_0000.vtk" |
+        awk -v kn="$(value k_n)" -v kt="$(value k_t)" -v w="$(times "$(value mass)" 9.81)" '
+        { normal = kn * $3; d = normal - $4; if (d < 0) d = -d;
+          if (d > 0.05 * w + 0.05 * normal) wrong++
           if (kt * $5 > 0.5 * $4 + 0.05 * w) slides++; if ($5 > 0) springs++ }
         END { exit !(NR > 100 && wrong < 0.03 * NR && slides < 0.03 * NR && springs > NR / 2) }'
     report $? "at rest: forces and springs" "$(seen)"
 }
 
 bits() {
-    drum -n $same_n "${place[@]}" --steps $same_steps --deterministic 1 --sort-every 11 --check; cp "$work/out.txt" "$work/one.txt"
+    drum -n $same_n "${place[@]}" --steps $same_steps --deterministic 1 --sort-every 11 --check
+    cp "$work/out.txt" "$work/one.txt"
     drum -n $same_n "${place[@]}" --steps $same_steps --deterministic 1 --sort-every 11 --check
     is_same "--deterministic: the same figures in every digit" one.txt
 }
@@ -387,7 +451,7 @@ gpu_against_serial() {
 LINES
 }
 
-# ---- command line, pictures --------------------------------------------------------------------------
+# ---- command line, pictures ----------------------------------------------------------------------
 
 command_line() {
     drum --help
@@ -414,13 +478,15 @@ command_line() {
 --vtk=yes
 LINES
     drum -n 10 --steps 10
-    [ "$(wc -l <"$work/err.txt")" -le 10 ] && grep -q 'step 10 of 10' "$work/err.txt" && ! grep -q "$(printf '\r')" "$work/err.txt"
+    [ "$(wc -l <"$work/err.txt")" -le 10 ] && grep -q 'step 10 of 10' "$work/err.txt" &&
+        ! grep -q "$(printf '\r')" "$work/err.txt"
     report $? "no terminal: a few lines, no moving bar" "$(seen)"
     local last='^spheres 10, inside 10, contacts [0-9]*, at the wall [0-9]*, kinetic energy [0-9.e-]* J, '
     last+='centre of mass [0-9.]* m from the axis, [-0-9.]* degrees round$'
     tail -n 1 "$work/out.txt" | grep -q "$last"
     report $? "the last line has the figures" "$(seen)"
-    grep -q 'collect triangle neighbours .* ms' "$work/out.txt" && grep -q '[0-9.]* steps/s' "$work/out.txt"
+    grep -q 'collect triangle neighbours .* ms' "$work/out.txt" &&
+        grep -q '[0-9.]* steps/s' "$work/out.txt"
     report $? "times of the parts" "$(seen)"
     drum -n 10 --steps 5 --check
     [ ! -s "$work/err.txt" ] && awk 'NF != 2 { exit 1 }' "$work/out.txt"
@@ -433,9 +499,11 @@ pictures() {
     make_png_reader || return
     drum -n 100 --steps 10 --frames 2 --vtk --rpm 200 --out pictures
     report $status "--frames --vtk" "$(seen)"
-    grep -q 'pictures/frame_0000.png' "$work/out.txt"; report $? "it says where the pictures are" "$(seen)"
+    grep -q 'pictures/frame_0000.png' "$work/out.txt"
+    report $? "it says where the pictures are" "$(seen)"
     for k in 0 1; do is_picture pictures/frame_000$k.png 720 794 300; done
-    ! cmp -s "$work/pictures/frame_0000.png" "$work/pictures/frame_0001.png"; report $? "something moves"
+    ! cmp -s "$work/pictures/frame_0000.png" "$work/pictures/frame_0001.png"
+    report $? "something moves"
     [ ! -e "$work/pictures/frame_0002.png" ] && [ -s "$work/pictures/spheres_0001.vtk" ] &&
         [ -s "$work/pictures/contacts_0001.vtk" ]
     report $? "two frames, each with its files" "$(ls "$work/pictures")"

@@ -3,20 +3,24 @@
 #
 #   tests/examples/test_lbvh_steps.sh [PROGRAM]    default: build/lbvh_steps
 #
-# What the tables say is compared with a second tree, made below in awk from the printed codes and leaf boxes alone (those of
-# levels.vtk, which have all digits); the eight default points also with numbers worked out by hand. Tables with a mistake in
-# them show that the comparison can fail.
+# What the tables say is compared with a second tree, made below in awk from the printed codes and
+# leaf boxes alone (those of levels.vtk, which have all digits); the eight default points also with
+# numbers worked out by hand. Tables with a mistake in them show that the comparison can fail.
 . "$(dirname "$0")/examples.sh" lbvh_steps "${1:-}"
 
 steps() { run "$@"; }
-seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 
 # ---- the second tree ----------------------------------------------------------------------------
 
-# Reads levels.vtk and the program's output, prints what is wrong with it and fails, or prints nothing.
+# Reads levels.vtk and the program's output, prints what is wrong with it and fails, or prints
+# nothing.
 cat >"$work/check.awk" <<'AWK'
 function wrong(what) { print what; bad = 1; exit 1 }
-function same(found, wanted, what) { if (found != wanted) wrong(what ": found \"" found "\", expected \"" wanted "\"") }
+function same(found, wanted, what) { if (found != wanted)
+    wrong(what ": found \"" found "\", expected \"" wanted "\"") }
 function least(a, b) { return a < b ? a : b }
 function most(a, b) { return a > b ? a : b }
 function outline(at) { return (x1[at] - x0[at]) + (y1[at] - y0[at]) }
@@ -32,10 +36,12 @@ function place_bits(k,    bits, b) {
     for (b = 0; b < 30; b++) { bits = k % 2 bits; k = int(k / 2) }
     return bits
 }
-function share(i, j) { return code[i] == code[j] ? 30 + common(place_bits(i), place_bits(j)) : common(code[i], code[j]) }
+function share(i, j) { return code[i] == code[j] ? 30 + common(place_bits(i),
+    place_bits(j)) : common(code[i], code[j]) }
 function bit(k, b) { return b > 30 ? substr(place_bits(k), b - 30, 1) : substr(code[k], b, 1) }
 
-# The node over leaves lo .. hi, which has this number and skip: compares it with what was printed. Returns its name.
+# The node over leaves lo .. hi, which has this number and skip: compares it with what was
+# printed. Returns its name.
 function tree(lo, hi, number, skip, depth,    bits, s, at, left, right, right_name) {
     if (lo == hi) {
         at = "leaf " lo
@@ -51,10 +57,13 @@ function tree(lo, hi, number, skip, depth,    bits, s, at, left, right, right_na
         same(range[at], lo ".." hi, at " range")
         same(split_after[at], s, at " split")
         same(children[at], left " " right, at " children")
-        same(prefix[at], bits ? substr(code[lo], 1, bits) (bits >= 30 ? " and " bits - 30 " bits of the place" : "") : "(none)", at)
+        same(prefix[at], bits ? substr(code[lo], 1,
+            bits) (bits >= 30 ? " and " bits - 30 " bits of the place" : "") : "(none)", at)
         same(made_of[at], left " " right, at " is made of")
-        if (x0[at] != least(x0[left], x0[right]) || y0[at] != least(y0[left], y0[right])) wrong(at ": least corner")
-        if (x1[at] != most(x1[left], x1[right]) || y1[at] != most(y1[left], y1[right])) wrong(at ": most corner")
+        if (x0[at] != least(x0[left], x0[right]) || y0[at] != least(y0[left], y0[right]))
+            wrong(at ": least corner")
+        if (x1[at] != most(x1[left], x1[right]) || y1[at] != most(y1[left], y1[right]))
+            wrong(at ": most corner")
         child[at] = left
         inner++
     }
@@ -64,14 +73,17 @@ function tree(lo, hi, number, skip, depth,    bits, s, at, left, right, right_na
     return at
 }
 
-function meets(at) { return x0[at] <= query[3] && x1[at] >= query[1] && y0[at] <= query[4] && y1[at] >= query[2] }
+function meets(at) { return x0[at] <= query[3] && x1[at] >= query[1] && y0[at] <= query[4] &&
+    y1[at] >= query[2] }
 
 # The walk, as the printed lines should tell it.
 function walk(    at, k) {
     at = child["node 0"] == "" ? "leaf 0" : "node 0"
     for (k = 1; at != "the end"; k++) {
         if (!meets(at)) same(turn[k], at " misses: skip to " (at = skip_to[at]), "walk, turn " k)
-        else if (at ~ /leaf/) same(turn[k], at " overlaps: found " made_of[at] "; skip to " (at = skip_to[at]), "walk, turn " k)
+        else if (at ~ /leaf/)
+            same(turn[k], at " overlaps: found " made_of[at] "; skip to " (at = skip_to[at]),
+                "walk, turn " k)
         else same(turn[k], at " overlaps: go to its left child, " (at = child[at]), "walk, turn " k)
     }
     same(turns, k - 1, "turns of the walk")
@@ -102,7 +114,8 @@ FNR == NR                    { next }
 /^[1-5]\. /                  { part = $1 + 0; if (part == 5) part = 4; next }
 /As a tree/                  { part = "drawing" }
 /^A walk/                    { part = "walk"; split($0, word, /[(),]+ ?/)
-                               query[1] = word[2] + 0; query[2] = word[3] + 0; query[3] = word[5] + 0; query[4] = word[6] + 0 }
+                               query[1] = word[2] + 0; query[2] = word[3] + 0;
+                                   query[3] = word[5] + 0; query[4] = word[6] + 0 }
 /looked at/                  { found_said = $1; part = ""; same($3 + 0, turns, "nodes looked at") }
 /SAH cost/                   { sah_said = $3 }
 /mean depth/                 { mean_said = $3 }
@@ -121,14 +134,16 @@ part == 4 && /^ +(leaf|node) / {
     else { made_of[at] = $7 " " $8 " " $9 " " $10; skip_to[at] = $11 " " $12 }
     boxes++
 }
-part == "walk" && /^ +(leaf|node) / { line = $0; gsub(/ +/, " ", line); sub(/^ /, "", line); turn[++turns] = line }
+part == "walk" && /^ +(leaf|node) / { line = $0; gsub(/ +/, " ", line); sub(/^ /, "", line);
+    turn[++turns] = line }
 
 END {
     if (bad) exit 1
     same(n, wanted, "points in the row")
     for (k = 0; k < n; k++) {
         mixed = ""
-        for (b = 1; b <= length(x_bits[id[k]]); b++) mixed = mixed substr(x_bits[id[k]], b, 1) substr(y_bits[id[k]], b, 1)
+        for (b = 1; b <= length(x_bits[id[k]]); b++) mixed = mixed substr(x_bits[id[k]], b,
+            1) substr(y_bits[id[k]], b, 1)
         same(code_of[id[k]], mixed, "code of id " id[k])
         same(code[k], mixed, "code at place " k)
         same(made_of["leaf " k], "id " id[k], "leaf " k)
@@ -154,7 +169,8 @@ END {
 }
 AWK
 
-check() { awk -v wanted="$1" -f "$work/check.awk" "$work/pictures/levels.vtk" "$work/out.txt"; }   # check N: of the last run
+# check N: of the last run
+check() { awk -v wanted="$1" -f "$work/check.awk" "$work/pictures/levels.vtk" "$work/out.txt"; }
 
 tables() {
     local n seed fault
@@ -178,7 +194,8 @@ tables() {
     steps -n 20 --box 20 20 21 21 --out pictures
     fault=$(check 20)
     report $? "a box beside everything" "$fault"
-    grep -q 'node 0 *misses: skip to the end' "$work/out.txt"; report $? "a box beside everything ends at the root" "$(seen)"
+    grep -q 'node 0 *misses: skip to the end' "$work/out.txt"
+    report $? "a box beside everything ends at the root" "$(seen)"
 }
 
 # One mistake in the tables, and the check must say so.
@@ -189,7 +206,8 @@ the_check_can_fail() {
     cp "$work/out.txt" "$work/right.txt"
     while read -r edit; do
         sed -E "$edit" "$work/right.txt" >"$work/out.txt"
-        cmp -s "$work/right.txt" "$work/out.txt"; report $((! $?)) "the edit $edit changes something"
+        cmp -s "$work/right.txt" "$work/out.txt"
+        report $((! $?)) "the edit $edit changes something"
         check 8 >/dev/null; report $((! $?)) "seen by the check: $edit"
     done <<'EDITS'
 s/100111$/100101/
@@ -211,20 +229,27 @@ EDITS
 # The eight points: keys of Karras' example, and its nodes, worked out by hand from the keys.
 the_example() {
     steps --out pictures
-    sed -n '/^2\. Sort/,/^3\. /p' "$work/out.txt" | awk 'NF == 3 && $3 ~ /^[01]+$/ { print substr($3, 1, 5) }' >"$work/keys.txt"
+    sed -n '/^2\. Sort/,/^3\. /p' "$work/out.txt" |
+        awk 'NF == 3 && $3 ~ /^[01]+$/ { print substr($3, 1, 5) }' >"$work/keys.txt"
     printf '%s\n' 00001 00010 00100 00101 10011 11000 11001 11110 | cmp -s - "$work/keys.txt"
     report $? "the keys of the example" "$(cat "$work/keys.txt")"
-    sed -n '/^   node  leaves/,/^$/p' "$work/out.txt" | awk '$1 + 0 == $1 { print $1, $2, $3, $8 }' >"$work/nodes.txt"
-    printf '%s\n' '0 0..7 3 (none)' '1 0..1 0 000' '2 2..3 2 0010' '3 0..3 1 00' '4 4..7 4 1' '5 5..7 6 11' '6 5..6 5 1100' |
+    sed -n '/^   node  leaves/,/^$/p' "$work/out.txt" |
+        awk '$1 + 0 == $1 { print $1, $2, $3, $8 }' >"$work/nodes.txt"
+    printf '%s\n' '0 0..7 3 (none)' '1 0..1 0 000' '2 2..3 2 0010' '3 0..3 1 00' '4 4..7 4 1' \
+        '5 5..7 6 11' '6 5..6 5 1100' |
         cmp -s - "$work/nodes.txt"
     report $? "the nodes of the example" "$(cat "$work/nodes.txt")"
-    sed -n '/As ranges/,/^4\. /p' "$work/out.txt" | grep -qx '    1    ----------|------- 3     4--|---------------'
-    report $? "ranges: nodes 3 and 4 beside each other" "$(sed -n '/As ranges/,/^4\. /p' "$work/out.txt")"
+    sed -n '/As ranges/,/^4\. /p' "$work/out.txt" |
+        grep -qx '    1    ----------|------- 3     4--|---------------'
+    report $? "ranges: nodes 3 and 4 beside each other" \
+        "$(sed -n '/As ranges/,/^4\. /p' "$work/out.txt")"
     grep -qx '   |   |   |-- leaf 0  000010  (id 5)' "$work/out.txt"
     report $? "leaf 0 hangs on node 1 on node 3 on node 0" "$(seen)"
-    grep -q 'the same 553 bytes' "$work/out.txt"; report $? "both builders: 15 nodes of 32 bytes, 9 prefixes, 8 codes" "$(seen)"
+    grep -q 'the same 553 bytes' "$work/out.txt"
+    report $? "both builders: 15 nodes of 32 bytes, 9 prefixes, 8 codes" "$(seen)"
     steps --out pictures
-    [ "$(figure found) $(figure pairs) $(figure depth)" = "3 2 4" ]; report $? "figures of the example" "$(seen)"
+    [ "$(figure found) $(figure pairs) $(figure depth)" = "3 2 4" ]
+    report $? "figures of the example" "$(seen)"
 }
 
 # ---- pictures -----------------------------------------------------------------------------------
@@ -242,13 +267,16 @@ pictures() {
     steps -n 2000 --out many
     cmp -s "$work/out.txt" "$work/many.txt"; report $? "the same run, the same figures" "$(seen)"
     steps -n 2000 --seed 2 --out many2
-    [ "$(figure sah)" != "$(awk '/^figures:/ { print $9 }' "$work/many.txt")" ]; report $? "another seed, another tree" "$(seen)"
-    ! cmp -s "$work/many/levels.png" "$work/many2/levels.png"; report $? "another seed, another picture"
+    [ "$(figure sah)" != "$(awk '/^figures:/ { print $9 }' "$work/many.txt")" ];
+        report $? "another seed, another tree" "$(seen)"
+    ! cmp -s "$work/many/levels.png" "$work/many2/levels.png"
+    report $? "another seed, another picture"
     steps -n 1 --out one
     is_picture one/levels.png 1400 +300 40
     mkdir -p "$work/build" && : >"$work/build/lbvh_steps" # the program, where make puts it
     steps
-    [ $status -eq 0 ] && [ -s "$work/build/steps/levels.vtk" ]; report $? "pictures go to build/steps by default" "$(seen)"
+    [ $status -eq 0 ] && [ -s "$work/build/steps/levels.vtk" ]
+    report $? "pictures go to build/steps by default" "$(seen)"
 }
 
 # All boxes are there, on as many levels as the tree is deep, two nodes or none below each.
@@ -261,11 +289,14 @@ paraview() {
         levels && NF == 1 { count[$1]++; all++; if ($1 > deepest) deepest = $1 }
         /^LOOKUP_TABLE/ { levels = 1 }
         END { for (l = 1; l <= depth; l++) if (count[l] % 2 || count[l] > 2 * count[l - 1]) exit 1
-              exit !(all == 2 * n - 1 && deepest == depth && count[0] == 1) }' "$work/vtk/levels.vtk"
-    report $? "levels.vtk has all boxes by level" "$(head -n 6 "$work/vtk/levels.vtk") depth $(figure depth)"
+              exit !(all == 2 * n - 1 && deepest == depth &&
+                  count[0] == 1) }' "$work/vtk/levels.vtk"
+    report $? "levels.vtk has all boxes by level" \
+        "$(head -n 6 "$work/vtk/levels.vtk") depth $(figure depth)"
     awk '/^POINTS/ { points = $2; next }
          /^POLYGONS/ { points = 0; next }
-         points { for (k = 1; k < NF; k += 3) { p++; if ($k < 0 - 1 || $k > 9 || $(k + 1) < 0 - 1 || $(k + 1) > 9) exit 1 } }
+         points { for (k = 1; k < NF; k += 3) { p++; if ($k < 0 - 1 || $k > 9 || $(k + 1) < 0 - 1 ||
+             $(k + 1) > 9) exit 1 } }
          END { exit p != 396 }' "$work/vtk/levels.vtk"
     report $? "levels.vtk has 396 corners near the points" "$(sed -n 5,7p "$work/vtk/levels.vtk")"
 }
@@ -280,7 +311,8 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         steps $line
-        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-12 "$work/err.txt")" = 'lbvh_steps: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] &&
+            [ "$(cut -c1-12 "$work/err.txt")" = 'lbvh_steps: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
@@ -306,10 +338,12 @@ file.txt
 --out
 LINES
     steps --out /dev/null/here
-    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"; report $? "refused: a folder that cannot be made" "$(seen)"
+    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"
+    report $? "refused: a folder that cannot be made" "$(seen)"
     mkdir -p "$work/taken/levels.png"
     steps --out taken
-    [ $status -eq 1 ] && grep -q levels.png "$work/err.txt"; report $? "refused: a file that cannot be written" "$(seen)"
+    [ $status -eq 1 ] && grep -q levels.png "$work/err.txt"
+    report $? "refused: a file that cannot be written" "$(seen)"
 }
 
 the_example; tables; the_check_can_fail; pictures; paraview; command_line

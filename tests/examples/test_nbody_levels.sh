@@ -1,29 +1,36 @@
 #!/bin/bash
-# Tests examples/nbody_levels.c as its user sees it: counts, what acts on the body, pictures, exit statuses.
+# Tests examples/nbody_levels.c as its user sees it: counts, what acts on the body, pictures, exit
+# statuses.
 #
 #   tests/examples/test_nbody_levels.sh [PROGRAM]    default: build/nbody_levels
 #
-# The program writes who acts on one body: cells, and the points that stand for them. Below, in awk, that is made a second time
-# from the positions of the bodies alone: which cells those are, the virtual particles of each, the force. Files with a mistake in
-# them show that the comparison can fail.
+# The program writes who acts on one body: cells, and the points that stand for them. Below, in awk,
+# that is made a second time from the positions of the bodies alone: which cells those are, the
+# virtual particles of each, the force. Files with a mistake in them show that the comparison can
+# fail.
 . "$(dirname "$0")/examples.sh" nbody_levels "${1:-}"
 
 levels() { run "$@"; }
-seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 # figure TREE NAME: from the lines "figures of the ... tree"
 figure() {
     awk -v tree="$1" -v name="$2" '
-        /^figures of/ && index($0, tree) { for (k = 6; k < NF; k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"
+        /^figures of/ && index($0, tree) { for (k = 6; k < NF;
+            k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"
 }
 
 # ---- who acts, a second time --------------------------------------------------------------------
 
-# Reads one of the text files and the output. -v picture: the one whose lines belong to the file; -v kind: "centres" (8 x 8
-# sub-cells) or "fixed" (4 x 4 Chebyshev points); -v bar: how far the force may be off, as a share of the sum of all terms.
+# Reads one of the text files and the output. -v picture: the one whose lines belong to the file; -v
+# kind: "centres" (8 x 8 sub-cells) or "fixed" (4 x 4 Chebyshev points); -v bar: how far the force
+# may be off, as a share of the sum of all terms.
 # Prints what is wrong, and fails.
 cat >"$work/check.awk" <<'AWK'
 function wrong(what) { print what; bad = 1; exit 1 }
-function same(found, wanted, what) { if (found != wanted) wrong(what ": found \"" found "\", expected \"" wanted "\"") }
+function same(found, wanted, what) { if (found != wanted)
+    wrong(what ": found \"" found "\", expected \"" wanted "\"") }
 function near(a, b, t) { return a - b <= t && b - a <= t }
 function column(v, low, level,    k) {
     k = int((v - low) / size * 2 ^ level)
@@ -31,7 +38,8 @@ function column(v, low, level,    k) {
 }
 # Do two cells of levels l <= m touch, or overlap, on one axis?
 function touch(x, l, y, m,    f) { f = 2 ^ (m - l); return y >= x * f - 1 && y <= (x + 1) * f }
-function both(k, x, y, m) { return touch(cell_x[k], own[k], x, m) && touch(cell_y[k], own[k], y, m) }
+function both(k, x, y, m) { return touch(cell_x[k], own[k], x, m) && touch(cell_y[k], own[k], y,
+    m) }
 
 # Does the cell act at this level, and is there a reason for it?
 function check_place(k,    a, x, y, px, py) {
@@ -40,14 +48,17 @@ function check_place(k,    a, x, y, px, py) {
     if (how[k] ~ /^near/) {
         if (a != leaf) wrong("cell " k " is near at level " a)
         if (own[k] <= leaf && !both(k, x, y, a)) wrong("cell " k " is near and does not touch")
-        if (own[k] > leaf && how[k] == "near sources" && touch(x, a, cell_x[k], own[k]) && touch(y, a, cell_y[k], own[k]))
+        if (own[k] > leaf && how[k] == "near sources" && touch(x, a, cell_x[k], own[k]) &&
+            touch(y, a, cell_y[k], own[k]))
             wrong("cell " k " touches, and its sources act")
         return
     }
     if (own[k] > a) wrong("cell " k " is far, and smaller")
     if (both(k, x, y, a)) wrong("cell " k " is far, and touches")
-    if (own[k] < a) { if (!both(k, px, py, a - 1)) wrong("cell " k ", a larger one, acts too late") }
-    else if (!touch(px, a - 1, int(cell_x[k] / 2), a - 1) || !touch(py, a - 1, int(cell_y[k] / 2), a - 1))
+    if (own[k] < a) { if (!both(k, px, py, a - 1))
+        wrong("cell " k ", a larger one, acts too late") }
+    else if (!touch(px, a - 1, int(cell_x[k] / 2), a - 1) || !touch(py, a - 1, int(cell_y[k] / 2),
+        a - 1))
         wrong("cell " k " acts at level " a ", and the parents do not touch")
 }
 
@@ -66,7 +77,8 @@ function find_cells(    i, l, c, key, found) {
 function check_bodies(k,    j, i, p, s, q) {
     same(points[k], held[k] + 0, "points of cell " k)
     for (j = 0; j < held[k]; j++) { i = member[k, j]; s += bx[i] + 3 * by[i] * by[i] }
-    for (p = first[k]; p < first[k] + points[k]; p++) { q += qx[p] + 3 * qy[p] * qy[p]; same(qm[p], 1, "mass of a body") }
+    for (p = first[k]; p < first[k] + points[k]; p++) { q += qx[p] + 3 * qy[p] * qy[p];
+        same(qm[p], 1, "mass of a body") }
     if (!near(s, q, 1e-5 * held[k])) wrong("cell " k ": other bodies")
 }
 
@@ -90,20 +102,23 @@ function check_centres(k,    j, i, p, side, ox, oy, b, m, mx, my, many) {
 
 # 4 x 4 Chebyshev points: where they are, and the bodies' weights.
 function node(i) { return (1 - cos(3.14159265358979 * (i + 0.5) / 4)) / 2 }
-function weight(i, u,    j, w) { w = 1; for (j = 0; j < 4; j++) if (j != i) w *= (u - node(j)) / (node(i) - node(j)); return w }
+function weight(i, u,    j, w) { w = 1; for (j = 0; j < 4; j++) if (j != i)
+    w *= (u - node(j)) / (node(i) - node(j)); return w }
 function check_fixed(k,    side, ox, oy, a, b, j, i, p, m) {
     side = size / 2 ^ own[k]; ox = low_x + cell_x[k] * side; oy = low_y + cell_y[k] * side
     same(points[k], 16, "virtual particles of cell " k)
     for (b = 0; b < 4; b++) for (a = 0; a < 4; a++) {
         p = first[k] + a + 4 * b
-        if (!near(qx[p], ox + side * node(a), 1e-5 * side) || !near(qy[p], oy + side * node(b), 1e-5 * side))
+        if (!near(qx[p], ox + side * node(a), 1e-5 * side) || !near(qy[p], oy + side * node(b),
+            1e-5 * side))
             wrong("place of a point of cell " k)
         m = 0
         for (j = 0; j < held[k]; j++) {
             i = member[k, j]
             m += weight(a, (bx[i] - ox) / side) * weight(b, (by[i] - oy) / side)
         }
-        if (!near(qm[p], m, 1e-4 * held[k])) wrong("mass " qm[p] " of a point of cell " k ", expected " m)
+        if (!near(qm[p], m, 1e-4 * held[k]))
+            wrong("mass " qm[p] " of a point of cell " k ", expected " m)
     }
 }
 
@@ -133,11 +148,14 @@ function check_force(    i, p, x, y, all) {
 # The printed lines: cells, bodies, points and mass of each level and kind.
 function check_lines(    k, key, l) {
     for (k = 0; k < cells; k++) {
-        key = (how[k] ~ /^near/ ? "near" : "level " acts[k]) " " (how[k] ~ /sources$/ ? "virtual" : "bodies")
+        key = (how[k] ~ /^near/ ? "near" : "level " acts[k]) \
+            " " (how[k] ~ /sources$/ ? "virtual" : "bodies")
         sum_cells[key]++; sum_bodies[key] += held[k]; sum_points[key] += points[k]
     }
-    for (key in sum_cells) same(line[key], sum_cells[key] " " sum_bodies[key] " " sum_points[key], key)
-    for (key in line) if (!(key in sum_cells) && line[key] != "0 0 0") wrong("a line too many: " key)
+    for (key in sum_cells) same(line[key], sum_cells[key] " " sum_bodies[key] " " sum_points[key],
+        key)
+    for (key in line) if (!(key in sum_cells) && line[key] != "0 0 0")
+        wrong("a line too many: " key)
     same(line_all, cells " " n " " count, "the line of all")
 }
 
@@ -147,11 +165,13 @@ FNR == NR && $1 == "look"   { look = $2; leaf = $4; next }
 FNR == NR && $1 == "body"   { bx[n] = $2; by[n] = $3; n++; next }
 FNR == NR && $1 == "cell"   {
     k = cells++
-    acts[k] = $2; own[k] = $3; cell_x[k] = $4; cell_y[k] = $5; how[k] = $6 " " $7; first[k] = count; points[k] = 0
+    acts[k] = $2; own[k] = $3; cell_x[k] = $4; cell_y[k] = $5; how[k] = $6 " " $7; first[k] = count;
+        points[k] = 0
     at[$3 " " $4 " " $5] = k; used[$3] = 1
     next
 }
-FNR == NR && $1 == "point"  { qx[count] = $2; qy[count] = $3; qm[count] = $4; count++; points[cells - 1]++; next }
+FNR == NR && $1 == "point"  { qx[count] = $2; qy[count] = $3; qm[count] = $4; count++;
+    points[cells - 1]++; next }
 /^[0-9]_/                   { shown = $1 == picture ":" }
 !shown                      { next }
 / act through /             {
@@ -162,7 +182,8 @@ FNR == NR && $1 == "point"  { qx[count] = $2; qy[count] = $3; qm[count] = $4; co
     else line[key " " ($(k + 7) == "virtual" ? "virtual" : "bodies")] = what
 }
 /from what is drawn:/       { drawn_x = $(NF - 1); drawn_y = $NF }
-/one by one, in double:/    { for (k = 1; $k != "double:"; k++); direct_x = $(k + 1); direct_y = $(k + 2) }
+/one by one, in double:/    { for (k = 1; $k != "double:"; k++); direct_x = $(k + 1);
+    direct_y = $(k + 2) }
 
 END {
     if (bad) exit 1
@@ -180,14 +201,19 @@ END {
 AWK
 
 # check FOLDER FILE PICTURE centres|fixed BAR
-check() { awk -v picture="$3" -v kind="$4" -v bar="$5" -f "$work/check.awk" "$work/$1/$2.txt" "$work/out.txt"; }
+check() {
+    awk -v picture="$3" -v kind="$4" -v bar="$5" -f "$work/check.awk" "$work/$1/$2.txt" \
+        "$work/out.txt"
+}
 
 run_agrees() {  # run_agrees ARGUMENTS...
     local what
     levels --out run "$@"
     report $status "levels $*" "$(seen)"
-    what=$(check run source 4_on_a_body centres 4e-4); report $? "levels $*: virtual particles on a body" "$what"
-    what=$(check run adaptive 8_adaptive_on_nodes fixed 4e-3); report $? "levels $*: the adaptive tree" "$what"
+    what=$(check run source 4_on_a_body centres 4e-4)
+    report $? "levels $*: virtual particles on a body" "$what"
+    what=$(check run adaptive 8_adaptive_on_nodes fixed 4e-3)
+    report $? "levels $*: the adaptive tree" "$what"
 }
 
 who_acts() {
@@ -200,7 +226,8 @@ who_acts() {
     report $? "one body feels nothing" "$(seen)"
     levels --out run -n 500 --levels 3
     [ "$(figure source points)" = 500 ]; report $? "3 levels: no virtual particles" "$(seen)"
-    awk -v e="$(figure source error)" 'BEGIN { exit !(e < 1e-14) }'; report $? "3 levels: the direct sum" "$(figure source error)"
+    awk -v e="$(figure source error)" 'BEGIN { exit !(e < 1e-14) }';
+        report $? "3 levels: the direct sum" "$(figure source error)"
     awk -v e="$(figure source node_error)" 'BEGIN { exit !(e > 1e-7 && e < 5e-3) }'
     report $? "3 levels: nodes" "$(figure source node_error)"
 }
@@ -213,8 +240,11 @@ noticed() {
     mkdir -p "$work/bad"
     sed "$6" "$work/first/$2.txt" >"$work/bad/$2.txt"
     cp "$work/first.txt" "$work/out.txt"
-    if cmp -s "$work/bad/$2.txt" "$work/first/$2.txt"; then report 1 "mistake: $1" "nothing was changed"; return; fi
-    what=$(check bad "$2" "$3" "$4" "$5"); [ $? -ne 0 ] && [ "$what" ]; report $? "mistake not noticed: $1"
+    if cmp -s "$work/bad/$2.txt" "$work/first/$2.txt"; then
+        report 1 "mistake: $1" "nothing was changed"; return
+    fi
+    what=$(check bad "$2" "$3" "$4" "$5"); [ $? -ne 0 ] && [ "$what" ]
+    report $? "mistake not noticed: $1"
 }
 
 the_check_can_fail() {
@@ -223,11 +253,13 @@ the_check_can_fail() {
     local cell="$(sed -n "${fixed}p" "$work/first/adaptive.txt")"
     noticed 'a virtual particle less' source 4_on_a_body centres 4e-4 "$((virtual + 1))d"
     noticed 'another mass' source 4_on_a_body centres 4e-4 "$((virtual + 1))s/ [0-9.]*\$/ 9/"
-    noticed 'another place' source 4_on_a_body centres 4e-4 "$((virtual + 1)),$((virtual + 2))s/^point 0.0/point 0.1/"
+    noticed 'another place' source 4_on_a_body centres 4e-4 \
+        "$((virtual + 1)),$((virtual + 2))s/^point 0.0/point 0.1/"
     noticed 'near bodies called far' source 4_on_a_body centres 4e-4 's/near bodies/far bodies/'
     noticed 'a cell acts a level too early' source 4_on_a_body centres 4e-4 's/^cell 4 4/cell 3 4/'
     noticed 'another body' source 4_on_a_body centres 4e-4 's/^look [0-9]*/look 5/'
-    noticed 'weights of another rule' adaptive 8_adaptive_on_nodes fixed 4e-3 "$((fixed + 6))s/ [-0-9.e]*\$/ 1/"
+    noticed 'weights of another rule' adaptive 8_adaptive_on_nodes fixed 4e-3 \
+        "$((fixed + 6))s/ [-0-9.e]*\$/ 1/"
     noticed 'a cell twice' adaptive 8_adaptive_on_nodes fixed 4e-3 "${fixed}i $cell"
     noticed 'the output of another tree' adaptive 4_on_a_body fixed 4e-3 's/^look/look /'
 }
@@ -266,7 +298,8 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         levels $line
-        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-14 "$work/err.txt")" = 'nbody_levels: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] &&
+            [ "$(cut -c1-14 "$work/err.txt")" = 'nbody_levels: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
@@ -289,10 +322,12 @@ file.txt
 --out
 LINES
     levels --out /dev/null/here
-    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"; report $? "refused: a folder that cannot be made" "$(seen)"
+    [ $status -eq 1 ] && grep -q /dev/null "$work/err.txt"
+    report $? "refused: a folder that cannot be made" "$(seen)"
     mkdir -p "$work/taken/1_grids.png"
     levels --out taken
-    [ $status -eq 1 ] && grep -q 1_grids.png "$work/err.txt"; report $? "refused: a file that cannot be written" "$(seen)"
+    [ $status -eq 1 ] && grep -q 1_grids.png "$work/err.txt"
+    report $? "refused: a file that cannot be written" "$(seen)"
 }
 
 who_acts; the_check_can_fail; pictures; command_line

@@ -3,29 +3,35 @@
 #
 #   tests/examples/test_pyramid.sh [PROGRAM]      default: build/pyramid
 #
-# Expected forces come from statics, worked out in awk below: they do not depend on how contacts are simulated. The runs without
-# history, and with too little friction, show that the checks can fail.
+# Expected forces come from statics, worked out in awk below: they do not depend on how contacts are
+# simulated. The runs without history, and with too little friction, show that the checks can fail.
 . "$(dirname "$0")/examples.sh" pyramid "${1:-}"
 
 pyramid() { run --out out.png "$@"; }
-seen() { echo "exit status $status; $(head -c 300 "$work/err.txt") $(tail -n 9 "$work/out.txt" | head -c 900)"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/err.txt") $(tail -n 9 "$work/out.txt" |
+        head -c 900)"
+}
 # below NAME LIMIT, above NAME LIMIT
 below() { awk -v a="$(figure "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a < b) }'; }
 above() { awk -v a="$(figure "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a > b) }'; }
 
-# ---- does it stand? -------------------------------------------------------------------------------
+# ---- does it stand? ------------------------------------------------------------------------------
 
-# Moved by less than a hundredth of a radius in all the time, and at rest. At the start nothing is pressed together yet: the heap
-# sinks by some thousandths, as deep as the contacts are soft.
+# Moved by less than a hundredth of a radius in all the time, and at rest. At the start nothing is
+# pressed together yet: the heap sinks by some thousandths, as deep as the contacts are soft.
 stands() { below with 0.01 && above top_with 2.62 && below speed_with 1e-6; }
-# Further than a radius from where it was, and the top on the floor: its middle at 1 radius, a little less as it is pressed in.
+# Further than a radius from where it was, and the top on the floor: its middle at 1 radius, a
+# little less as it is pressed in.
 fell() { above "$1" 1 && below "top_$1" 1.05; }
 
-# The forces of statics: normal forces in weights, and friction in parts of the normal force. N and f act between the top and a
-# sphere below, at an angle a from the vertical:
+# The forces of statics: normal forces in weights, and friction in parts of the normal force. N and
+# f act between the top and a sphere below, at an angle a from the vertical:
 #   the top does not fall:       3 (N cos a + f sin a) = 1
-#   a sphere below does not go:  N sin a - f cos a = f     (the torques: the floor's friction is the same f)
-# cos a is sqrt(2/3) as the source puts the spheres; as they lie in the end it comes from the height of the top. (A weight presses
+#   a sphere below does not go:  N sin a - f cos a = f     (the torques: the floor's friction is the
+#                                same f)
+# cos a is sqrt(2/3) as the source puts the spheres; as they lie in the end it comes from the height
+# of the top. (A weight presses
 # 0.001 radii in.)
 # contacts TOLERANCE: are the six contacts there, and no other?
 contacts() {
@@ -38,7 +44,8 @@ contacts() {
         function far(a, b) { return (a - b) ^ 2 > (t * b) ^ 2 }
         $1 == "contact" {
             all++
-            if ($3 == "floor") { floors++; if (far($5, floor) || far($7, part * n / floor)) wrong++ }
+            if ($3 == "floor") { floors++; if (far($5, floor) ||
+                far($7, part * n / floor)) wrong++ }
             else if ($3 == 3) { tops++; if (far($5, n) || far($7, part)) wrong++ }
         }
         END { exit !(all == 6 && floors == 3 && tops == 3 && !wrong) }' "$work/out.txt"
@@ -54,23 +61,27 @@ default_run() {
     fell without; report $? "without it does not" "$(seen)"
     contacts 0.001; report $? "the forces are those of statics" "$(grep '^contact' "$work/out.txt")"
     # Not creeping: nothing moves any more after the first second.
-    [ "$(awk '/^with history/ && $3 >= 1 { print $NF, $(NF - 1) }' "$work/out.txt" | sort -u | wc -l)" -eq 1 ]
+    [ "$(awk '/^with history/ && $3 >= 1 { print $NF, $(NF - 1) }' "$work/out.txt" | sort -u |
+        wc -l)" -eq 1 ]
     report $? "it does not creep" "$(grep '^with history' "$work/out.txt")"
 }
 
-# Each sphere below is held by friction if that is at least tan(a/2) = 0.3178 between the spheres, history or not. (Built up from
-# nothing it trembles at first, which asks for a little more.)
+# Each sphere below is held by friction if that is at least tan(a/2) = 0.3178 between the spheres,
+# history or not. (Built up from nothing it trembles at first, which asks for a little more.)
 friction() {
     pyramid --mu 0.34 --seconds 3
     stands; report $? "friction 0.34 is enough" "$(seen)"
-    contacts 0.001; report $? "friction 0.34: the forces of statics" "$(grep '^contact' "$work/out.txt")"
+    contacts 0.001; report $? "friction 0.34: the forces of statics" \
+        "$(grep '^contact' "$work/out.txt")"
     fell without; report $? "friction 0.34, without history" "$(seen)"
     pyramid --mu 0.31 --seconds 8
     ! stands; report $? "friction 0.31 is not, and this check can fail" "$(seen)"
     fell with; report $? "friction 0.31: it falls" "$(seen)"
     ! contacts 0.1; report $? "friction 0.31: no forces of statics" "$(seen)"
-    [ "$(awk '$1 == "contact" && $3 == "floor" && $5 > 0.99 && $5 < 1.01' "$work/out.txt" | wc -l)" -eq 4 ]
-    report $? "friction 0.31: in the end each lies on the floor with its weight" "$(grep '^contact' "$work/out.txt")"
+    [ "$(awk '$1 == "contact" && $3 == "floor" && $5 > 0.99 && $5 < 1.01' "$work/out.txt" |
+        wc -l)" -eq 4 ]
+    report $? "friction 0.31: in the end each lies on the floor with its weight" \
+        "$(grep '^contact' "$work/out.txt")"
 }
 
 # The forces must be seen to be wrong when they are.
@@ -87,7 +98,7 @@ checks_can_fail() {
     ! contacts 0.001; report $? "a contact that is there twice is seen"
 }
 
-# ---- command line, pictures ------------------------------------------------------------------------
+# ---- command line, pictures ----------------------------------------------------------------------
 
 command_line() {
     local line
@@ -97,7 +108,8 @@ command_line() {
     while read -r line; do
         # shellcheck disable=SC2086
         pyramid $line
-        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] && [ "$(cut -c1-9 "$work/err.txt")" = 'pyramid: ' ]
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] &&
+            [ "$(cut -c1-9 "$work/err.txt")" = 'pyramid: ' ]
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
@@ -110,10 +122,12 @@ heap
 --out
 LINES
     pyramid --seconds 2 --out no/where.png
-    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"; report $? "refused: cannot draw there" "$(seen)"
+    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    report $? "refused: cannot draw there" "$(seen)"
 }
 
-# Of a picture: for the two rows of panels, how many pixels of panel 2 and of panel 3 differ from panel 1.
+# Of a picture: for the two rows of panels, how many pixels of panel 2 and of panel 3 differ from
+# panel 1.
 differences='
     for (int row = 0; row < 2; row++)
         for (int panel = 1; panel < 3; panel++) {
@@ -131,8 +145,10 @@ pictures() {
     make_png_reader "$differences" || return
     is_picture first.png 1200 580 1000
     read -r without1 without2 with1 with2 <<<"$more"
-    [ "$without1" -gt 3000 ] && [ "$without2" -gt "$without1" ]; report $? "without history the pictures differ" "pixels: $more"
-    [ "$with1" -lt 300 ] && [ "$with2" -lt 300 ]; report $? "with history they hardly do" "pixels: $more"
+    [ "$without1" -gt 3000 ] && [ "$without2" -gt "$without1" ]
+    report $? "without history the pictures differ" "pixels: $more"
+    [ "$with1" -lt 300 ] && [ "$with2" -lt 300 ]
+    report $? "with history they hardly do" "pixels: $more"
 }
 
 default_run; friction; checks_can_fail; command_line; pictures

@@ -1,25 +1,32 @@
 #!/bin/bash
-# Tests build/web/nearfield.html as its user sees it, in headless Chromium: does each scene draw and move, do buttons, sliders and
-# the mouse work, and is the console silent? Skipped where emcc or chromium is missing (make deps installs both).
+# Tests build/web/nearfield.html as its user sees it, in headless Chromium: does each scene draw and
+# move, do buttons, sliders and the mouse work, and is the console silent? Skipped where emcc or
+# chromium is missing (make deps installs both).
 #
 #   tests/examples/test_web.sh [FOLDER]      FOLDER: keep the screenshots there
-#   SLOW=8 tests/examples/test_web.sh        the page on a processor that is 8 times as slow: must pass, too
+#   SLOW=8 tests/examples/test_web.sh        the page on a processor that is 8 times as slow: must
+#                                            pass, too
 #
-# Chromium is led through a pipe (its DevTools protocol), by the script below. Says "FAILED" for each check that fails, the times of
-# a step with 10 thousand particles, and "N passed, M failed". No check is about time: what moves is given pictures, not seconds, so that
-# a slow or busy machine takes longer, and no more.
+# Chromium is led through a pipe (its DevTools protocol), by the script below. Says "FAILED" for
+# each check that fails, the times of a step with 10 thousand particles, and "N passed, M failed".
+# No check is about time: what moves is given pictures, not seconds, so that a slow or busy machine
+# takes longer, and no more.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 shots=${1:-$work}
 
-skip() { echo "skipped  the examples in a browser: $1"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
-chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no chromium"
+skip() {
+    echo "skipped  the examples in a browser: $1"; echo "0 passed, 0 failed, 1 skipped"; exit 0
+}
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
+    skip "no chromium"
 command -v "${EMCC:-emcc}" >/dev/null || skip "no emcc (emscripten)"
 command -v node >/dev/null || skip "no node (nodejs)"
 if ! ${MAKE:-make} -s web >"$work/log" 2>&1 </dev/null; then
-    grep -q 'Cannot find module' "$work/log" && skip "emcc lacks a module of node ($(grep -m 1 'Cannot find module' "$work/log"))"
+    grep -q 'Cannot find module' "$work/log" &&
+        skip "emcc lacks a module of node ($(grep -m 1 'Cannot find module' "$work/log"))"
     cat "$work/log"; echo "FAILED   web: make web"; echo "0 passed, 1 failed"; exit 1
 fi
 
@@ -29,16 +36,21 @@ const { spawn } = require('child_process'), fs = require('fs');
 const [, , chromium, page, profile, shots] = process.argv;
 
 // ---- the pipe: JSON and a zero byte, both ways
-const browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-dev-shm-usage',
-    '--user-data-dir=' + profile, '--remote-debugging-pipe', '--window-size=1320,980', 'about:blank'],
-    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+const browser = spawn(chromium,
+                      [
+                          '--headless', '--no-sandbox', '--disable-gpu', '--no-first-run',
+                          '--disable-dev-shm-usage', '--user-data-dir=' + profile,
+                          '--remote-debugging-pipe', '--window-size=1320,980', 'about:blank'
+                      ],
+                      { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
 const waiting = new Map(), complaints = [];
 let session, count = 0, rest = Buffer.alloc(0);
 
 function call(method, params = {}) {
     return new Promise((resolve, reject) => {
         waiting.set(++count, { resolve, reject, method });
-        browser.stdio[3].write(JSON.stringify({ id: count, method, params, sessionId: session }) + '\0');
+        browser.stdio[3].write(JSON.stringify({ id: count, method, params, sessionId: session }) +
+                               '\0');
     });
 }
 
@@ -46,20 +58,32 @@ function heard(message) {
     const { method, params } = message;
     if (message.id) {
         const { resolve, reject, method } = waiting.get(message.id);
-        return message.error ? reject(Error(method + ': ' + message.error.message)) : resolve(message.result);
+        return message.error ? reject(Error(method + ': ' + message.error.message))
+                             : resolve(message.result);
     }
-    if (method === 'Runtime.exceptionThrown') complaints.push(params.exceptionDetails.exception?.description || params.exceptionDetails.text);
-    if (method === 'Runtime.consoleAPICalled' && /error|warning|assert/.test(params.type)) complaints.push(JSON.stringify(params.args));
-    if (method === 'Log.entryAdded' && /error|warning/.test(params.entry.level)) complaints.push(params.entry.text);
+    if (method === 'Runtime.exceptionThrown')
+        complaints.push(params.exceptionDetails.exception?.description ||
+                        params.exceptionDetails.text);
+    if (method === 'Runtime.consoleAPICalled' && /error|warning|assert/.test(params.type))
+        complaints.push(JSON.stringify(params.args));
+    if (method === 'Log.entryAdded' && /error|warning/.test(params.entry.level))
+        complaints.push(params.entry.text);
 }
 
 browser.stdio[4].on('data', data => {
     rest = Buffer.concat([rest, data]);
-    for (let end; (end = rest.indexOf(0)) >= 0; rest = rest.subarray(end + 1)) heard(JSON.parse(rest.subarray(0, end)));
+    for (let end; (end = rest.indexOf(0)) >= 0; rest = rest.subarray(end + 1))
+        heard(JSON.parse(rest.subarray(0, end)));
 });
 const LIMIT = 1800;     // seconds, for what hangs
-setTimeout(() => { report(false, 'in time', `no end after ${LIMIT} seconds`); finish(); }, 1000 * LIMIT).unref();
-browser.on('exit', (code, signal) => { report(false, 'chromium goes on', `it ended: ${signal || code}`); finish(); });
+setTimeout(() => {
+    report(false, 'in time', `no end after ${LIMIT} seconds`);
+    finish();
+}, 1000 * LIMIT).unref();
+browser.on('exit', (code, signal) => {
+    report(false, 'chromium goes on', `it ended: ${signal || code}`);
+    finish();
+});
 
 // ---- checks
 let passed = 0, failed = 0;
@@ -76,8 +100,10 @@ function finish() {
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 
 async function value(expression) {
-    const answer = await call('Runtime.evaluate', { expression, returnByValue: true, awaitPromise: true });
-    if (answer.exceptionDetails) throw Error(expression + ': ' + answer.exceptionDetails.exception?.description);
+    const answer =
+        await call('Runtime.evaluate', { expression, returnByValue: true, awaitPromise: true });
+    if (answer.exceptionDetails)
+        throw Error(expression + ': ' + answer.exceptionDetails.exception?.description);
     return answer.result.value;
 }
 
@@ -85,7 +111,8 @@ async function value(expression) {
 async function holds(name, expression) {
     const end = await value('pictures') + 600;
     let seen;
-    while ((seen = await value(expression)) !== true && await value('pictures') < end) await sleep(50);
+    while ((seen = await value(expression)) !== true && await value('pictures') < end)
+        await sleep(50);
     report(seen === true, name, expression + ' is ' + seen);
 }
 
@@ -96,11 +123,14 @@ async function pictures(count) {
 }
 
 async function mouse(type, x, y, buttons = 0) {
-    await call('Input.dispatchMouseEvent', { type, x, y, buttons, button: type === 'mouseMoved' ? 'none' : 'left', clickCount: 1 });
+    await call(
+        'Input.dispatchMouseEvent',
+        { type, x, y, buttons, button: type === 'mouseMoved' ? 'none' : 'left', clickCount: 1 });
 }
 // A place on an element, in parts of its width and height.
 async function place(id, x = 0.5, y = 0.5) {
-    const box = await value(`(({ left, top, width, height }) => [left, top, width, height])(byId('${id}').getBoundingClientRect())`);
+    const box = await value('(({ left, top, width, height }) => [left, top, width, height])' +
+                            `(byId('${id}').getBoundingClientRect())`);
     return [box[0] + x * box[2], box[1] + y * box[3]];
 }
 async function click(id) {
@@ -111,44 +141,66 @@ async function click(id) {
 async function key(id, name) {
     const code = { Home: 36, End: 35, ArrowRight: 39 }[name];
     await value(`byId('${id}').focus()`);
-    for (const type of ['keyDown', 'keyUp']) await call('Input.dispatchKeyEvent', { type, key: name, code: name, windowsVirtualKeyCode: code });
+    for (const type of ['keyDown', 'keyUp'])
+        await call('Input.dispatchKeyEvent',
+                   { type, key: name, code: name, windowsVirtualKeyCode: code });
 }
 async function shot(name) {
     const { data } = await call('Page.captureScreenshot', { format: 'png' });
     fs.writeFileSync(`${shots}/${name}.png`, Buffer.from(data, 'base64'));
 }
 
-// Run in the page: what share of the canvas is not of its commonest color (around (x, y), in canvas pixels, as far as `reach`)?
+// Run in the page: what share of the canvas is not of its commonest color (around (x, y), in canvas
+// pixels, as far as `reach`)?
 const helpers = `
     function lit(x = 640, y = 360, reach = 2000) {
-        const data = new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer), often = new Map();
+        const data = new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer);
+        const often = new Map();
         for (const p of data) often.set(p, (often.get(p) || 0) + 1);
         const ground = [...often].reduce((a, b) => b[1] > a[1] ? b : a)[0];
         let all = 0, some = 0;
-        data.forEach((p, i) => { if (Math.hypot(i % WIDE - x, Math.floor(i / WIDE) - y) < reach) { all++; some += p !== ground; } });
+        data.forEach((p, i) => {
+            if (Math.hypot(i % WIDE - x, Math.floor(i / WIDE) - y) < reach) {
+                all++;
+                some += p !== ground;
+            }
+        });
         return some / all;
     }
     let seen;
-    function look() { seen = new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer); return pictures; }
+    function look() {
+        seen = new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer);
+        return pictures;
+    }
     function points() {
         const p = new Float32Array(Module.HEAPF32.buffer, Module._web_points(), 4 * n);
         return Array.from({ length: n }, (_, k) => p.slice(4 * k, 4 * k + 4));
     }
-    // do the birds within a sixteenth of the canvas's width around the mouse fly away from it? 1: all do, or hardly any are left
+    // do the birds within a sixteenth of the canvas's width around the mouse fly away from it? 1:
+    // all do, or hardly any are left
     function flight() {
         const near = points().filter(([x, y]) => Math.hypot(x - mouse.x, y - mouse.y) < 1.6);
-        const away = ([x, y, vx, vy]) => (vx * (x - mouse.x) + vy * (y - mouse.y)) / Math.hypot(vx, vy) / Math.hypot(x - mouse.x, y - mouse.y);
+        const away = ([x, y, vx, vy]) => (vx * (x - mouse.x) + vy * (y - mouse.y)) /
+            Math.hypot(vx, vy) / Math.hypot(x - mouse.x, y - mouse.y);
         return near.length < 5 ? 1 : near.reduce((sum, p) => sum + away(p), 0) / near.length;
     }
     // how far bodies are from (12, 6.75), in the middle
-    function distance() { return points().map(([x, y]) => Math.hypot(x - 12, y - 6.75)).sort((a, b) => a - b)[n >> 1]; }
+    function distance() {
+        const all = points().map(([x, y]) => Math.hypot(x - 12, y - 6.75));
+        return all.sort((a, b) => a - b)[n >> 1];
+    }
     function right() { return points().reduce((most, [x]) => Math.max(most, x), 0); }
     // points whose mark is not what the query box says (those at its edge: never)
     function wrongly() {
-        const inside = ([x, y]) => Math.max(Math.abs(x - mouse.x), Math.abs(y - mouse.y)) - (0.2 + 1.3 * setting);
-        return points().filter(p => Math.abs(inside(p)) > 1e-3 && (p[2] > 0) !== (inside(p) < 0)).length;
+        const inside = ([x, y]) =>
+            Math.max(Math.abs(x - mouse.x), Math.abs(y - mouse.y)) - (0.2 + 1.3 * setting);
+        return points().filter(
+            p => Math.abs(inside(p)) > 1e-3 && (p[2] > 0) !== (inside(p) < 0)).length;
     }
-    function changed() { return new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer).some((p, i) => p !== seen[i]); }
+    function changed() {
+        const now = new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer);
+        return now.some((p, i) => p !== seen[i]);
+    }
     0`;
 
 async function rests(name) {
@@ -170,17 +222,28 @@ async function scene(k) {
     await moves(name);
     report(await value('lit()') > 0.03, name + ': it draws', await value('lit()'));
     await pictures(20);
-    console.log(`${name}: 10000 particles, ` + await value('`${mean.ms.toFixed(2)} ms a step, ${mean.draw.toFixed(1)} to draw, ${mean.rate.toFixed(0)} pictures a second`'));
+    console.log(
+        `${name}: 10000 particles, ` +
+        await value(
+            '`${mean.ms.toFixed(2)} ms a step, ${mean.draw.toFixed(1)} to draw, ' +
+            '${mean.rate.toFixed(0)} frames per second`'));
     report(await value('mean.ms > 0'), name + ': milliseconds', await value('mean.ms'));
-    await holds(name + ': figures are shown', `byId('ms').textContent > 0 && byId('rate').textContent >= 0 && byId('figure').textContent >= 0`);
+    await holds(
+        name + ': figures are shown',
+        `byId('ms').textContent > 0 && byId('rate').textContent >= 0 && ` +
+        `byId('figure').textContent >= 0`);
     await shot(name);
     await click('pause'); await rests(name + ', pause');
     await click('pause'); await moves(name + ', go on');
-    await key('count', 'Home'); await holds(name + ': fewer particles', `n === 10 && byId('n').textContent === '10'`);
+    await key('count', 'Home');
+    await holds(name + ': fewer particles', `n === 10 && byId('n').textContent === '10'`);
     await click('scene_' + k);
     const words = await value(`byId('setting_is').textContent`);
-    await key('setting', 'End'); await holds(name + ': the second slider', `byId('setting_is').textContent !== '${words}' && setting === 1`);
-    await key('speed', 'ArrowRight'); await holds(name + ': the third slider', `speed === scenes[${k}].speed[1] + 1`);
+    await key('setting', 'End');
+    await holds(name + ': the second slider',
+                `byId('setting_is').textContent !== '${words}' && setting === 1`);
+    await key('speed', 'ArrowRight');
+    await holds(name + ': the third slider', `speed === scenes[${k}].speed[1] + 1`);
     await click('scene_' + k);
 }
 
@@ -221,8 +284,11 @@ async function mice() {
     at = await place('canvas', 0.5, 0.5);
     await mouse('mouseMoved', ...at);
     await holds('points found', `byId('figure').textContent > 0`);
-    report(await value('wrongly() === 0'), 'the query finds what is in its box', await value('wrongly()'));
-    await key('speed', 'End'); await key('speed', 'Home'); for (let k = 0; k < 5; k++) await key('speed', 'ArrowRight');
+    report(await value('wrongly() === 0'), 'the query finds what is in its box',
+           await value('wrongly()'));
+    await key('speed', 'End');
+    await key('speed', 'Home');
+    for (let k = 0; k < 5; k++) await key('speed', 'ArrowRight');
     await holds('a level is shown', 'shown === 4 && Module._web_boxes() === 16');
     await shot('tree_mouse');
 }
@@ -231,17 +297,21 @@ async function mice() {
     const { targetId } = await call('Target.createTarget', { url: 'about:blank' });
     session = (await call('Target.attachToTarget', { targetId, flatten: true })).sessionId;
     for (const what of ['Page', 'Runtime', 'Log']) await call(what + '.enable');
-    if (process.env.SLOW) await call('Emulation.setCPUThrottlingRate', { rate: Number(process.env.SLOW) });
+    if (process.env.SLOW)
+        await call('Emulation.setCPUThrottlingRate', { rate: Number(process.env.SLOW) });
     await call('Page.navigate', { url: 'file://' + page });
-    while (!await value('typeof ready === "boolean" && ready && pictures > 0').catch(() => false)) await sleep(100);
+    while (!await value('typeof ready === "boolean" && ready && pictures > 0').catch(() => false))
+        await sleep(100);
     await value(helpers);
     for (let k = 0; k < scenes.length; k++) await scene(k);
     await mice();
-    report(await value(`byId('wrong').textContent`) === '', 'no complaint on the page', await value(`byId('wrong').textContent`));
+    report(await value(`byId('wrong').textContent`) === '', 'no complaint on the page',
+           await value(`byId('wrong').textContent`));
     report(complaints.length === 0, 'a silent console', complaints.slice(0, 5).join('; '));
     finish();
 })().catch(error => { report(false, 'led to the end', error.stack); finish(); });
 SOURCE
 
 mkdir -p "$shots"
-node "$work/drive.js" "$chromium" "$PWD/build/web/nearfield.html" "$work/profile" "$(realpath "$shots")"
+node "$work/drive.js" "$chromium" "$PWD/build/web/nearfield.html" "$work/profile" \
+    "$(realpath "$shots")"

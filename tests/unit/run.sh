@@ -1,15 +1,20 @@
 #!/bin/bash
-# Runs test programs, JOBS (2) at a time, shows what failed, and sums up: tests/unit/run.sh PROGRAM...
+# Runs test programs, JOBS (2) at a time, shows what failed, and sums up: tests/unit/run.sh
+# PROGRAM...
 #
-# A program may do less work when the variable TEST_SMALL is set. The short ones of these are also run under valgrind, so small
-# (NAME.plain only: sanitizers and valgrind do not go together). With sanitizers all do less; FULL: as much.
+# A program may do less work when the variable TEST_SMALL is set. The short ones of these are also
+# run under valgrind, so small (NAME.plain only: sanitizers and valgrind do not go together). With
+# sanitizers all do less; FULL: as much.
 #
-# Of the big products each of the builds runs a part, another one; UGRID_TEST_SHARE=1 make test-serial runs all of each.
+# Of the big products each of the builds runs a part, another one; UGRID_TEST_SHARE=1 make
+# test-serial runs all of each.
 set -u
 . "$(dirname "$0")/../common/units.sh"
 
 # cmocka's own sums, of all groups in the program.
-sum() { sed -n "s/^\[  $1 *\] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'; }
+sum() {
+    sed -n "s/^\[  $1 *\] \([0-9]*\) test(s).*/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'
+}
 
 # The names that cmocka gave; of a program that ended early, the test in which it did.
 failed_tests() {
@@ -19,7 +24,9 @@ failed_tests() {
          END { if (now) printf "it ended in %s, ", now }' "$log"
 }
 
-skipped_tests() { sed -n 's/^\[  SKIPPED \] \(test_[A-Za-z0-9_]*\)$/\1/p' "$log" | sort -u | paste -sd' ' -; }
+skipped_tests() {
+    sed -n 's/^\[  SKIPPED \] \(test_[A-Za-z0-9_]*\)$/\1/p' "$log" | sort -u | paste -sd' ' -
+}
 
 # run NAME COMMAND...
 run() {
@@ -29,7 +36,8 @@ run() {
     status=$?
     p=$(sum PASSED) f=$(sum FAILED) k=$(sum SKIPPED)
     if [ $((p + f + k)) -eq 0 ]; then echo "(no sum from cmocka)" >>"$log"; f=1; fi
-    if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi                    # it crashed, leaked or hung
+    # it crashed, leaked or hung
+    if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
     [ "$k" -eq 0 ] || echo "skipped  $name: $(skipped_tests): make test-unit has what takes long"
     if [ "$f" -eq 0 ]; then echo "ok       $name: $p tests, $((SECONDS - start)) s"; return; fi
@@ -61,7 +69,9 @@ under_valgrind() {
     export TEST_SMALL=1
     if ! valgrind -q true >/dev/null 2>&1; then why="no valgrind"
     elif ! short "$name"; then why="takes too long there"; fi
-    if [ "$why" ]; then echo "skipped  $name under valgrind: $why"; skipped=$((skipped + 1)); return; fi
+    if [ "$why" ]; then
+        echo "skipped  $name under valgrind: $why"; skipped=$((skipped + 1)); return
+    fi
     # shellcheck disable=SC2046
     run "$name.valgrind" env $(group "$name") \
         valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$program"
@@ -71,7 +81,8 @@ under_valgrind() {
 part() {
     case $1 in
     *.quick-double) echo UGRID_TEST_SHARE=256 UGRID_TEST_LOT=5 ;;
-    *.double-sanitized) echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
+    *.double-sanitized)
+        echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.sanitized) echo UGRID_TEST_SHARE=32 UGRID_TEST_LOT=3; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.double) echo UGRID_TEST_SHARE=8 UGRID_TEST_LOT=1 ;;
     *) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=0 ;;

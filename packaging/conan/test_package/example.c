@@ -1,4 +1,5 @@
-/* example.c - one call of each header of nearfield: is the package whole? Prints "the answers are right".
+/* example.c - one call of each header of nearfield: is the package whole? Prints "the answers are
+   right".
    SPDX-License-Identifier: MIT OR Unlicense */
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
@@ -20,7 +21,8 @@ static int grid_is_right(ugrid *grid)
     int64_t pairs = 0;
     desc.max[0] = desc.max[1] = desc.max[2] = 8;
     desc.cell = 2;
-    return ugrid_build(grid, &desc, points, 0, 4) == UGRID_OK && ugrid_count_pairs(grid, 2, &pairs) == UGRID_OK && pairs == 2;
+    return ugrid_build(grid, &desc, points, 0, 4) == UGRID_OK &&
+           ugrid_count_pairs(grid, 2, &pairs) == UGRID_OK && pairs == 2;
 }
 
 static int list_is_right(const ugrid *grid)
@@ -45,7 +47,8 @@ static int tree_is_right(void)
     int right;
     desc.kind = LBVH_POINTS;
     right = lbvh_build(&tree, &desc, points, 0, 4) == LBVH_OK &&
-            lbvh_nearest(&tree, at, 1, 100, NULL, NULL, &id, &d2, &found) == LBVH_OK && id == 3 && d2 == 1;
+            lbvh_nearest(&tree, at, 1, 100, NULL, NULL, &id, &d2, &found) == LBVH_OK && id == 3 &&
+            d2 == 1;
     lbvh_free(&tree);
     return right;
 }
@@ -56,8 +59,8 @@ static int bodies_are_right(void)
     float const pos[] = {-1, 0,   1, 0};
     float acc[4] = {0, 0, 0, 0};
     nbody sim = {0};
-    int const right = nbody_accelerations(&sim, NULL, pos, 0, NULL, 2, acc) == NBODY_OK && fabsf(acc[0] - 0.25f) < 1e-3f &&
-                      fabsf(acc[2] + 0.25f) < 1e-3f;
+    int const right = nbody_accelerations(&sim, NULL, pos, 0, NULL, 2, acc) == NBODY_OK &&
+                      fabsf(acc[0] - 0.25f) < 1e-3f && fabsf(acc[2] + 0.25f) < 1e-3f;
     nbody_free(&sim);
     return right;
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Draws what measure.sh has measured: tests/bench/figures/draw.sh DATA RESULTS
 #
-# DATA: a folder with figures.csv, or with the CSV files of the groups. RESULTS gets, for each figure, NAME.png (gnuplot; without
-# it only tables) and NAME.md with the numbers, and README.md, which lists them. What was not measured is left out, and README.md
-# says so.
+# DATA: a folder with figures.csv, or with the CSV files of the groups. RESULTS gets, for each
+# figure, NAME.png (gnuplot; without it only tables) and NAME.md with the numbers, and README.md,
+# which lists them. What was not measured is left out, and README.md says so.
 set -u
 if [ $# -ne 2 ]; then sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; fi
 data=$1 results=$2
@@ -16,23 +16,28 @@ rows=$work/rows index=$work/index missing=$work/missing
 pictures=0 status=0
 
 # ---- the data: a line for each measurement, fields between tabs ----
-# 1 machine  2 program  3 group  4 workload  5 method  6 n  7 ms  8 M/s  9 the source's ms  10 value  11 unit
+# 1 machine  2 program  3 group  4 workload  5 method  6 n  7 ms  8 M/s  9 the source's ms  10 value
+# 11 unit
 
 read_data() {
     awk -F '"' -v OFS='\t' '
         /^# / { machine = substr($0, 3); sub(/; [a-z]+$/, "", machine); next }
         /^program,/ || NF < 3 { next }
-        { split($1, a, ","); split($3, b, ","); print machine, a[1], a[2], a[3], $2, b[2], b[3], b[4], b[7], b[8], b[9] }' "$@"
+        { split($1, a, ","); split($3, b, ","); print machine, a[1], a[2], a[3], $2, b[2], b[3],
+            b[4], b[7], b[8], b[9] }' "$@"
 }
 
 files=$data/figures.csv
 [ -f "$files" ] || files=$(ls "$data"/*.csv 2>/dev/null)
 # shellcheck disable=SC2086
 [ ! "$files" ] || read_data $files >"$rows"
-if [ ! -s "$rows" ]; then echo "no measurements in $data: there should be CSV files that measure.sh has written"; exit 1; fi
+if [ ! -s "$rows" ]; then
+    echo "no measurements in $data: there should be CSV files that measure.sh has written"; exit 1
+fi
 have_gnuplot() { command -v gnuplot >/dev/null 2>&1; }
 
-# select FILTER WHAT: of the rows that an awk expression over the names below holds for, what another says.
+# select FILTER WHAT: of the rows that an awk expression over the names below holds for, what
+# another says.
 select_rows() {
     awk -F '\t' "{ machine = \$1; program = \$2; group = \$3; workload = \$4; method = \$5; n = \$6 + 0; ms = \$7 + 0
                    rate = \$8 + 0; peer = \$9 + 0; value = \$10 + 0; unit = \$11 }
@@ -43,15 +48,16 @@ machine_of() { select_rows "$1" machine | sort -u | paste -sd '|' | sed 's/|/; /
 
 # ---- one figure: begin, curve..., draw ----
 
-# begin NAME TITLE XLABEL YLABEL AXES: AXES are n (x: numbers of particles, both logarithmic), or gnuplot commands.
+# begin NAME TITLE XLABEL YLABEL AXES: AXES are n (x: numbers of particles, both logarithmic), or
+# gnuplot commands.
 begin() {
     name=$1 title=$2 xlabel=$3 ylabel=$4 axes=$5
     curves=0 all="" notes=""
     rm -f "$work"/curve.*
 }
 
-# curve LABEL STYLE FILTER X Y: STYLE is ours, theirs (dashed, the source) or cpu (dotted); theirs:2 has the colour of the second
-# curve.
+# curve LABEL STYLE FILTER X Y: STYLE is ours, theirs (dashed, the source) or cpu (dotted); theirs:2
+# has the colour of the second curve.
 curve() {
     local file=$work/curve.$((curves + 1)).dat
     select_rows "$3" "$4, $5" | sort -g -u -k 1,1 >"$file"
@@ -71,7 +77,8 @@ points() {
     printf '%s\n' "$@" >"$work/curve.$curves.dat"
 }
 
-# source_is TEXT...: where it comes from, its axes, its GPU. note TEXT...: what else there is to say.
+# source_is TEXT...: where it comes from, its axes, its GPU. note TEXT...: what else there is to
+# say.
 source_is() { from=$*; }
 note() { notes=$notes$'\n\n'$*; }
 
@@ -89,7 +96,8 @@ style_of() {
     theirs) echo "with linespoints dashtype 2 linecolor $color pointtype 6 linewidth 1.5" ;;
     cpu)    echo "with linespoints dashtype 3 linecolor $color pointtype 4 linewidth 1.5" ;;
     points) echo "with points linecolor rgb 'black' pointtype 2 pointsize 1.6 linewidth 2" ;;
-    *)      echo "with linespoints linecolor $color pointtype $((5 + 2 * (($1 - 1) % 5))) linewidth 1.5" ;;
+    *)
+        echo "with linespoints linecolor $color pointtype $((5 + 2 * (($1 - 1) % 5))) linewidth 1.5" ;;
     esac
 }
 
@@ -130,7 +138,8 @@ GNUPLOT
 
 # x down, curves across.
 number_text='function text(v) {
-    return v >= 1e6 ? sprintf("%d", v) : v >= 100 ? sprintf("%.0f", v) : v >= 10 ? sprintf("%.1f", v) \
+    return v >= 1e6 ? sprintf("%d", v) : v >= 100 ? sprintf("%.0f", v) : v >= 10 ? sprintf("%.1f",
+        v) \
            : v >= 1 ? sprintf("%.2f", v) : sprintf("%.3g", v) }'
 table() {
     local k
@@ -144,7 +153,8 @@ table() {
             awk -v curves="$curves" "$number_text"'
                 { x[$2 + 0] = $2; y[$1, $2 + 0] = $3 }
                 END { for (k in x) { line = "| " k " "
-                      for (c = 1; c <= curves; c++) line = line "| " ((c, k) in y ? text(y[c, k]) : "–") " "
+                      for (c = 1; c <= curves;
+                          c++) line = line "| " ((c, k) in y ? text(y[c, k]) : "–") " "
                       print k "\t" line "|" } }' | sort -g | cut -f 2
     }
 }
@@ -179,7 +189,9 @@ draw() {
 
 plot() {
     have_gnuplot || return 0
-    if gnuplot "$work/plot.gnuplot" 2>"$work/errors" && [ -s "$results/$name.png" ]; then pictures=$((pictures + 1)); return; fi
+    if gnuplot "$work/plot.gnuplot" 2>"$work/errors" && [ -s "$results/$name.png" ]; then
+        pictures=$((pictures + 1)); return
+    fi
     echo "gnuplot could not draw $name:"; cat "$work/errors"; status=1
 }
 

@@ -1,47 +1,59 @@
 #!/bin/sh
-# Measures what the sources' figures show, and how time and memory grow, into plain files: one CSV file for each group, and all of
-# them in figures.csv. Their first line names the machine, the driver and the date. draw.sh draws from them, here or elsewhere.
+# Measures what the sources' figures show, and how time and memory grow, into plain files: one CSV
+# file for each group, and all of them in figures.csv. Their first line names the machine, the
+# driver and the date. draw.sh draws from them, here or elsewhere.
 #
 #   measure.sh [--only GROUP,GROUP] [--out DIR] [--gpu DIR] [--cpu DIR] [--small] [--quick]
 #
-# `make cuda` puts this file beside the CUDA programs (--gpu, the default is where this file lies) and the serial ones into cpu/
-# (--cpu). Without CUDA programs only group cpu is measured. --small: does it work at all? (On the emulator, too.) --quick: fewer
-# sizes.
+# `make cuda` puts this file beside the CUDA programs (--gpu, the default is where this file lies)
+# and the serial ones into cpu/ (--cpu). Without CUDA programs only group cpu is measured. --small:
+# does it work at all? (On the emulator, too.) --quick: fewer sizes.
 #
-#   insert    000, Figure 3: particles inserted into a grid             walks     001: the order in which cells are visited
-#   dam       000, Figure 2: whole steps of particles that fall         nbody     002, Figures 16 to 18
-#   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8 and 6.10, figure 6.9
-#   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and as many as fit (most of a minute)
-#   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five cores where there are 12
+#   insert    000, Figure 3: particles inserted into a grid             walks     001: the order in
+#             which cells are visited
+#   dam       000, Figure 2: whole steps of particles that fall         nbody     002, Figures 16 to
+#             18
+#   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
+#             and 6.10, figure 6.9
+#   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
+#             as many as fit (most of a minute)
+#   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
+#             cores where there are 12
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 gpu=$here cpu=$here/cpu out=figures only='' size=''
 groups='insert dam walks nbody lists drum scaling largest'
 
-has() { wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1; }
+has() {
+    wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1
+}
 program() { [ -f "$1" ] && [ -x "$1" ]; }
 
 while [ $# -gt 0 ]; do
     case $1 in
     --only|--out|--gpu|--cpu)
         if [ $# -lt 2 ]; then echo "$1 needs a value"; exit 2; fi
-        case $1 in --only) only=$(echo "$2" | tr , ' ') ;; --out) out=$2 ;; --gpu) gpu=$2 ;; --cpu) cpu=$2 ;; esac
+        case $1 in --only) only=$(echo "$2" |
+            tr , ' ') ;; --out) out=$2 ;; --gpu) gpu=$2 ;; --cpu) cpu=$2 ;; esac
         shift ;;
     --small|--quick) size=$1 ;;
-    *) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift
 done
 
 # shellcheck disable=SC2086
 for group in $only; do
-    if ! has "$group" $groups cpu; then echo "there is no group '$group'; there are: $groups cpu"; exit 2; fi
+    if ! has "$group" $groups cpu; then
+        echo "there is no group '$group'; there are: $groups cpu"; exit 2
+    fi
 done
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
 if program "$gpu/bench_ugrid"; then [ "$only" ] || only="$groups cpu"; else only=cpu; fi
 log=$out/figures.log
-export LD_LIBRARY_PATH="$here${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" # what was carried along, for the serial programs
+export LD_LIBRARY_PATH="$here${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+    # what was carried along, for the serial programs
 : >"$log"
 
 # ---- the first line: what was measured on ----
@@ -74,7 +86,9 @@ take() {
     rm -f "$1.part"
 }
 
-heading() { echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'; }
+heading() {
+    echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'
+}
 
 # dam FILE PROGRAM NAME SIZE METHOD...: whole steps of examples/dam_break, on average over 2000.
 dam() {
@@ -84,7 +98,8 @@ dam() {
     grep -q '^program,' "$file" || heading >>"$file"
     for method; do
         echo "== $binary -n $n --method $method" >>"$log"
-        rate=$("$binary" -n "$n" --steps $steps --method "$method" 2>>"$log" </dev/null | tee -a "$log" |
+        rate=$("$binary" -n "$n" --steps $steps --method "$method" 2>>"$log" </dev/null |
+            tee -a "$log" |
             sed -n 's/^ *particles moved *\([0-9.]*\) million.*/\1/p')
         if [ ! "$rate" ]; then echo "$binary -n $n --method $method" >>"$out/failed"; continue; fi
         echo "$name $method $n $rate" |
@@ -100,13 +115,17 @@ measure_insert() { add "$1" "$gpu/bench_ugrid" --only insert --runs 5; }
 measure_dam() {
     sizes='2048 8192 32768 131072'
     [ ! "$size" ] || sizes=2048
-    for n in $sizes; do dam "$1" "$gpu/dam_break" dam_break_cuda "$n" fixed count sort list packed tight; done
+    for n in $sizes; do
+        dam "$1" "$gpu/dam_break" dam_break_cuda "$n" fixed count sort list packed tight
+    done
     [ "$size" ] || dam "$1" "$gpu/dam_break" dam_break_cuda 524288 fixed count sort list packed
 }
 
 measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep --runs 3; }
 measure_nbody() { add "$1" "$gpu/bench_nbody" --only methods,direction,length --runs 5; }
-measure_lists() { add "$1" "$gpu/bench_nlist" --only width,tablets,nocontact,history,sorting,tree,walls --runs 3; }
+measure_lists() {
+    add "$1" "$gpu/bench_nlist" --only width,tablets,nocontact,history,sorting,tree,walls --runs 3
+}
 
 measure_drum() {
     case $size in
@@ -122,7 +141,9 @@ measure_drum() {
     take "$1"
 }
 
-measure_scaling() { for b in ugrid lbvh nlist nbody; do add "$1" "$gpu/bench_$b" --only scaling --runs 5; done; }
+measure_scaling() {
+    for b in ugrid lbvh nlist nbody; do add "$1" "$gpu/bench_$b" --only scaling --runs 5; done
+}
 
 measure_largest() {
     [ "$size" ] || add "$1" "$gpu/bench_nlist" --only width --n 100000000 --runs 2
@@ -132,7 +153,8 @@ measure_largest() {
 cpu_walks() { add "$1" "$cpu/bench_ugrid" --only insert,walks --runs 3; }
 cpu_grids() {
     for b in ugrid lbvh; do add "$1" "$cpu/bench_$b" --only scaling --runs 3; done
-    [ "$size" = --small ] || dam "$1" "$cpu/dam_break" dam_break 2048 fixed count sort list packed tight
+    [ "$size" = --small ] || dam "$1" "$cpu/dam_break" dam_break 2048 fixed count sort list packed \
+        tight
     [ "$size" ] || dam "$1" "$cpu/dam_break" dam_break 8192 fixed count sort list packed
 }
 cpu_lists() { add "$1" "$cpu/bench_nlist" --only history,scaling --runs 3; }
@@ -172,6 +194,8 @@ for group in $groups; do
     if has "$group" $only; then measure "$group"; fi
 done
 wait
-for group in $groups cpu; do if [ -f "$out/$group.csv" ]; then cat "$out/$group.csv"; fi; done >"$out/figures.csv"
+for group in $groups cpu; do
+    if [ -f "$out/$group.csv" ]; then cat "$out/$group.csv"; fi
+done >"$out/figures.csv"
 echo "all: $(($(date +%s) - begin)) s; $out/figures.csv, what the programs said: $log"
 if [ -f "$out/failed" ]; then echo "FAILED (see the log):"; sed 's/^/  /' "$out/failed"; exit 1; fi

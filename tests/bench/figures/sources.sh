@@ -1,4 +1,4 @@
-# sources.sh - the figures and tables, one after the other; read by draw.sh, whose functions it calls.
+# sources.sh - the figures and tables, in order; read by draw.sh, which has the functions.
 # shellcheck shell=bash disable=SC2154,SC2016
 
 particles='particles'
@@ -19,37 +19,46 @@ dam_curves() {
 
 dam_figure() {
     begin "$1" "$2" "$particles" 'million particle updates/s, whole steps' n
-    source_is "$gtx660, Figure 2: million particle updates per second against the number of particles, the average of 2000 steps" \
-              "in 64 x 64 x 64 cells; NVIDIA GeForce GTX 660. No numbers in the text; it says that LIST_PACKED, LIST and FIXED" \
-              "were fastest at 64K particles, tight lists at 8K, SORT at 512K, that LIST_PACKED was ahead of the others up to" \
-              "512K and up to 7 times SORT, and SORT ahead beyond."
-    note 'Ours is examples/dam_break: the same forces and start; in SORT positions, velocities and ids are kept in the order of' \
-         'the cells.'
+    source_is "$gtx660, Figure 2: million particle updates per second against the number of" \
+              "particles, the average of 2000 steps in 64 x 64 x 64 cells; NVIDIA GeForce GTX" \
+              "660. No numbers in the text; it says that LIST_PACKED, LIST and FIXED were fastest" \
+              "at 64K particles, tight lists at 8K, SORT at 512K, that LIST_PACKED was ahead of" \
+              "the others up to 512K and up to 7 times SORT, and SORT ahead beyond."
+    note 'Ours is examples/dam_break: the same forces and start; in SORT positions, velocities' \
+         'and ids are kept in the order of the cells.'
     dam_curves ours "$3"
     draw
 }
-dam_figure 000-2 'Whole steps of falling particles (000, Figure 2)' 'program == "dam_break_cuda" && group == "dam"'
-dam_figure 000-2-cpu 'Whole steps of falling particles, one CPU core (000, Figure 2)' 'program == "dam_break" && group == "dam"'
+dam_figure 000-2 'Whole steps of falling particles (000, Figure 2)' \
+    'program == "dam_break_cuda" && group == "dam"'
+dam_figure 000-2-cpu 'Whole steps of falling particles, one CPU core (000, Figure 2)' \
+    'program == "dam_break" && group == "dam"'
 
 insert_figure() {
     begin "$1" "$2" "$particles" 'million particles inserted/s' n
-    source_is "$gtx660, Figure 3: particles inserted per second against their number, in the slowest of 2000 steps; NVIDIA" \
-              "GeForce GTX 660. The text gives two numbers, shown as crosses: about 2000 M/s at 1M by the best method, and 105" \
-              "M/s at 16K by the slowest but SORT. SORT was up to 17 times slower than the best."
-    note 'Ours: 64 x 64 x 64 cells, the left half filled. COUNT and SORT also copy the positions into the order of the cells,' \
-         'unless "ids only".'
+    source_is "$gtx660, Figure 3: particles inserted per second against their number, in the" \
+              "slowest of 2000 steps; NVIDIA GeForce GTX 660. The text gives two numbers, shown" \
+              "as crosses: about 2000 M/s at 1M by the best method, and 105 M/s at 16K by the" \
+              "slowest but SORT. SORT was up to 17 times slower than the best."
+    note 'Ours: 64 x 64 x 64 cells, the left half filled. COUNT and SORT also copy the positions' \
+         'into the order of the cells, unless "ids only".'
     local method
-    for method in COUNT 'COUNT, ids only' SORT 'SORT, ids only' 'FIXED, slots by column' 'FIXED, slots by row' \
+    for method in COUNT 'COUNT, ids only' SORT 'SORT, ids only' 'FIXED, slots by column' \
+        'FIXED, slots by row' \
         'LIST, loose' 'LIST, tight (8 cells)' LIST_PACKED; do
         curve "$method" "$4" "$3 && group == \"insert\" && method == \"$method\"" n rate
     done
-    if [ "$curves" -gt 0 ] && [ "$1" != 000-3-cpu ]; then points 'source (GTX 660)' '1000000 2000' '16384 105'; fi
+    if [ "$curves" -gt 0 ] && [ "$1" != 000-3-cpu ]; then
+        points 'source (GTX 660)' '1000000 2000' '16384 105'
+    fi
     draw
 }
-insert_figure 000-3 'Insertion, particles shuffled (000, Figure 3)' 'program == "bench_ugrid_cuda" && workload == "shuffled"' ours
+insert_figure 000-3 'Insertion, particles shuffled (000, Figure 3)' \
+    'program == "bench_ugrid_cuda" && workload == "shuffled"' ours
 insert_figure 000-3-coherent 'Insertion, particles nearly in order (000, Figure 3)' \
     'program == "bench_ugrid_cuda" && workload == "frame-coherent"' ours
-insert_figure 000-3-cpu 'Insertion, one CPU core, shuffled (000, Figure 3)' 'program == "bench_ugrid"' ours
+insert_figure 000-3-cpu 'Insertion, one CPU core, shuffled (000, Figure 3)' \
+    'program == "bench_ugrid"' ours
 
 # ---- 001: Chisholm, Richmond, Maddock ----
 
@@ -70,34 +79,41 @@ walk_figure() {
     local kind=$3-$4-
     if [ "$5" = agents ]; then
         begin "$1" "$2" agents 'ms for all agents' n
-        source_is "$titan, a cross-section of the sweep: time against the number of agents at 46 neighbours; $titan_says"
+        source_is "$titan, a cross-section of the sweep: time against the number of agents at 46" \
+                  "neighbours; $titan_says"
         walk_curves "group == \"sweep\" && workload == \"${kind}46\"" n
     else
         begin "$1" "$2" 'neighbours within the radius' 'ms for all of 100,000 agents' \
             'set logscale xy; set xtics (10, 20, 46, 100, 200, 300)'
-        source_is "$titan, results in ${3:0:1} dimensions: time against the size of the neighbourhood, agents spread evenly" \
-                  "(left) or anywhere (right), 100k agents; $titan_says"
-        walk_curves "group == \"sweep\" && n == 100000 && index(workload, \"$kind\") == 1" "substr(workload, ${#kind} + 1)"
+        source_is "$titan, results in ${3:0:1} dimensions: time against the size of the" \
+                  "neighbourhood, agents spread evenly (left) or anywhere (right), 100k agents;" \
+                  "$titan_says"
+        walk_curves "group == \"sweep\" && n == 100000 && index(workload, \"$kind\") == 1" \
+            "substr(workload, ${#kind} + 1)"
     fi
-    note 'Ours: a kernel that counts neighbours with ugrid_next_range; grid sorted, cells as wide as the radius. HYBRID has no' \
-         'meaning of its own in 2D (strips along x, labels along y).'
+    note 'Ours: a kernel that counts neighbours with ugrid_next_range; grid sorted, cells as wide' \
+         'as the radius. HYBRID has no meaning of its own in 2D (strips along x, labels along y).'
     draw
 }
 walk_figure 001-2d-even   '2D, agents on a lattice: neighbourhood size (001)' 2D even neighbors
 walk_figure 001-2d-random '2D, agents anywhere: neighbourhood size (001)' 2D random neighbors
 walk_figure 001-3d-even   '3D, agents on a lattice: neighbourhood size (001)' 3D even neighbors
 walk_figure 001-3d-random '3D, agents anywhere: neighbourhood size (001)' 3D random neighbors
-walk_figure 001-2d-agents '2D, agents anywhere, 46 neighbours: number of agents (001)' 2D random agents
-walk_figure 001-3d-agents '3D, agents anywhere, 46 neighbours: number of agents (001)' 3D random agents
+walk_figure 001-2d-agents '2D, agents anywhere, 46 neighbours: number of agents (001)' 2D random \
+    agents
+walk_figure 001-3d-agents '3D, agents anywhere, 46 neighbours: number of agents (001)' 3D random \
+    agents
 
-# best_of KIND: lines "agents neighbours walk factor", the fastest at each point and how many times faster than CELLS.
+# best_of KIND: lines "agents neighbours walk factor", the fastest at each point and how many times
+# faster than CELLS.
 best_of() {
     select_rows "group == \"sweep\" && index(workload, \"$1\") == 1" \
         "n \"\\t\" substr(workload, ${#1} + 1) \"\\t\" method \"\\t\" ms" |
         awk -F '\t' '{ sub(/,.*/, "", $3); at = $1 "\t" $2
                        if ($3 == "CELLS") cells[at] = $4
                        if (!(at in best) || $4 < best[at]) { best[at] = $4; who[at] = $3 } }
-                     END { for (at in best) printf "%s\t%s\t%.2f\n", at, who[at], cells[at] / best[at] }' | sort -g -k 1,1 -k 2,2
+                     END { for (at in best) printf "%s\t%s\t%.2f\n", at, who[at],
+                         cells[at] / best[at] }' | sort -g -k 1,1 -k 2,2
 }
 best_table() {
     awk -F '\t' '{ agents[$1]; neighbors[$2]; cell[$1, $2] = $3 " " $4 }
@@ -106,7 +122,8 @@ best_table() {
             for (k in list) sorted[++count] = k + 0
             for (k = 1; k <= count; k++)
                 for (m = k + 1; m <= count; m++)
-                    if (sorted[m] < sorted[k]) { t = sorted[k]; sorted[k] = sorted[m]; sorted[m] = t }
+                    if (sorted[m] < sorted[k]) { t = sorted[k]; sorted[k] = sorted[m];
+                                                 sorted[m] = t }
             return count }
         END { a = ordered(agents, x); b = ordered(neighbors, y)
               line = "| agents, neighbours "; rule = "|---:"
@@ -125,9 +142,10 @@ set xtics ("10k" 1e4, "40k" 4e4, "100k" 1e5, "300k" 3e5, "1M" 1e6)
 set ytics (10, 20, 46, 100, 200, 300)
 set xrange [8e3:1.3e6]
 set yrange [8:400]'
-    source_is "$titan, the scatter plots: the fastest technique by number of agents and size of the neighbourhood; $titan_says"
-    note 'At each point the fastest of the four, and how many times faster than CELLS. HYBRID was not in the 2D comparison of the' \
-         'source.'
+    source_is "$titan, the scatter plots: the fastest technique by number of agents and size of" \
+              "the neighbourhood; $titan_says"
+    note 'At each point the fastest of the four, and how many times faster than CELLS. HYBRID was' \
+         'not in the 2D comparison of the source.'
     best_of "$3" >"$work/best"
     rm -f "$results/$1.png" "$results/$1.md"
     if [ ! -s "$work/best" ]; then echo "- $2" >>"$missing"; return; fi
@@ -139,9 +157,11 @@ set yrange [8:400]'
           awk -F '\t' -v walk="$walk" '$3 == walk' "$work/best" >"$work/best.$walk"
           color=$((color + 1))
           [ -s "$work/best.$walk" ] || continue
-          printf "'%s' using 1:2 with points linetype $color pointtype 7 title '%s', \\\\\n    " "$work/best.$walk" "$walk"
+          printf "'%s' using 1:2 with points linetype $color pointtype 7 title '%s', \\\\\n    " \
+              "$work/best.$walk" "$walk"
       done
-      printf "'%s' using 1:2:4 with labels offset 0,1.1 font 'DejaVu Sans,8' notitle\n" "$work/best"; } >"$work/plot.gnuplot"
+      printf "'%s' using 1:2:4 with labels offset 0,1.1 font 'DejaVu Sans,8' notitle\n" \
+          "$work/best"; } >"$work/plot.gnuplot"
     plot
     page best_table
 }
@@ -150,10 +170,12 @@ best_figure 001-2d-random-best '2D, agents anywhere: the fastest walk (001)' 2D-
 best_figure 001-3d-even-best   '3D, agents on a lattice: the fastest walk (001)' 3D-even-
 best_figure 001-3d-random-best '3D, agents anywhere: the fastest walk (001)' 3D-random-
 
-begin 001-3d-cpu '3D, agents anywhere, one CPU core: neighbourhood size (001)' 'neighbours within the radius' 'ms for all agents' \
+begin 001-3d-cpu '3D, agents anywhere, one CPU core: neighbourhood size (001)' \
+    'neighbours within the radius' 'ms for all agents' \
     'set logscale xy; set xtics (10, 20, 46, 100, 200, 300)'
 source_is "$titan; the serial code has no such figure"
-for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR, ugrid_next' 'SORT, HYBRID, ugrid_next' \
+for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR, ugrid_next' \
+    'SORT, HYBRID, ugrid_next' \
     'LIST, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next_range'; do
     curve "$walk" ours "program == \"bench_ugrid\" && group == \"walks\" && index(workload, \"3D-\") == 1 && method == \"$walk\"" \
         'substr(workload, 4)' ms
@@ -170,11 +192,13 @@ even='workload !~ /soft/'
 gpu_methods="program == \"bench_nbody_cuda\" && group == \"methods\" && $even"
 cpu_methods="program == \"bench_nbody\" && group == \"methods\" && $even"
 begin 002-16 'Time of one evaluation of all forces (002, Figure 16)' bodies 'ms' n
-source_is "$kalms, Figure 16: time against the number of bodies for CPU (\"optimized\": 1/25 of a plain loop), GPU brute force," \
-          "force nodes and virtual particles; $gtx980. No numbers in the text but two ratios at 100,000 bodies: GPU brute force" \
-          "40 times faster than the CPU, the two methods roughly 5 times faster than brute force."
-note 'Ours: sort and tree included; trees of one depth, as in the source. C4 is not in the source: order 4, Chebyshev sources.' \
-     'Where n is too large the direct sum is scaled from a smaller n.'
+source_is "$kalms, Figure 16: time against the number of bodies for CPU (\"optimized\": 1/25 of a" \
+          "plain loop), GPU brute force, force nodes and virtual particles; $gtx980. No numbers" \
+          "in the text but two ratios at 100,000 bodies: GPU brute force 40 times faster than the" \
+          "CPU, the two methods roughly 5 times faster than brute force."
+note 'Ours: sort and tree included; trees of one depth, as in the source. C4 is not in the' \
+     'source: order 4, Chebyshev sources. Where n is too large the direct sum is scaled from a' \
+     'smaller n.'
 curve 'GPU: direct sum' ours "$gpu_methods && method ~ /^DIRECT/" n ms
 curve 'GPU: virtual particles' ours "$gpu_methods && method == \"VP\"" n ms
 curve 'GPU: force nodes' ours "$gpu_methods && method == \"FN8\"" n ms
@@ -190,11 +214,12 @@ error_figure() {
     local of="program == \"$6\" && group == \"$3\"" exact plain
     exact="$of && workload == \"to exact\"" plain="$of && workload == \"to plain\""
     begin "$1" "$2" bodies "$4" n
-    source_is "$kalms, $5 against the number of bodies; $gtx980. No numbers in the text; it says that directions agree, and that" \
-              "lengths are off by more the more bodies there are, and takes float precision for the reason. Its reference is a" \
-              "direct sum in floats."
-    note 'Solid: the error to a direct sum in double. Dashed: to a plain sum of floats in order, as the source does. The curve' \
-         '"plain sum of floats" is the error of that reference itself.'
+    source_is "$kalms, $5 against the number of bodies; $gtx980. No numbers in the text; it says" \
+              "that directions agree, and that lengths are off by more the more bodies there are," \
+              "and takes float precision for the reason. Its reference is a direct sum in floats."
+    note 'Solid: the error to a direct sum in double. Dashed: to a plain sum of floats in order,' \
+         'as the source does. The curve "plain sum of floats" is the error of that reference' \
+         'itself.'
     curve 'virtual particles' ours "$exact && method == \"VP\"" n value
     curve 'force nodes' ours "$exact && method == \"FN8\"" n value
     curve 'plain sum of floats' ours "$exact && method ~ /^plain/" n value
@@ -206,10 +231,13 @@ error_figure() {
     draw
 }
 on=bench_nbody_cuda where=''
-any 'program == "bench_nbody_cuda" && group == "direction"' || { on=bench_nbody; where=', one CPU core'; }
-error_figure 002-17 "Error of the force's direction$where (002, Figure 17)" direction 'mean angle in degrees' \
+any 'program == "bench_nbody_cuda" && group == "direction"' ||
+    { on=bench_nbody; where=', one CPU core'; }
+error_figure 002-17 "Error of the force's direction$where (002, Figure 17)" direction \
+    'mean angle in degrees' \
     'Figure 17: average error in force direction, in degrees,' $on
-error_figure 002-18 "Error of the force's length$where (002, Figure 18)" length 'mean error, part of the length' \
+error_figure 002-18 "Error of the force's length$where (002, Figure 18)" length \
+    'mean error, part of the length' \
     'Figure 18: average error in force vector length,' $on
 
 # ---- 004: Kureck ----
@@ -220,29 +248,35 @@ heading '004: contact lists (Titan X Maxwell)'
 
 # width_table GROUP WORKLOAD: widths down; ours and the source's.
 width_table() {
-    select_rows "group == \"$1\" && workload == \"$2\" && method ~ /, width/" 'method "\t" ms "\t" peer' |
+    select_rows "group == \"$1\" && workload == \"$2\" && method ~ /, width/" \
+        'method "\t" ms "\t" peer' |
         awk -F '\t' "$number_text"'
             function steps(v) { return v > 0 ? text(1000 / v) : "–" }
             function time(v) { return v > 0 ? text(v) : "–" }
             { at = index($1, ", width "); width = substr($1, at + 8); what = substr($1, 1, at - 1)
               ours[what, width] = $2; theirs[what, width] = $3; all[width] }
-            function both(what, w) { return "| " time(ours[what, w]) " | " time(theirs[what, w]) " " }
-            function both_steps(what, w) { return "| " steps(ours[what, w]) " | " steps(theirs[what, w]) " " }
+            function both(what, w) {
+                return "| " time(ours[what, w]) " | " time(theirs[what, w]) " " }
+            function both_steps(what, w) {
+                return "| " steps(ours[what, w]) " | " steps(theirs[what, w]) " " }
             END {
                 printf "| slots | search | source | slots, per contact | source | slots, per particle | source | rest | source "
                 print "| steps/s, per contact | source | steps/s, per particle | source | steps/s, REDUCE |"
                 print "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
                 for (w = 0; w <= 32; w = w ? 2 * w : 1) {
                     if (!(w in all)) continue
-                    line = "| " w " " both("search", w) both("slots, PER_CONTACT", w) both("slots, PER_PARTICLE", w)
+                    line = "| " w " " both("search", w) both("slots, PER_CONTACT",
+                        w) both("slots, PER_PARTICLE", w)
                     line = line both("rest, REDUCE (whole - slots)", w)
-                    line = line both_steps("steps/s, PER_CONTACT", w) both_steps("steps/s, PER_PARTICLE", w)
+                    line = line both_steps("steps/s, PER_CONTACT",
+                        w) both_steps("steps/s, PER_PARTICLE", w)
                     print line "| " steps(ours["steps/s, REDUCE", w]) " |"
                 }
             }'
     select_rows "group == \"$1\" && workload == \"$2\" && method ~ /^without a list/" \
         '"\nWithout a list: " 1000 / ms " steps/s; the source'"'"'s old code " 1000 / peer "."'
-    select_rows "group == \"$1\" && workload == \"$2\" && method == \"neighbours\"" '"\nNeighbours: " value " of each."'
+    select_rows "group == \"$1\" && workload == \"$2\" && method == \"neighbours\"" \
+        '"\nNeighbours: " value " of each."'
 }
 # width_figure NAME TITLE GROUP WORKLOAD WHAT NOTE
 width_figure() {
@@ -258,7 +292,8 @@ set xrange [-0.3:6.3]'
         curve "ours, $mode" ours "$of && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / ms'
     done
     for mode in PER_CONTACT PER_PARTICLE; do
-        curve "source, $mode" theirs:$((curves - 2)) "$of && peer > 0 && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / peer'
+        curve "source, $mode" theirs:$((curves - 2)) \
+            "$of && peer > 0 && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / peer'
     done
     rm -f "$results/$1.png" "$results/$1.md"
     if [ ! "$all" ]; then echo "- $2" >>"$missing"; return; fi
@@ -270,16 +305,22 @@ width_figure 004-6.2 'Slots of hybrid lists, 1M spheres (004, table 6.2)' width 
     'table 6.2, 1M spheres in a box, 9.31 neighbours' ''
 width_figure 004-6.3 'Slots of hybrid lists, 100M spheres (004, table 6.3)' width packed-100M \
     'table 6.3, 100M spheres in a box, 7.56 neighbours' ''
-width_figure 004-6.3-10m 'Slots of hybrid lists, 10M spheres, beside 100M of the source (004, table 6.3)' width packed-10M \
-    'table 6.3, 100M spheres in a box, 7.56 neighbours' 'Ten times fewer spheres than in the source.'
+width_figure 004-6.3-10m \
+    'Slots of hybrid lists, 10M spheres, beside 100M of the source (004, table 6.3)' width \
+    packed-10M \
+    'table 6.3, 100M spheres in a box, 7.56 neighbours' \
+    'Ten times fewer spheres than in the source.'
 no_tablets='The source does not say how large its tablets are and how their contacts are found, and not all its entries touch:'
 no_tablets="$no_tablets these are spheres with as many neighbours, so the search can be compared, forces and steps cannot."
-width_figure 004-6.4 'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
+width_figure 004-6.4 \
+    'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
     'table 6.4, 1M tablets in a box, 11.95 neighbours' "$no_tablets"
-width_figure 004-6.5 'Slots of hybrid lists, lists as long as those of 10M tablets (004, table 6.5)' tablets packed-10M \
+width_figure 004-6.5 \
+    'Slots of hybrid lists, lists as long as those of 10M tablets (004, table 6.5)' tablets packed-10M \
     'table 6.5, 10M tablets in a box, 11.9 neighbours' "$no_tablets"
 
-# stage_rows FILTER: rows of a group as a table: ours, the source's, how many times as fast. Whole steps also as steps/s.
+# stage_rows FILTER: rows of a group as a table: ours, the source's, how many times as fast. Whole
+# steps also as steps/s.
 stage_rows() {
     echo '| | n | ours ms | source ms | times as fast | ours steps/s | source steps/s |'
     echo '|---|---:|---:|---:|---:|---:|---:|'
@@ -290,7 +331,8 @@ stage_rows() {
           factor = $4 > 0 && $3 > 0 ? text($4 / $3) : "–"
           ours = whole && $3 > 0 ? some(1000 / $3) : ""
           theirs = whole && $4 > 0 ? some(1000 / $4) : ""
-          print "| " $1 kind " | " $2 " | " some($3) " | " some($4) " | " factor " | " ours " | " theirs " |" }'
+          print "| " $1 kind " | " $2 " | " some($3) " | " some($4) " | " factor " | " ours " | " \
+              theirs " |" }'
 }
 # only_table NAME TITLE FILTER SOURCE NOTE
 only_table() {
@@ -307,25 +349,32 @@ steps_note='A step of ours: grid (or tree), list, clearing the sums, forces, mot
 only_table 004-6.6 'Nobody touches (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
     'tables 6.6 (10M spheres) and 6.7 (10M tablets)' \
     "$steps_note Table 6.7: see 004-tablets."
-only_table 004-6.3.6 'What history costs (004, section 6.3.6)' 'group == "history" && program == "bench_nlist_cuda"' \
+only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
+    'group == "history" && program == "bench_nlist_cuda"' \
     'section 6.3.6, 1M spheres in a drum, dynamic lists' \
     "$steps_note History: 16 bytes for each contact. The source's steps have a drum, ours no walls."
-only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' 'group == "history" && program == "bench_nlist"' \
+only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' \
+    'group == "history" && program == "bench_nlist"' \
     'section 6.3.6, 1M spheres in a drum; the source has no serial figures' \
     'Grid and half list after a small motion, about 8 neighbours.'
-only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' 'group == "walls"' \
-    'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' 'Ours: a box whose sides are 49,152 triangles.'
+only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' \
+    'group == "walls"' \
+    'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' \
+    'Ours: a box whose sides are 49,152 triangles.'
 no_list='"No list": search and forces in one kernel, as the source did before it had lists ("old", figure 6.11); its whole steps,'
 no_list="$no_list 0.96 sorted and 0.76 steps/s not, are mostly spent in sorting triangles into the grid."
-only_table 004-6.10-sorting 'Sorted and unsorted particle data, in a box (004, tables 6.8 and 6.10, figures 6.9 and 6.11)' \
+only_table 004-6.10-sorting \
+    'Sorted and unsorted particle data, in a box (004, tables 6.8 and 6.10, figures 6.9 and 6.11)' \
     'group == "sorting"' 'tables 6.8 (sorted) and 6.10 (not), 10M spheres in a drum' \
     "$steps_note $no_list"
 only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' 'group == "tree"' \
-    'table 6.12 (10M spheres of one size) and table 6.13 (1M spheres and 276 ten times as large)' "$steps_note"
+    'table 6.12 (10M spheres of one size) and table 6.13 (1M spheres and 276 ten times as large)' \
+    "$steps_note"
 
 # drum_table: the parts of a step down, how often data is sorted across.
 drum_table() {
-    select_rows 'program == "drum" && workload == "stages"' 'method "\t" ms "\t" peer' | awk -F '\t' "$number_text"'
+    select_rows 'program == "drum" && workload == "stages"' 'method "\t" ms "\t" peer' |
+        awk -F '\t' "$number_text"'
         function show(ms, what) { return ms > 0 ? text(what == "steps/s" ? 1000 / ms : ms) : "–" }
         function time(how, what) { return show(ms[how ": " what], what) }
         function source(how, what) { return show(peer[how ": " what], what) }
@@ -338,21 +387,26 @@ drum_table() {
             parts = parts "forces triangles,forces spheres,steps/s"
             count = split(parts, part, ",")
             for (k = 1; k <= count; k++) {
-                line = "| " part[k] " | " time("sorted every step", part[k]) " | " source("sorted every step", part[k])
-                line = line " | " time("sorted every 10 steps", part[k]) " | " time("sorted every 100 steps", part[k])
+                line = "| " part[k] " | " time("sorted every step",
+                    part[k]) " | " source("sorted every step", part[k])
+                line = line " | " time("sorted every 10 steps",
+                    part[k]) " | " time("sorted every 100 steps", part[k])
                 line = line " | " time("sorted once", part[k])
-                print line " | " time("never sorted", part[k]) " | " source("never sorted", part[k]) " |"
+                print line " | " time("never sorted", part[k]) " | " source("never sorted",
+                    part[k]) " |"
             }
         }'
-    select_rows 'program == "drum" && workload == "memory"' '"\n" n " spheres. " substr(method, 6) ": " value " " unit "."'
+    select_rows 'program == "drum" && workload == "memory"' \
+        '"\n" n " spheres. " substr(method, 6) ": " value " " unit "."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
-source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each, after one turn; $maxwell. The code" \
-          "before (\"old\"), search and forces in one: 135 ms sorted, 400 not, and 760 ms for triangles in the grid: 0.96 and" \
-          "0.76 steps/s. GPU memory 2011 MiB, old 2071."
+source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
+          "after one turn; $maxwell. The code before (\"old\"), search and forces in one: 135 ms" \
+          "sorted, 400 not, and 760 ms for triangles in the grid: 0.96 and 0.76 steps/s. GPU" \
+          "memory 2011 MiB, old 2071."
 all='program == "drum" && workload == "stages"'
-note 'Ours is examples/drum, no history; the spheres begin in a lattice and have not settled. A sort is not in every step: its' \
-     'time is that of one sort.'
+note 'Ours is examples/drum, no history; the spheres begin in a lattice and have not settled. A' \
+     'sort is not in every step: its time is that of one sort.'
 rm -f "$results/004-6.8.md"
 if any "$all"; then page drum_table; else echo "- $title" >>"$missing"; fi
 
@@ -372,20 +426,26 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: the text gives neither the size of its biconvex tablets nor how two of them are tested for contact. What can' \
-     'be compared, lists as long as theirs, is in 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
+note 'Not repeated: the text gives neither the size of its biconvex tablets nor how two of them' \
+     'are tested for contact. What can be compared, lists as long as theirs, is in 004-6.4 and' \
+     '004-6.5. Figure 6.10 has no numbers in the text.'
 page tablets_table
 
-begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' 'seconds in the drum' 'steps/s' \
+begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \
+    'seconds in the drum' 'steps/s' \
     'set yrange [0:*]'
-source_is "$kureck, figure 6.9: steps/s over the time in the drum from t = 7.5 s on, 10M spheres, data sorted or not, and sorted" \
-          "now and then; $maxwell. Numbers in the text: 13.4 steps/s sorted at every step (table 6.8), 2.8 never sorted (6.10)," \
-          "about 20 % more than 13.4 when sorted every 0.0001 to 0.001 s. Figures 6.10 (tablets) and 6.11 (the code before) have" \
-          "no numbers in the text and are not repeated; see 004-6.10-sorting for steps without a list."
-note 'Ours: "never sorted" begins in random order; the others are sorted before their first step. Each curve goes on where the' \
-     'one before has ended.'
-for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' 'sorted once'; do
-    curve "$how" ours "program == \"drum\" && workload == \"time\" && method == \"$how: step\"" 'sprintf("%.6f", value)' '1000 / ms'
+source_is "$kureck, figure 6.9: steps/s over the time in the drum from t = 7.5 s on, 10M spheres," \
+          "data sorted or not, and sorted now and then; $maxwell. Numbers in the text: 13.4" \
+          "steps/s sorted at every step (table 6.8), 2.8 never sorted (6.10), about 20 % more" \
+          "than 13.4 when sorted every 0.0001 to 0.001 s. Figures 6.10 (tablets) and 6.11 (the" \
+          "code before) have no numbers in the text and are not repeated; see 004-6.10-sorting" \
+          "for steps without a list."
+note 'Ours: "never sorted" begins in random order; the others are sorted before their first step.' \
+     'Each curve goes on where the one before has ended.'
+for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' \
+    'sorted once'; do
+    curve "$how" ours "program == \"drum\" && workload == \"time\" && method == \"$how: step\"" \
+        'sprintf("%.6f", value)' '1000 / ms'
 done
 draw
 
@@ -405,8 +465,8 @@ operations() { # STYLE PREFIX PROGRAM-SUFFIX WHAT
 no_source='no source has this figure.'
 begin scaling-gpu 'Time against the number of particles, GPU' "$particles" ms n
 source_is "$no_source"
-note 'Evenly spread particles in random order; the largest n is as much as the memory of this GPU holds, see the table of the' \
-     'largest runs.'
+note 'Evenly spread particles in random order; the largest n is as much as the memory of this GPU' \
+     'holds, see the table of the largest runs.'
 operations ours '' '_cuda' ms
 draw
 begin scaling-cpu 'Time against the number of particles, one CPU core' "$particles" ms n
@@ -417,12 +477,14 @@ draw
 bytes_curves() { # STYLE PREFIX PROGRAM-SUFFIX
     local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") && workload == \"uniform\" && unit == \"B\""
     local header color=0
-    for header in ugrid lbvh nlist nbody; do curve "$2$header" "$1:$((color += 1))" "$of && method ~ /^$header:/" n value; done
+    for header in ugrid lbvh nlist nbody; do
+        curve "$2$header" "$1:$((color += 1))" "$of && method ~ /^$header:/" n value
+    done
 }
 begin scaling-bytes 'Bytes per particle that a header holds' "$particles" 'bytes per particle' n
 source_is "$no_source"
-note 'Counted by the memory blocks of each header after its build and search: cells, work space, and for nlist the list alone.' \
-     'What the caller holds (positions, results) comes to that.'
+note 'Counted by the memory blocks of each header after its build and search: cells, work space,' \
+     'and for nlist the list alone. What the caller holds (positions, results) comes to that.'
 bytes_curves ours 'GPU: ' '_cuda'
 bytes_curves cpu 'CPU: ' 'bench_[a-z]*'
 draw
@@ -430,7 +492,8 @@ draw
 largest_table() {
     echo '| work | n | ms | M/s | bytes per particle, the header'"'"'s | with input and results, as the GPU counts | ends at |'
     echo '|---|---:|---:|---:|---:|---:|---|'
-    select_rows 'group == "largest"' 'workload "\t" method "\t" n "\t" ms "\t" rate "\t" value' | awk -F '\t' "$number_text"'
+    select_rows 'group == "largest"' 'workload "\t" method "\t" n "\t" ms "\t" rate "\t" value' |
+        awk -F '\t' "$number_text"'
         $1 == "memory" { taken[$2, $3] = $6; next }
         $1 == "limit" { ends[$2, $3] = $6 ? "the 32-bit ids" : "memory"; next }
         { work[++count] = $2; n[count] = $3; ms[count] = $4; rate[count] = $5; held[count] = $6 }
@@ -445,4 +508,8 @@ all='group == "largest"'
 source_is "$no_source"
 notes=$'\n\n''Found from the free memory and the bytes per particle measured at 10 million; 7 % are left free.'
 rm -f "$results/largest.md"
-if any "$all"; then page largest_table; else echo '- The largest runs that fit this GPU' >>"$missing"; fi
+if any "$all"; then
+    page largest_table
+else
+    echo '- The largest runs that fit this GPU' >>"$missing"
+fi

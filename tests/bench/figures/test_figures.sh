@@ -1,9 +1,10 @@
 #!/bin/bash
 # Does the machinery of the figures work? tests/bench/figures/test_figures.sh [--self-check]
 #
-# Measures the serial subset with --small (a few seconds), adds made-up lines for the groups that need a GPU, and draws all of it:
-# every line is complete, every figure has its page, its numbers and, with gnuplot, its picture. --self-check: damages data and
-# results in several ways, each of which must be noticed.
+# Measures the serial subset with --small (a few seconds), adds made-up lines for the groups that
+# need a GPU, and draws all of it:
+# every line is complete, every figure has its page, its numbers and, with gnuplot, its picture.
+# --self-check: damages data and results in several ways, each of which must be noticed.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 work=$(mktemp -d) || exit 1
@@ -29,7 +30,8 @@ check_data() {
           if ($0 ~ /nan|inf[,"]/) print "not a number: " $0 }' "$1/figures.csv"
     local want
     while read -r want count; do
-        [ "$(grep -c "^$want," "$1/figures.csv")" -ge "$count" ] || echo "fewer than $count lines of $want"
+        [ "$(grep -c "^$want," "$1/figures.csv")" -ge "$count" ] ||
+            echo "fewer than $count lines of $want"
     done <<'WANTED'
 bench_ugrid,insert 9
 bench_ugrid,walks 84
@@ -54,25 +56,30 @@ check_results() {
         grep -q "($page.md)" "$folder/README.md" || echo "$page is not in README.md"
         case " $tables " in *" $page "*) continue ;; esac
         [ "$have_gnuplot" ] || continue
-        [ "$(head -c 4 "$folder/$page.png" 2>/dev/null | tail -c 3)" = PNG ] || { echo "no picture of $page"; continue; }
-        [ "$(wc -c <"$folder/$page.png")" -le 65536 ] || echo "the picture of $page is larger than 64 KB"
+        [ "$(head -c 4 "$folder/$page.png" 2>/dev/null | tail -c 3)" = PNG ] ||
+            { echo "no picture of $page"; continue; }
+        [ "$(wc -c <"$folder/$page.png")" -le 65536 ] ||
+            echo "the picture of $page is larger than 64 KB"
     done
 }
 
-# ---- made-up lines of the groups that need a GPU: each curve of a figure, each cell of a table ----
+# ---- made-up lines of the groups that need a GPU: each curve of a figure, each cell of a table
+# ----
 
 made_up() {
     echo '# GPU made up, driver 0; 2026-01-01; all'
     echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'
     awk 'function row(program, group, workload, method, n, value, unit) {
              k += 0.01
-             printf "%s,%s,%s,\"%s\",%d,%.6g,%.6g,0,0,", program, group, workload, method, n, unit ? 0 : n * 1e-6 + k, n
+             printf "%s,%s,%s,\"%s\",%d,%.6g,%.6g,0,0,", program, group, workload, method, n,
+                 unit ? 0 : n * 1e-6 + k, n
              printf "%.6g,%s,%s,0,0\n", 2, value, unit
          }
          function list(words, separator) { split("", how); return split(words, how, separator) }
          BEGIN {
              list("fixed count sort list packed tight", " ")
-             for (m in how) for (n = 2048; n <= 131072; n *= 8) row("dam_break_cuda", "dam", "dam-break", how[m], n)
+             for (m in how) for (n = 2048; n <= 131072; n *= 8) row("dam_break_cuda", "dam",
+                 "dam-break", how[m], n)
              list("COUNT;COUNT, ids only;SORT;SORT, ids only;FIXED, slots by column;FIXED, slots by row;LIST, loose;" \
                   "LIST, tight (8 cells);LIST_PACKED", ";")
              for (m in how) for (n = 2000; n <= 2e6; n *= 10) {
@@ -101,16 +108,20 @@ made_up() {
                      row("bench_nlist_cuda", at[1], at[2], how[m] ", width " w, 1000000)
              }
              list("nocontact history sorting tree walls", " ")
-             for (m in how) row("bench_nlist_cuda", how[m], "packed-10M", "some: whole step", 10000000)
+             for (m in how) row("bench_nlist_cuda", how[m], "packed-10M", "some: whole step",
+                 10000000)
              list("never sorted;sorted every step;sorted every 10 steps;sorted every 100 steps;sorted once", ";")
              for (m in how) {
                  row("drum", "drum", "stages", how[m] ": whole step", 10000000)
-                 for (t = 1; t <= 5; t++) printf "drum,drum,time,\"%s: step\",%d,%.6g,0,0,0,0,%.6g,s\n", how[m], t, 5 + t, t / 1000
+                 for (t = 1; t <= 5;
+                     t++) printf "drum,drum,time,\"%s: step\",%d,%.6g,0,0,0,0,%.6g,s\n", how[m], t,
+                         5 + t, t / 1000
              }
              list("ugrid: build;ugrid: count neighbours;lbvh: build;lbvh: count neighbours;" \
                   "nlist: half HYBRID list, 8 slots;nbody: forces, order 4", ";")
              for (m in how) for (n = 1000; n <= 1e8; n *= 10)
-                 printf "bench_x_cuda,%s,uniform,\"%s\",%d,%.6g,1,0,0,0,40,B\n", n < 5e7 ? "scaling" : "largest", how[m], n, n / 1e6
+                 printf "bench_x_cuda,%s,uniform,\"%s\",%d,%.6g,1,0,0,0,40,B\n",
+                     n < 5e7 ? "scaling" : "largest", how[m], n, n / 1e6
          }'
 }
 
@@ -131,8 +142,12 @@ expect() {
 }
 
 measure() {
-    if $figures/measure.sh --small --gpu none --cpu build/bench --out "$work/data" >"$work/said" 2>&1; then good; return; fi
-    bad 'measure.sh'; sed 's/^/    | /' "$work/said" | head -n 20; tail -n 20 "$work/data/figures.log" | sed 's/^/    | /'
+    if $figures/measure.sh --small --gpu none --cpu build/bench --out "$work/data" >"$work/said" \
+        2>&1; then
+        good; return
+    fi
+    bad 'measure.sh'; sed 's/^/    | /' "$work/said" | head -n 20
+    tail -n 20 "$work/data/figures.log" | sed 's/^/    | /'
 }
 
 draw() { # DATA RESULTS
@@ -150,7 +165,9 @@ run_all() {
     draw "$work/both" "$work/results"
     # shellcheck disable=SC2086
     expect 'all figures' check_results "$work/results" $all
-    if [ ! "$have_gnuplot" ]; then skipped=1; echo 'skipped  the pictures of the figures: no gnuplot'; fi
+    if [ ! "$have_gnuplot" ]; then
+        skipped=1; echo 'skipped  the pictures of the figures: no gnuplot'
+    fi
 }
 
 # ---- can it fail? ----
@@ -172,7 +189,8 @@ good_lines() {
     echo '# CPU made up, one core; 2026-01-01; cpu'
     echo 'program,group,workload,method,n,ms,M_per_s,floor_ms,bar_ms,peer_ms,value,unit,base_ms,bar_ratio'
     local what
-    for what in ugrid,insert ugrid,walks ugrid,scaling lbvh,scaling nlist,history nlist,scaling nbody,methods nbody,direction \
+    for what in ugrid,insert ugrid,walks ugrid,scaling lbvh,scaling nlist,history nlist,scaling \
+        nbody,methods nbody,direction \
         nbody,length nbody,scaling; do
         yes "bench_$what,some,\"a, b\",1000,1.5,1,0,0,0,,,0,0" | head -n 90
     done
@@ -198,7 +216,11 @@ self_check() {
         notice 'an empty picture' check_results "$work/pages" 002-16
     fi
     mkdir -p "$work/none"
-    if $figures/draw.sh "$work/none" "$work/pages" >/dev/null 2>&1; then bad 'self-check: no data was not noticed'; else good; fi
+    if $figures/draw.sh "$work/none" "$work/pages" >/dev/null 2>&1; then
+        bad 'self-check: no data was not noticed'
+    else
+        good
+    fi
 }
 
 if [ "${1:-}" = --self-check ]; then self_check; else run_all; fi

@@ -1,17 +1,22 @@
-/* test_faults.cu - whole programs on the GPU that run out of memory, lose launches, or come upon an error that somebody else left unread.
+/* test_faults.cu - whole programs on the GPU that run out of memory, lose launches, or come upon an
+   error that somebody else left unread.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       nvcc -std=c++17 -arch=native -O3 -I. tests/cuda/all/test_faults.cu -o test_faults && ./test_faults
+       nvcc -std=c++17 -arch=native -O3 -I. tests/cuda/all/test_faults.cu -o test_faults &&
+       ./test_faults
        ./test_faults --every 3 --only memory        every third fault; tests whose names hold a word
 
-   The same file runs on the CPU under tests/emu. Nothing but CUDA and the C++ library is needed. tests/unit/all/test_faults.c is the same for the
-   serial half; the other tests here have the calls of each header one by one.
+   The same file runs on the CPU under tests/emu. Nothing but CUDA and the C++ library is needed.
+   tests/unit/all/test_faults.c is the same for the serial half; the other tests here have the calls
+   of each header one by one.
 
-   A program is a row of steps with all four headers on one heap. It runs once without a fault, and what each step leaves behind is noted
-   (all builds are deterministic). Then, for every k, fault number k happens, and the step it belongs to
+   A program is a row of steps with all four headers on one heap. It runs once without a fault, and
+   what each step leaves behind is noted (all builds are deterministic). Then, for every k, fault
+   number k happens, and the step it belongs to
    - says so, by its own code, and changes no other object;
    - leaves its object as it was or empty, as the comment says;
-   - does the same again when it is called again, and everything from there on is as in the first run, bit for bit. */
+   - does the same again when it is called again, and everything from there on is as in the first
+   run, bit for bit. */
 
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
@@ -32,13 +37,14 @@ static int every = 1, kinds;    /* every how manyth fault; kinds of programs */
 
 /* ------------------------------------------------------------------------------------------------
    The program
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { FEW = 9, SOME = 24, MANY = 80, TRIANGLES = 18, PER = 48 };
 
 enum Object { GRID, TREE, WALLS, COPY, LIST, CONTACTS, LOADED, BODIES, OBJECTS };
 
-/* What the host prepares once for each kind: numbers, and a tree and a list to be sent to the device. */
+/* What the host prepares once for each kind: numbers, and a tree and a list to be sent to the
+   device. */
 struct Input {
     int kind;
     std::vector<real> pos, moved, plane, mass, corner;
@@ -121,14 +127,17 @@ struct World {
     nlist on_host_list = {};
     nbody on_host_sim = {};
     nlist_mesh mesh = {};
-    Device<real> pos, moved, plane, mass, corner, acc, potential, near2, at, velocity, step_pos, step_acc;
+    Device<real> pos, moved, plane, mass, corner, acc, potential, near2, at, velocity, step_pos,
+        step_acc;
     Device<int32_t> names, ids, counts, pairs;
     Device<int64_t> offsets, one;
     World(const Input &of, Heap *h)
-        : in(of), heap(h), of_grid(of.of_grid), of_tree(of.of_tree), of_walls(of.of_walls), of_list(of.of_list),
-          of_contacts(of.of_contacts), of_bodies(of.of_bodies), pos(of.pos), moved(of.moved), plane(of.plane), mass(of.mass),
-          corner(of.corner), acc(2 * MANY), potential(MANY), near2(4 * MANY), at(2 * FEW), velocity(2 * MANY), step_pos(2 * MANY),
-          step_acc(2 * MANY), names(of.names), ids(PER * MANY), counts(MANY), pairs(PER * MANY), offsets(MANY + 1), one(1)
+        : in(of), heap(h), of_grid(of.of_grid), of_tree(of.of_tree), of_walls(of.of_walls),
+          of_list(of.of_list), of_contacts(of.of_contacts), of_bodies(of.of_bodies), pos(of.pos),
+          moved(of.moved), plane(of.plane), mass(of.mass), corner(of.corner), acc(2 * MANY),
+          potential(MANY), near2(4 * MANY), at(2 * FEW), velocity(2 * MANY), step_pos(2 * MANY),
+          step_acc(2 * MANY), names(of.names), ids(PER * MANY), counts(MANY), pairs(PER * MANY),
+          offsets(MANY + 1), one(1)
     {
         of_grid.cuda_allocator = {heap_alloc, heap_free, h};
         of_tree.cuda_allocator = of_walls.cuda_allocator = {heap_alloc, heap_free, h};
@@ -155,26 +164,31 @@ struct World {
     }
     int n_of(int object) const
     {
-        int const n[OBJECTS] = {grid.device.grid.n, tree.device.tree.n, walls.device.tree.n, copy.device.tree.n, list.device.list.n,
-                                contacts.device.list.n, loaded.device.list.n, sim.device.sim.n};
+        int const n[OBJECTS] = {grid.device.grid.n,   tree.device.tree.n, walls.device.tree.n,
+                                copy.device.tree.n,   list.device.list.n, contacts.device.list.n,
+                                loaded.device.list.n, sim.device.sim.n};
         return n[object];
     }
     size_t bytes() const
     {
         size_t sum = 0;
-        auto const add = [&sum](const auto &blocks) { for (const auto &b : blocks) sum += b.bytes; };
+        auto const add = [&sum](const auto &blocks) {
+            for (const auto &b : blocks) sum += b.bytes;
+        };
         add(grid.block);
         add(grid.scratch);
         for (const lbvh_cuda *t : {&tree, &walls, &copy}) add(t->block), add(t->scratch);
-        for (const nlist_cuda *l : {&list, &contacts, &loaded}) add(l->device.list.block), add(l->scratch);
+        for (const nlist_cuda *l : {&list, &contacts, &loaded})
+            add(l->device.list.block), add(l->scratch);
         add(sim.block);
         add(sim.scratch);
         return sum;
     }
     int32_t error_of(int object) const
     {
-        int32_t const e[OBJECTS] = {grid.device.grid.cuda_error, tree.device.tree.cuda_error, walls.device.tree.cuda_error,
-                                    copy.device.tree.cuda_error, list.device.list.cuda_error, contacts.device.list.cuda_error,
+        int32_t const e[OBJECTS] = {grid.device.grid.cuda_error,   tree.device.tree.cuda_error,
+                                    walls.device.tree.cuda_error,  copy.device.tree.cuda_error,
+                                    list.device.list.cuda_error,   contacts.device.list.cuda_error,
                                     loaded.device.list.cuda_error, sim.device.sim.cuda_error};
         return e[object];
     }
@@ -209,14 +223,20 @@ uint64_t World::sum_of(int object)
         CHECK(ugrid_validate(&on_host_grid) == UGRID_NOT_BUILT); /* without positions */
         mix(&sum, g->start, g->cell_count + 1);
         mix(&sum, g->order, n);
-        for (int32_t i = 0; g->record && i < n; i++) mix(&sum, g->record[i].x, 3), mix(&sum, &g->record[i].link, 1);
+        for (int32_t i = 0; g->record && i < n; i++)
+            mix(&sum, g->record[i].x, 3), mix(&sum, &g->record[i].link, 1);
         mix(&sum, g->head, g->cell_count);
         mix(&sum, g->next, n);
         for (int32_t c = 0; g->slot && c < g->cell_count; c++)
             for (int32_t s = 0; s < g->count[c]; s++) mix(&sum, &g->slot[s * g->cell_count + c], 1);
     } else if (object == TREE || object == WALLS || object == COPY) {
         const lbvh *t = &on_host_tree;
-        if (lbvh_cuda_download(&on_host_tree, object == TREE ? &tree : object == WALLS ? &walls : &copy, stream) != LBVH_OK) return 0;
+        if (lbvh_cuda_download(&on_host_tree,
+                               object == TREE    ? &tree
+                               : object == WALLS ? &walls
+                                                 : &copy,
+                               stream) != LBVH_OK)
+            return 0;
         mix(&sum, t->node, 2 * n - 1);
         mix(&sum, t->prefix, n + 1);
     } else if (object == BODIES) {
@@ -227,12 +247,14 @@ uint64_t World::sum_of(int object)
         mix(&sum, b->m, n);
     } else {
         nlist_cuda *l = object == LIST ? &list : object == CONTACTS ? &contacts : &loaded;
-        (void)nlist_cuda_check(l, stream); /* it fetches counts; it may tell of a first round that did not fit */
+        /* it fetches counts; it may tell of a first round that did not fit */
+        (void)nlist_cuda_check(l, stream);
         if (nlist_cuda_download(&on_host_list, l, stream) != NLIST_OK) return 0;
         for (int32_t i = 0; i < n; i++) {
             nlist_each e = nlist_of(&on_host_list, i);
             int32_t count = 0;
-            for (; nlist_next(&e); count++) mix(&sum, &e.id, 1), mix(&sum, (const char *)e.history, on_host_list.desc.history);
+            for (; nlist_next(&e); count++)
+                mix(&sum, &e.id, 1), mix(&sum, (const char *)e.history, on_host_list.desc.history);
             mix(&sum, &count, 1);
         }
     }
@@ -243,17 +265,44 @@ uint64_t World::sum_of(int object)
 
 /* Results of four enums as one. */
 enum { FINE, NO_MEMORY, CUDA_FAILED, ELSE };
-static int code(ugrid_result r) { return r == UGRID_OK ? FINE : r == UGRID_OUT_OF_MEMORY ? NO_MEMORY : r == UGRID_CUDA_ERROR ? CUDA_FAILED : ELSE; }
-static int code(lbvh_result r) { return r == LBVH_OK ? FINE : r == LBVH_OUT_OF_MEMORY ? NO_MEMORY : r == LBVH_CUDA_ERROR ? CUDA_FAILED : ELSE; }
-static int code(nlist_result r) { return r == NLIST_OK ? FINE : r == NLIST_OUT_OF_MEMORY ? NO_MEMORY : r == NLIST_CUDA_ERROR ? CUDA_FAILED : ELSE; }
-static int code(nbody_result r) { return r == NBODY_OK ? FINE : r == NBODY_OUT_OF_MEMORY ? NO_MEMORY : r == NBODY_CUDA_ERROR ? CUDA_FAILED : ELSE; }
+static int code(ugrid_result r)
+{
+    return r == UGRID_OK              ? FINE
+           : r == UGRID_OUT_OF_MEMORY ? NO_MEMORY
+           : r == UGRID_CUDA_ERROR    ? CUDA_FAILED
+                                      : ELSE;
+}
+static int code(lbvh_result r)
+{
+    return r == LBVH_OK              ? FINE
+           : r == LBVH_OUT_OF_MEMORY ? NO_MEMORY
+           : r == LBVH_CUDA_ERROR    ? CUDA_FAILED
+                                     : ELSE;
+}
+static int code(nlist_result r)
+{
+    return r == NLIST_OK              ? FINE
+           : r == NLIST_OUT_OF_MEMORY ? NO_MEMORY
+           : r == NLIST_CUDA_ERROR    ? CUDA_FAILED
+                                      : ELSE;
+}
+static int code(nbody_result r)
+{
+    return r == NBODY_OK              ? FINE
+           : r == NBODY_OUT_OF_MEMORY ? NO_MEMORY
+           : r == NBODY_CUDA_ERROR    ? CUDA_FAILED
+                                      : ELSE;
+}
 
 int World::search_grid()
 {
     ugrid_result r = ugrid_cuda_count_pairs(&grid, (real)0.2, one.p, stream);
     if (r == UGRID_OK) r = ugrid_cuda_count_neighbors(&grid, (real)0.2, 0, counts.p, stream);
-    if (r == UGRID_OK) r = ugrid_cuda_neighbors(&grid, (real)0.2, 0, offsets.p, ids.p, PER * MANY, stream);
-    if (r == UGRID_OK) r = ugrid_cuda_neighbors_at(&grid, moved.p, 0, FEW, (real)0.2, offsets.p, ids.p, PER * MANY, stream);
+    if (r == UGRID_OK)
+        r = ugrid_cuda_neighbors(&grid, (real)0.2, 0, offsets.p, ids.p, PER * MANY, stream);
+    if (r == UGRID_OK)
+        r = ugrid_cuda_neighbors_at(&grid, moved.p, 0, FEW, (real)0.2, offsets.p, ids.p, PER * MANY,
+                                    stream);
     return code(r);
 }
 
@@ -268,7 +317,8 @@ int World::search_tree()
     if (r == LBVH_OK) r = lbvh_cuda_pairs(&tree, pairs.p, PER * MANY / 2, one.p, stream);
     if (r == LBVH_OK) r = lbvh_cuda_overlaps(&tree, &own, offsets.p, ids.p, PER * MANY, stream);
     if (r == LBVH_OK) r = lbvh_cuda_overlaps(&tree, &given, offsets.p, ids.p, PER * MANY, stream);
-    if (r == LBVH_OK) r = lbvh_cuda_nearest(&tree, moved.p, 0, FEW, 4, 1, 0, ids.p, near2.p, counts.p, stream);
+    if (r == LBVH_OK)
+        r = lbvh_cuda_nearest(&tree, moved.p, 0, FEW, 4, 1, 0, ids.p, near2.p, counts.p, stream);
     return code(r);
 }
 
@@ -290,7 +340,8 @@ int World::fields()
 {
     acc.forget();
     potential.forget();
-    int const r = code(nbody_cuda_fields(&sim, &of_bodies, plane.p, 0, mass.p, MANY, acc.p, potential.p, stream));
+    int const r = code(
+        nbody_cuda_fields(&sim, &of_bodies, plane.p, 0, mass.p, MANY, acc.p, potential.p, stream));
     if (r == NO_MEMORY)
         for (real x : acc.get()) {
             unsigned char raw[sizeof(real)];
@@ -303,38 +354,49 @@ int World::fields()
 /* What becomes of the object of a step that finds no memory. */
 enum Rule { AS_BEFORE, EMPTY, LIST_RULE };
 
-#define STEPS(X) \
-    X(GRID, EMPTY, 0, code(ugrid_cuda_build(&grid, &of_grid, pos.p, 0, SOME, stream))) \
-    X(GRID, AS_BEFORE, 0, search_grid()) \
-    X(TREE, EMPTY, 0, code(lbvh_cuda_build(&tree, &of_tree, pos.p, 0, SOME, stream))) \
-    X(TREE, AS_BEFORE, 0, search_tree()) \
-    X(WALLS, EMPTY, 0, code(lbvh_cuda_build(&walls, &of_walls, corner.p, 0, TRIANGLES, stream))) \
-    X(LIST, LIST_RULE, 0, code(nlist_cuda_build_ugrid(&list, &of_list, &grid, pos.p, 0, SOME, stream))) \
-    X(GRID, EMPTY, 0, code(ugrid_cuda_build(&grid, &of_grid, pos.p, 0, MANY, stream))) \
-    X(GRID, AS_BEFORE, 0, search_grid()) \
-    X(TREE, EMPTY, 0, code(lbvh_cuda_build(&tree, &of_tree, pos.p, 0, MANY, stream))) \
-    X(LIST, LIST_RULE, 0, code(nlist_cuda_build_lbvh(&list, &of_list, &tree, pos.p, 0, MANY, stream))) \
-    X(TREE, AS_BEFORE, 0, code(lbvh_cuda_refit(&tree, moved.p, 0, stream))) \
-    X(TREE, AS_BEFORE, 0, search_tree()) \
+#define STEPS(X)                                                                                   \
+    X(GRID, EMPTY, 0, code(ugrid_cuda_build(&grid, &of_grid, pos.p, 0, SOME, stream)))             \
+    X(GRID, AS_BEFORE, 0, search_grid())                                                           \
+    X(TREE, EMPTY, 0, code(lbvh_cuda_build(&tree, &of_tree, pos.p, 0, SOME, stream)))              \
+    X(TREE, AS_BEFORE, 0, search_tree())                                                           \
+    X(WALLS, EMPTY, 0, code(lbvh_cuda_build(&walls, &of_walls, corner.p, 0, TRIANGLES, stream)))   \
+    X(LIST, LIST_RULE, 0,                                                                          \
+      code(nlist_cuda_build_ugrid(&list, &of_list, &grid, pos.p, 0, SOME, stream)))                \
+    X(GRID, EMPTY, 0, code(ugrid_cuda_build(&grid, &of_grid, pos.p, 0, MANY, stream)))             \
+    X(GRID, AS_BEFORE, 0, search_grid())                                                           \
+    X(TREE, EMPTY, 0, code(lbvh_cuda_build(&tree, &of_tree, pos.p, 0, MANY, stream)))              \
+    X(LIST, LIST_RULE, 0,                                                                          \
+      code(nlist_cuda_build_lbvh(&list, &of_list, &tree, pos.p, 0, MANY, stream)))                 \
+    X(TREE, AS_BEFORE, 0, code(lbvh_cuda_refit(&tree, moved.p, 0, stream)))                        \
+    X(TREE, AS_BEFORE, 0, search_tree())                                                           \
     X(LIST, LIST_RULE, 0, code(nlist_cuda_build_brute(&list, &of_list, moved.p, 0, MANY, stream))) \
-    X(LIST, LIST_RULE, 1, code(nlist_cuda_remap(&list, names.p, MANY, stream))) \
-    X(CONTACTS, LIST_RULE, 0, code(nlist_cuda_build_mesh(&contacts, &of_contacts, &walls, &mesh, pos.p, 0, FEW, stream))) \
-    X(CONTACTS, LIST_RULE, 0, code(nlist_cuda_build_mesh(&contacts, &of_contacts, &walls, &mesh, pos.p, 0, MANY, stream))) \
-    X(COPY, EMPTY, 0, code(lbvh_cuda_build(&copy, &of_tree, pos.p, 0, FEW, stream))) \
-    X(COPY, EMPTY, 0, code(lbvh_cuda_upload(&copy, &in.tree, stream))) \
-    X(LOADED, EMPTY, 0, code(nlist_cuda_reserve(&loaded, &of_list, FEW, 1, stream))) \
-    X(LOADED, LIST_RULE, 0, code(nlist_cuda_upload(&loaded, &in.list, stream))) \
-    X(BODIES, EMPTY, 0, code(nbody_cuda_build(&sim, &of_bodies, plane.p, 0, mass.p, SOME, stream))) \
-    X(BODIES, EMPTY, 0, fields()) \
-    X(BODIES, AS_BEFORE, 0, code(nbody_cuda_fields_at(&sim, moved.p, 0, FEW, at.p, nullptr, stream))) \
-    X(BODIES, EMPTY, 0, step_bodies()) \
-    X(BODIES, EMPTY, 0, code(nbody_cuda_reserve(&sim, &of_bodies, 2 * MANY, stream))) \
-    X(BODIES, EMPTY, 0, step_bodies()) \
-    X(GRID, EMPTY, 0, code(ugrid_cuda_reserve(&grid, &of_grid, 2 * MANY, stream))) \
+    X(LIST, LIST_RULE, 1, code(nlist_cuda_remap(&list, names.p, MANY, stream)))                    \
+    X(CONTACTS, LIST_RULE, 0,                                                                      \
+      code(nlist_cuda_build_mesh(&contacts, &of_contacts, &walls, &mesh, pos.p, 0, FEW, stream)))  \
+    X(CONTACTS, LIST_RULE, 0,                                                                      \
+      code(nlist_cuda_build_mesh(&contacts, &of_contacts, &walls, &mesh, pos.p, 0, MANY, stream))) \
+    X(COPY, EMPTY, 0, code(lbvh_cuda_build(&copy, &of_tree, pos.p, 0, FEW, stream)))               \
+    X(COPY, EMPTY, 0, code(lbvh_cuda_upload(&copy, &in.tree, stream)))                             \
+    X(LOADED, EMPTY, 0, code(nlist_cuda_reserve(&loaded, &of_list, FEW, 1, stream)))               \
+    X(LOADED, LIST_RULE, 0, code(nlist_cuda_upload(&loaded, &in.list, stream)))                    \
+    X(BODIES, EMPTY, 0,                                                                            \
+      code(nbody_cuda_build(&sim, &of_bodies, plane.p, 0, mass.p, SOME, stream)))                  \
+    X(BODIES, EMPTY, 0, fields())                                                                  \
+    X(BODIES, AS_BEFORE, 0,                                                                        \
+      code(nbody_cuda_fields_at(&sim, moved.p, 0, FEW, at.p, nullptr, stream)))                    \
+    X(BODIES, EMPTY, 0, step_bodies())                                                             \
+    X(BODIES, EMPTY, 0, code(nbody_cuda_reserve(&sim, &of_bodies, 2 * MANY, stream)))              \
+    X(BODIES, EMPTY, 0, step_bodies())                                                             \
+    X(GRID, EMPTY, 0, code(ugrid_cuda_reserve(&grid, &of_grid, 2 * MANY, stream)))                 \
     X(GRID, EMPTY, 0, code(ugrid_cuda_build(&grid, &of_grid, moved.p, 0, MANY, stream)))
 
 #define AS_STEP(object, rule, again, call) {object, rule, again, #call},
-static const struct { Object object; Rule rule; int again; const char *text; } steps[] = {STEPS(AS_STEP)};
+static const struct {
+    Object object;
+    Rule rule;
+    int again;
+    const char *text;
+} steps[] = {STEPS(AS_STEP)};
 enum { STEP_COUNT = (int)(sizeof steps / sizeof *steps) };
 
 int World::do_step(int k)
@@ -358,8 +420,8 @@ static long launches()
 
 static void say(const Input &in, int step, const char *what, long k)
 {
-    context = std::string(what) + " " + std::to_string(k) + ", program " + std::to_string(in.kind) + ", step " + std::to_string(step) + ": " +
-              (step < STEP_COUNT ? steps[step].text : "");
+    context = std::string(what) + " " + std::to_string(k) + ", program " + std::to_string(in.kind) +
+              ", step " + std::to_string(step) + ": " + (step < STEP_COUNT ? steps[step].text : "");
 }
 
 /* The program without a fault. */
@@ -376,7 +438,8 @@ static long note(const Input &in, Noted *noted)
             CHECK(w.do_step(k) == FINE);
             MUST(cudaStreamSynchronize(stream)); /* lazy streams launch only now */
             noted[k].launches = launches() - first;
-            for (int o = 0; o < OBJECTS; o++) if (o != steps[k].object) CHECK(w.sum_of(o) == before[o]);
+            for (int o = 0; o < OBJECTS; o++)
+                if (o != steps[k].object) CHECK(w.sum_of(o) == before[o]);
             CHECK(h.live_bytes == w.bytes());
             noted[k].calls = h.calls;
             noted[k].sum = w.sum_of(steps[k].object);
@@ -388,7 +451,7 @@ static long note(const Input &in, Noted *noted)
 
 /* ------------------------------------------------------------------------------------------------
    Tests
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* The program with allocation number fail missing, or all from there on until the step is over. */
 static void run_without_memory(const Input &in, const Noted *noted, long fail, bool forever)
@@ -419,14 +482,18 @@ static void run_without_memory(const Input &in, const Noted *noted, long fail, b
                 const nlist_desc &d = object == CONTACTS ? w.of_contacts : w.of_list;
                 if (steps[k].rule == AS_BEFORE) CHECK(now == before[object]);
                 if (steps[k].rule == EMPTY) CHECK(w.n_of(object) == 0);
-                if (steps[k].rule == LIST_RULE) CHECK(now == before[object] || (w.n_of(object) == 0 && !d.history && !d.events));
+                if (steps[k].rule == LIST_RULE)
+                    CHECK(now == before[object] ||
+                          (w.n_of(object) == 0 && !d.history && !d.events));
                 CHECK(cudaPeekAtLastError() == cudaSuccess);
-                if (steps[k].again && w.n_of(object) == 0) CHECK(w.do_step(k - steps[k].again) == FINE);
+                if (steps[k].again && w.n_of(object) == 0)
+                    CHECK(w.do_step(k - steps[k].again) == FINE);
                 CHECK(w.do_step(k) == FINE);
             }
             if (met) CHECK(w.sum_of(object) == noted[k].sum);
         }
-        CHECK(met && (h.failed == 1 || (forever && h.failed == 2))); /* the exact size was tried, too */
+        /* the exact size was tried, too */
+        CHECK(met && (h.failed == 1 || (forever && h.failed == 2)));
     }
     CHECK(h.live == 0 && h.live_bytes == 0 && !h.wrong_stream);
 }
@@ -438,25 +505,29 @@ static void test_memory()
         Noted noted[STEP_COUNT];
         long const total = note(in, noted);
         CHECK(total > 60);
-        for (long fail = 1 + kind % every; fail <= total; fail += every) run_without_memory(in, noted, fail, (fail / every + kind) % 2);
+        for (long fail = 1 + kind % every; fail <= total; fail += every)
+            run_without_memory(in, noted, fail, (fail / every + kind) % 2);
     }
 }
 
-/* After an error of CUDA: the same call again. What a list's history has become is not said, so lists begin anew, and so does what was
-   emptied but is needed. */
+/* After an error of CUDA: the same call again. What a list's history has become is not said, so
+   lists begin anew, and so does what was emptied but is needed. */
 static void recover(World *w, int step)
 {
     Object const object = steps[step].object;
     bool const list = object == LIST || object == CONTACTS || object == LOADED;
-    if (list) nlist_cuda_free(object == LIST ? &w->list : object == CONTACTS ? &w->contacts : &w->loaded);
+    if (list)
+        nlist_cuda_free(object == LIST ? &w->list : object == CONTACTS ? &w->contacts : &w->loaded);
     bool const anew = list || (steps[step].rule == AS_BEFORE && w->n_of(object) == 0);
     for (int k = 0; k < step && anew; k++)
-        if (steps[k].object == object && !(object == LIST && k < 10)) CHECK(w->do_step(k) == FINE); /* those need the grid of then */
+        /* those need the grid of then */
+        if (steps[k].object == object && !(object == LIST && k < 10)) CHECK(w->do_step(k) == FINE);
     CHECK(w->do_step(step) == FINE);
 }
 
 #ifdef CUDA_EMU
-/* Launch number fail of the program is lost. The object may hold anything afterwards that can be freed or built again. */
+/* Launch number fail of the program is lost. The object may hold anything afterwards that can be
+   freed or built again. */
 static void run_without_launch(const Input &in, const Noted *noted, int step, long fail)
 {
     Heap h = {};
@@ -474,10 +545,12 @@ static void run_without_launch(const Input &in, const Noted *noted, int step, lo
         emu_fail_launch(0);
         CHECK(r == CUDA_FAILED);
         CHECK(w.error_of(object) == (int32_t)cudaErrorLaunchOutOfResources);
-        CHECK(cudaPeekAtLastError() == cudaSuccess && "it was told, and is not left for the next call");
+        CHECK(cudaPeekAtLastError() == cudaSuccess &&
+              "it was told, and is not left for the next call");
         CHECK(h.live_bytes == w.bytes());
         for (int o = 0; o < OBJECTS; o++) if (o != object) CHECK(w.sum_of(o) == before[o]);
-        if (steps[step].rule == EMPTY && !strstr(steps[step].text, "step_bodies")) /* its last launches move bodies */
+        /* its last launches move bodies */
+        if (steps[step].rule == EMPTY && !strstr(steps[step].text, "step_bodies"))
             CHECK(w.n_of(object) == 0);
         recover(&w, step);
         CHECK(w.sum_of(object) == noted[step].sum);
@@ -514,8 +587,9 @@ static cudaError_t leave_an_error()
     return error;
 }
 
-/* The caller has not read an error of his own. It is no fault of ours, and calls do their work as ever. (CUB takes an error that it finds for
-   its own, and so the error may be forgotten before CUB is asked; elsewhere it stays for him to read.) */
+/* The caller has not read an error of his own. It is no fault of ours, and calls do their work as
+   ever. (CUB takes an error that it finds for its own, and so the error may be forgotten before CUB
+   is asked; elsewhere it stays for him to read.) */
 static void test_unread_errors()
 {
     for (int kind = 0; kind < kinds; kind++) {
@@ -540,7 +614,8 @@ static void test_unread_errors()
     }
 }
 
-/* Room for results that is exactly enough, and one less, with something behind it that must stay. */
+/* Room for results that is exactly enough, and one less, with something behind it that must
+   stay. */
 template <class Call> static void check_room(const char *what, int per, int64_t all, Call call)
 {
     context = std::string("room: ") + what;
@@ -552,7 +627,8 @@ template <class Call> static void check_room(const char *what, int per, int64_t 
         CHECK(call(out.p, room) == all);
         std::vector<int32_t> const got = out.get();
         if (less == 0) want = got;
-        for (int64_t k = 0; k < (int64_t)got.size(); k++) CHECK(got[(size_t)k] == (k < per * room ? want[(size_t)k] : -77));
+        for (int64_t k = 0; k < (int64_t)got.size(); k++)
+            CHECK(got[(size_t)k] == (k < per * room ? want[(size_t)k] : -77));
         for (int64_t k = 0; k < per * room; k++) CHECK(got[(size_t)k] >= 0);
     }
 }
@@ -568,13 +644,15 @@ static void test_room()
         CHECK(w.do_step(6) == FINE && w.do_step(8) == FINE && w.do_step(9) == FINE);
         for (int flags : {0, (int)UGRID_HALF, (int)UGRID_PLACES}) {
             auto const rows = [&](int32_t *out, int64_t room) {
-                CHECK(ugrid_cuda_neighbors(&w.grid, radius, flags, w.offsets.p, out, room, stream) == UGRID_OK);
+                CHECK(ugrid_cuda_neighbors(&w.grid, radius, flags, w.offsets.p, out, room,
+                                           stream) == UGRID_OK);
                 return w.offsets.get()[MANY];
             };
             check_room("ugrid_cuda_neighbors", 1, rows(w.ids.p, 0), rows);
         }
         auto const rows_at = [&](int32_t *out, int64_t room) {
-            CHECK(ugrid_cuda_neighbors_at(&w.grid, w.moved.p, 0, MANY, radius, w.offsets.p, out, room, stream) == UGRID_OK);
+            CHECK(ugrid_cuda_neighbors_at(&w.grid, w.moved.p, 0, MANY, radius, w.offsets.p, out,
+                                          room, stream) == UGRID_OK);
             return w.offsets.get()[MANY];
         };
         check_room("ugrid_cuda_neighbors_at", 1, rows_at(w.ids.p, 0), rows_at);
@@ -603,11 +681,14 @@ static void test_room()
         CHECK(nlist_cuda_check(&w.list, stream) == NLIST_OK);
         nlist_cuda_free(&w.list);
         d.capacity = PER * MANY;
-        CHECK(code(nlist_cuda_build_brute(&w.list, &d, w.pos.p, 0, MANY, stream)) == FINE && nlist_cuda_check(&w.list, stream) == NLIST_OK);
+        CHECK(code(nlist_cuda_build_brute(&w.list, &d, w.pos.p, 0, MANY, stream)) == FINE &&
+              nlist_cuda_check(&w.list, stream) == NLIST_OK);
         int64_t const entries = w.list.device.list.needed_entries, total = w.list.device.list.total;
         int32_t const width = w.list.device.list.needed_width;
         for (int less = 0; less < 2; less++) {
-            nlist_result const want = !less ? NLIST_OK : d.layout == NLIST_STATIC ? NLIST_ROW_FULL : NLIST_LIST_FULL;
+            nlist_result const want = !less                      ? NLIST_OK
+                                      : d.layout == NLIST_STATIC ? NLIST_ROW_FULL
+                                                                 : NLIST_LIST_FULL;
             nlist_cuda_free(&w.list);
             if (d.layout == NLIST_STATIC) d.width = width - less;
             else d.capacity = entries - less;
@@ -623,12 +704,16 @@ static void test_room()
         nbody_frame frame = {};
         if (b.method != NBODY_DIRECT) {
             CHECK(code(nbody_cuda_build(&w.sim, &b, w.plane.p, 0, w.mass.p, MANY, stream)) == FINE);
-            CHECK(nbody_cuda_check(&w.sim, &frame, stream) == NBODY_OK && frame.cells > 9 && frame.cells == frame.cells_needed);
+            CHECK(nbody_cuda_check(&w.sim, &frame, stream) == NBODY_OK && frame.cells > 9 &&
+                  frame.cells == frame.cells_needed);
             int32_t const cells = frame.cells;
             for (int less = 0; less < 2; less++) {
-                b.max_cells = cells - 8 * less; /* a cell is divided while there is room for 4 more */
-                CHECK(code(nbody_cuda_build(&w.sim, &b, w.plane.p, 0, w.mass.p, MANY, stream)) == FINE);
-                CHECK(nbody_cuda_check(&w.sim, &frame, stream) == (less ? NBODY_CELLS_FULL : NBODY_OK));
+                /* a cell is divided while there is room for 4 more */
+                b.max_cells = cells - 8 * less;
+                CHECK(code(nbody_cuda_build(&w.sim, &b, w.plane.p, 0, w.mass.p, MANY, stream)) ==
+                      FINE);
+                CHECK(nbody_cuda_check(&w.sim, &frame, stream) ==
+                      (less ? NBODY_CELLS_FULL : NBODY_OK));
                 CHECK(frame.cells_needed > b.max_cells - 4 && frame.cells <= b.max_cells + 4);
             }
         }
@@ -636,7 +721,8 @@ static void test_room()
         g.method = UGRID_FIXED;
         g.cell = (real)0.5;
         g.slots = 1;
-        CHECK(code(ugrid_cuda_build(&w.grid, &g, w.pos.p, 0, MANY, stream)) == FINE && ugrid_cuda_check(&w.grid, stream) == UGRID_CELL_FULL);
+        CHECK(code(ugrid_cuda_build(&w.grid, &g, w.pos.p, 0, MANY, stream)) == FINE &&
+              ugrid_cuda_check(&w.grid, stream) == UGRID_CELL_FULL);
         int32_t const slots = w.grid.device.grid.needed_slots;
         for (int less = 0; less < 2; less++) {
             g.slots = slots - less;
@@ -649,10 +735,13 @@ static void test_room()
 
 /* ------------------------------------------------------------------------------------------------
    Main
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static const Test tests[] = {
-    {"memory", test_memory}, {"launches", test_launches}, {"unread errors", test_unread_errors}, {"room", test_room},
+    {"memory", test_memory},
+    {"launches", test_launches},
+    {"unread errors", test_unread_errors},
+    {"room", test_room},
 };
 
 int main(int argc, char **argv)

@@ -6,7 +6,8 @@
    kernel launch into a call of emu::launch. What needs to know about other threads, about time or
    about memory is in ../emu.cc; here is only what the compiler has to see.
 
-   Sections: >>qualifiers >>vectors >>emu >>barriers >>warps >>atomics >>math >>errors >>api >>launch */
+   Sections: >>qualifiers >>vectors >>emu >>barriers >>warps >>atomics >>math >>errors >>api
+   >>launch */
 #ifndef EMU_CUDA_RUNTIME_H
 #define EMU_CUDA_RUNTIME_H
 
@@ -46,7 +47,7 @@
 #define CUDART_VERSION 13000
 #define CUDART_CB
 
-/* ---- >>vectors: int2, float4 and so on, with the sizes and alignments of CUDA ------------------ */
+/* ---- >>vectors: int2, float4 and so on, with the sizes and alignments of CUDA ---------------- */
 
 #define EMU_VECTOR(T, name, align2, align4)                                                        \
     struct name##1 { T x; };                                                                       \
@@ -73,7 +74,10 @@ EMU_VECTOR(double, double, 16, 16)
 
 struct dim3 {
     unsigned int x, y, z;
-    constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1) : x(vx), y(vy), z(vz) {}
+    constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1)
+        : x(vx), y(vy), z(vz)
+    {
+    }
     constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
     constexpr operator uint3() const { return uint3{x, y, z}; }
 };
@@ -84,7 +88,7 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 static constexpr int warpSize = 32;
 
-/* ---- >>emu: what the functions below ask of emu.cc --------------------------------------------- */
+/* ---- >>emu: what the functions below ask of emu.cc ------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__)
 #define EMU_TSAN 1
@@ -137,15 +141,25 @@ inline void atomic_point(const void *address) {
 
 } // namespace emu
 
-/* The body of a product's dynamic_shared<T>() under CUDA_EMU, where nvcc has `extern __shared__`. */
+/* The body of a product's dynamic_shared<T>() under CUDA_EMU, where nvcc has `extern
+   __shared__`. */
 inline void *emu_dynamic_shared() { return emu::dynamic_shared_memory(); }
 
-/* ---- >>barriers -------------------------------------------------------------------------------- */
+/* ---- >>barriers ------------------------------------------------------------------------------ */
 
 inline void __syncthreads(EMU_SITE) { emu::barrier(emu::Op::barrier, 0, site); }
-inline int __syncthreads_count(int p, EMU_SITE) { return (int)emu::barrier(emu::Op::barrier_count, p, site); }
-inline int __syncthreads_and(int p, EMU_SITE) { return (int)emu::barrier(emu::Op::barrier_and, p, site); }
-inline int __syncthreads_or(int p, EMU_SITE) { return (int)emu::barrier(emu::Op::barrier_or, p, site); }
+inline int __syncthreads_count(int p, EMU_SITE)
+{
+    return (int)emu::barrier(emu::Op::barrier_count, p, site);
+}
+inline int __syncthreads_and(int p, EMU_SITE)
+{
+    return (int)emu::barrier(emu::Op::barrier_and, p, site);
+}
+inline int __syncthreads_or(int p, EMU_SITE)
+{
+    return (int)emu::barrier(emu::Op::barrier_or, p, site);
+}
 
 inline void __threadfence() { emu::fence(); }
 inline void __threadfence_block() { emu::fence(); }
@@ -153,11 +167,12 @@ inline void __threadfence_system() { emu::fence(); }
 inline void __nanosleep(unsigned int) { emu::pause(); }
 [[noreturn]] inline void __trap(EMU_SITE) { emu::trap("__trap()", site); }
 
-/* ---- >>warps: values cross as 64 bits ---------------------------------------------------------- */
+/* ---- >>warps: values cross as 64 bits -------------------------------------------------------- */
 
 namespace emu {
 template <class T> uint64_t to_bits(T value) {
-    static_assert(std::is_arithmetic<T>::value && sizeof(T) >= 4, "CUDA has this for 4- and 8-byte numbers");
+    static_assert(std::is_arithmetic<T>::value && sizeof(T) >= 4,
+                  "CUDA has this for 4- and 8-byte numbers");
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof value);
     return bits;
@@ -167,7 +182,8 @@ template <class T> T from_bits(uint64_t bits) {
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-template <class T> T shuffle(Op op, unsigned int mask, T value, int argument, int width, Site site) {
+template <class T> T shuffle(Op op, unsigned int mask, T value, int argument, int width, Site site)
+{
     return from_bits<T>(warp(op, mask, to_bits(value), argument, width, site));
 }
 /* Sign-extended for int, zero-extended for unsigned: 64-bit arithmetic then serves both. */
@@ -176,19 +192,31 @@ template <class T> T reduce(Op op, unsigned int mask, T value, Site site) {
 }
 } // namespace emu
 
-inline void __syncwarp(unsigned int mask = 0xffffffffu, EMU_SITE) { emu::warp(emu::Op::sync, mask, 0, 0, 32, site); }
-inline unsigned int __activemask(EMU_SITE) { return (unsigned int)emu::warp(emu::Op::activemask, 0, 0, 0, 32, site); }
+inline void __syncwarp(unsigned int mask = 0xffffffffu, EMU_SITE)
+{
+    emu::warp(emu::Op::sync, mask, 0, 0, 32, site);
+}
+inline unsigned int __activemask(EMU_SITE)
+{
+    return (unsigned int)emu::warp(emu::Op::activemask, 0, 0, 0, 32, site);
+}
 
 template <class T> T __shfl_sync(unsigned int mask, T value, int lane, int width = 32, EMU_SITE) {
     return emu::shuffle(emu::Op::shuffle, mask, value, lane, width, site);
 }
-template <class T> T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = 32, EMU_SITE) {
+template <class T>
+T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = 32, EMU_SITE)
+{
     return emu::shuffle(emu::Op::shuffle_up, mask, value, (int)delta, width, site);
 }
-template <class T> T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = 32, EMU_SITE) {
+template <class T>
+T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = 32, EMU_SITE)
+{
     return emu::shuffle(emu::Op::shuffle_down, mask, value, (int)delta, width, site);
 }
-template <class T> T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32, EMU_SITE) {
+template <class T>
+T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32, EMU_SITE)
+{
     return emu::shuffle(emu::Op::shuffle_xor, mask, value, lanes, width, site);
 }
 
@@ -205,20 +233,48 @@ template <class T> unsigned int __match_any_sync(unsigned int mask, T value, EMU
     return (unsigned int)emu::warp(emu::Op::match_any, mask, emu::to_bits(value), 0, 32, site);
 }
 template <class T> unsigned int __match_all_sync(unsigned int mask, T value, int *all, EMU_SITE) {
-    unsigned int same = (unsigned int)emu::warp(emu::Op::match_all, mask, emu::to_bits(value), 0, 32, site);
+    unsigned int same =
+        (unsigned int)emu::warp(emu::Op::match_all, mask, emu::to_bits(value), 0, 32, site);
     *all = same != 0;
     return same;
 }
 
-inline unsigned int __reduce_add_sync(unsigned int m, unsigned int v, EMU_SITE) { return emu::reduce(emu::Op::add, m, v, site); }
-inline unsigned int __reduce_min_sync(unsigned int m, unsigned int v, EMU_SITE) { return emu::reduce(emu::Op::min, m, v, site); }
-inline unsigned int __reduce_max_sync(unsigned int m, unsigned int v, EMU_SITE) { return emu::reduce(emu::Op::max, m, v, site); }
-inline int __reduce_add_sync(unsigned int m, int v, EMU_SITE) { return emu::reduce(emu::Op::add, m, v, site); }
-inline int __reduce_min_sync(unsigned int m, int v, EMU_SITE) { return emu::reduce(emu::Op::min, m, v, site); }
-inline int __reduce_max_sync(unsigned int m, int v, EMU_SITE) { return emu::reduce(emu::Op::max, m, v, site); }
-inline unsigned int __reduce_and_sync(unsigned int m, unsigned int v, EMU_SITE) { return emu::reduce(emu::Op::bit_and, m, v, site); }
-inline unsigned int __reduce_or_sync(unsigned int m, unsigned int v, EMU_SITE) { return emu::reduce(emu::Op::bit_or, m, v, site); }
-inline unsigned int __reduce_xor_sync(unsigned int m, unsigned int v, EMU_SITE) { return emu::reduce(emu::Op::bit_xor, m, v, site); }
+inline unsigned int __reduce_add_sync(unsigned int m, unsigned int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::add, m, v, site);
+}
+inline unsigned int __reduce_min_sync(unsigned int m, unsigned int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::min, m, v, site);
+}
+inline unsigned int __reduce_max_sync(unsigned int m, unsigned int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::max, m, v, site);
+}
+inline int __reduce_add_sync(unsigned int m, int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::add, m, v, site);
+}
+inline int __reduce_min_sync(unsigned int m, int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::min, m, v, site);
+}
+inline int __reduce_max_sync(unsigned int m, int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::max, m, v, site);
+}
+inline unsigned int __reduce_and_sync(unsigned int m, unsigned int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::bit_and, m, v, site);
+}
+inline unsigned int __reduce_or_sync(unsigned int m, unsigned int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::bit_or, m, v, site);
+}
+inline unsigned int __reduce_xor_sync(unsigned int m, unsigned int v, EMU_SITE)
+{
+    return emu::reduce(emu::Op::bit_xor, m, v, site);
+}
 
 /* ---- >>atomics ---------------------------------------------------------------------------------
 
@@ -233,7 +289,8 @@ template <class T, class Next> T atomic_update(T *p, Next next) {
     T old, changed;
     __atomic_load(p, &old, __ATOMIC_RELAXED);
     do changed = next(old);
-    while (!__atomic_compare_exchange(p, &old, &changed, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    while (
+        !__atomic_compare_exchange(p, &old, &changed, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 #else
     T old = *p;
     *p = next(old);
@@ -250,12 +307,30 @@ template <class T> T wrapping_add(T a, T b) {
         return a + b;
     }
 }
-template <class T> T atomic_add(T *p, T v) { return atomic_update(p, [=](T old) { return wrapping_add(old, v); }); }
-template <class T> T atomic_min(T *p, T v) { return atomic_update(p, [=](T old) { return v < old ? v : old; }); }
-template <class T> T atomic_max(T *p, T v) { return atomic_update(p, [=](T old) { return v > old ? v : old; }); }
-template <class T> T atomic_and(T *p, T v) { return atomic_update(p, [=](T old) { return old & v; }); }
-template <class T> T atomic_or(T *p, T v) { return atomic_update(p, [=](T old) { return old | v; }); }
-template <class T> T atomic_xor(T *p, T v) { return atomic_update(p, [=](T old) { return old ^ v; }); }
+template <class T> T atomic_add(T *p, T v)
+{
+    return atomic_update(p, [=](T old) { return wrapping_add(old, v); });
+}
+template <class T> T atomic_min(T *p, T v)
+{
+    return atomic_update(p, [=](T old) { return v < old ? v : old; });
+}
+template <class T> T atomic_max(T *p, T v)
+{
+    return atomic_update(p, [=](T old) { return v > old ? v : old; });
+}
+template <class T> T atomic_and(T *p, T v)
+{
+    return atomic_update(p, [=](T old) { return old & v; });
+}
+template <class T> T atomic_or(T *p, T v)
+{
+    return atomic_update(p, [=](T old) { return old | v; });
+}
+template <class T> T atomic_xor(T *p, T v)
+{
+    return atomic_update(p, [=](T old) { return old ^ v; });
+}
 template <class T> T atomic_exch(T *p, T v) { return atomic_update(p, [=](T) { return v; }); }
 template <class T> T atomic_cas(T *p, T expected, T v) {
     return atomic_update(p, [=](T old) { return old == expected ? v : old; });
@@ -266,51 +341,81 @@ template <class T> T atomic_cas(T *p, T expected, T v) {
 /* The overloads are CUDA's, no more: what does not compile there shall not compile here. */
 inline int atomicAdd(int *p, int v) { return emu::atomic_add(p, v); }
 inline unsigned int atomicAdd(unsigned int *p, unsigned int v) { return emu::atomic_add(p, v); }
-inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return emu::atomic_add(p, v); }
+inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_add(p, v);
+}
 inline float atomicAdd(float *p, float v) { return emu::atomic_add(p, v); }
 inline double atomicAdd(double *p, double v) { return emu::atomic_add(p, v); }
 
 inline int atomicSub(int *p, int v) { return emu::atomic_add(p, (int)(0u - (unsigned int)v)); }
-inline unsigned int atomicSub(unsigned int *p, unsigned int v) { return emu::atomic_add(p, 0u - v); }
+inline unsigned int atomicSub(unsigned int *p, unsigned int v)
+{
+    return emu::atomic_add(p, 0u - v);
+}
 
 inline int atomicExch(int *p, int v) { return emu::atomic_exch(p, v); }
 inline unsigned int atomicExch(unsigned int *p, unsigned int v) { return emu::atomic_exch(p, v); }
-inline unsigned long long atomicExch(unsigned long long *p, unsigned long long v) { return emu::atomic_exch(p, v); }
+inline unsigned long long atomicExch(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_exch(p, v);
+}
 inline float atomicExch(float *p, float v) { return emu::atomic_exch(p, v); }
 
 inline int atomicCAS(int *p, int expected, int v) { return emu::atomic_cas(p, expected, v); }
-inline unsigned int atomicCAS(unsigned int *p, unsigned int expected, unsigned int v) { return emu::atomic_cas(p, expected, v); }
-inline unsigned long long atomicCAS(unsigned long long *p, unsigned long long expected, unsigned long long v) {
+inline unsigned int atomicCAS(unsigned int *p, unsigned int expected, unsigned int v)
+{
+    return emu::atomic_cas(p, expected, v);
+}
+inline unsigned long long atomicCAS(unsigned long long *p, unsigned long long expected,
+                                    unsigned long long v)
+{
     return emu::atomic_cas(p, expected, v);
 }
 
 inline int atomicMin(int *p, int v) { return emu::atomic_min(p, v); }
 inline unsigned int atomicMin(unsigned int *p, unsigned int v) { return emu::atomic_min(p, v); }
 inline long long atomicMin(long long *p, long long v) { return emu::atomic_min(p, v); }
-inline unsigned long long atomicMin(unsigned long long *p, unsigned long long v) { return emu::atomic_min(p, v); }
+inline unsigned long long atomicMin(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_min(p, v);
+}
 inline int atomicMax(int *p, int v) { return emu::atomic_max(p, v); }
 inline unsigned int atomicMax(unsigned int *p, unsigned int v) { return emu::atomic_max(p, v); }
 inline long long atomicMax(long long *p, long long v) { return emu::atomic_max(p, v); }
-inline unsigned long long atomicMax(unsigned long long *p, unsigned long long v) { return emu::atomic_max(p, v); }
+inline unsigned long long atomicMax(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_max(p, v);
+}
 
 inline int atomicAnd(int *p, int v) { return emu::atomic_and(p, v); }
 inline unsigned int atomicAnd(unsigned int *p, unsigned int v) { return emu::atomic_and(p, v); }
-inline unsigned long long atomicAnd(unsigned long long *p, unsigned long long v) { return emu::atomic_and(p, v); }
+inline unsigned long long atomicAnd(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_and(p, v);
+}
 inline int atomicOr(int *p, int v) { return emu::atomic_or(p, v); }
 inline unsigned int atomicOr(unsigned int *p, unsigned int v) { return emu::atomic_or(p, v); }
-inline unsigned long long atomicOr(unsigned long long *p, unsigned long long v) { return emu::atomic_or(p, v); }
+inline unsigned long long atomicOr(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_or(p, v);
+}
 inline int atomicXor(int *p, int v) { return emu::atomic_xor(p, v); }
 inline unsigned int atomicXor(unsigned int *p, unsigned int v) { return emu::atomic_xor(p, v); }
-inline unsigned long long atomicXor(unsigned long long *p, unsigned long long v) { return emu::atomic_xor(p, v); }
+inline unsigned long long atomicXor(unsigned long long *p, unsigned long long v)
+{
+    return emu::atomic_xor(p, v);
+}
 
 inline unsigned int atomicInc(unsigned int *p, unsigned int top) {
     return emu::atomic_update(p, [=](unsigned int old) { return old >= top ? 0u : old + 1u; });
 }
 inline unsigned int atomicDec(unsigned int *p, unsigned int top) {
-    return emu::atomic_update(p, [=](unsigned int old) { return old == 0u || old > top ? top : old - 1u; });
+    return emu::atomic_update(
+        p, [=](unsigned int old) { return old == 0u || old > top ? top : old - 1u; });
 }
 
-/* ---- >>math ------------------------------------------------------------------------------------ */
+/* ---- >>math ---------------------------------------------------------------------------------- */
 
 inline int __popc(unsigned int x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
@@ -325,17 +430,26 @@ inline unsigned long long __brevll(unsigned long long x) {
 }
 inline unsigned int __brev(unsigned int x) { return (unsigned int)(__brevll(x) >> 32); }
 inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
-inline unsigned int __umulhi(unsigned int a, unsigned int b) { return (unsigned int)(((unsigned long long)a * b) >> 32); }
+inline unsigned int __umulhi(unsigned int a, unsigned int b)
+{
+    return (unsigned int)(((unsigned long long)a * b) >> 32);
+}
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     __extension__ typedef unsigned __int128 wide;
     return (unsigned long long)(((wide)a * b) >> 64);
 }
 
 inline int __float_as_int(float x) { return emu::from_bits<int>(emu::to_bits(x)); }
-inline unsigned int __float_as_uint(float x) { return emu::from_bits<unsigned int>(emu::to_bits(x)); }
+inline unsigned int __float_as_uint(float x)
+{
+    return emu::from_bits<unsigned int>(emu::to_bits(x));
+}
 inline float __int_as_float(int x) { return emu::from_bits<float>(emu::to_bits(x)); }
 inline float __uint_as_float(unsigned int x) { return emu::from_bits<float>(emu::to_bits(x)); }
-inline long long __double_as_longlong(double x) { return emu::from_bits<long long>(emu::to_bits(x)); }
+inline long long __double_as_longlong(double x)
+{
+    return emu::from_bits<long long>(emu::to_bits(x));
+}
 inline double __longlong_as_double(long long x) { return emu::from_bits<double>(emu::to_bits(x)); }
 
 /* Compile with -ffp-contract=off, and these are single roundings here too. */
@@ -362,8 +476,11 @@ namespace emu {
 template <class I, class F> I saturate(F x) {
     const F high = ldexp((F)1, (int)sizeof(I) * 8 - (std::is_signed<I>::value ? 1 : 0));
     if (!(x == x)) return 0;
-    if (x >= high) return std::is_signed<I>::value ? (I)(~(typename std::make_unsigned<I>::type)0 >> 1) : (I)~(I)0;
-    if (std::is_signed<I>::value ? x < -high : x <= -1) return std::is_signed<I>::value ? (I)(-high) : 0;
+    if (x >= high)
+        return std::is_signed<I>::value ? (I)(~(typename std::make_unsigned<I>::type)0 >> 1)
+                                        : (I) ~(I)0;
+    if (std::is_signed<I>::value ? x < -high : x <= -1)
+        return std::is_signed<I>::value ? (I)(-high) : 0;
     return (I)x;
 }
 } // namespace emu
@@ -422,7 +539,7 @@ inline unsigned long long max(unsigned long long a, unsigned long long b) { retu
 inline float max(float a, float b) { return fmaxf(a, b); }
 inline double max(double a, double b) { return fmax(a, b); }
 
-/* ---- >>errors: the type is nodiscard, so an unchecked CUDA call is a compiler warning ----------- */
+/* ---- >>errors: the type is nodiscard, so an unchecked CUDA call is a compiler warning -------- */
 
 #define EMU_ERRORS(X)                                                                              \
     X(cudaSuccess, 0, "no error")                                                                  \
@@ -432,7 +549,8 @@ inline double max(double a, double b) { return fmax(a, b); }
     X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                          \
     X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                                 \
     X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                    \
-    X(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") \
+    X(cudaErrorInsufficientDriver, 35,                                                             \
+      "CUDA driver version is insufficient for CUDA runtime version")                              \
     X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                               \
     X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                \
     X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                       \
@@ -443,13 +561,19 @@ inline double max(double a, double b) { return fmax(a, b); }
     X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                   \
     X(cudaErrorNotSupported, 801, "operation not supported")                                       \
     X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")  \
-    X(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture") \
-    X(cudaErrorStreamCaptureMerge, 902, "operation would result in a merge of separate capture sequences") \
-    X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began") \
+    X(cudaErrorStreamCaptureInvalidated, 901,                                                      \
+      "operation failed due to a previous error during capture")                                   \
+    X(cudaErrorStreamCaptureMerge, 902,                                                            \
+      "operation would result in a merge of separate capture sequences")                           \
+    X(cudaErrorStreamCaptureUnmatched, 903,                                                        \
+      "capture was not ended in the same stream as it began")                                      \
     X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work")                   \
-    X(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream") \
-    X(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a capturing blocking stream") \
-    X(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream") \
+    X(cudaErrorStreamCaptureIsolation, 905,                                                        \
+      "dependency created on uncaptured work in another stream")                                   \
+    X(cudaErrorStreamCaptureImplicit, 906,                                                         \
+      "operation would make the legacy stream depend on a capturing blocking stream")              \
+    X(cudaErrorCapturedEvent, 907,                                                                 \
+      "operation not permitted on an event last recorded in a capturing stream")                   \
     X(cudaErrorUnknown, 999, "unknown error")
 
 #define EMU_ENUM(name, number, text) name = number,
@@ -462,26 +586,45 @@ const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 
-/* ---- >>api: devices ---------------------------------------------------------------------------- */
+/* ---- >>api: devices -------------------------------------------------------------------------- */
 
 struct cudaDeviceProp {
     char name[256];
-    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalConstMem;
-    int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor,
+        totalConstMem;
+    int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3],
+        maxGridSize[3];
     int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
-    int memoryBusWidth, l2CacheSize, concurrentKernels, asyncEngineCount, unifiedAddressing, managedMemory;
-    int memoryPoolsSupported, cooperativeLaunch, ECCEnabled, integrated, canMapHostMemory, pciBusID, pciDeviceID;
+    int memoryBusWidth, l2CacheSize, concurrentKernels, asyncEngineCount, unifiedAddressing,
+        managedMemory;
+    int memoryPoolsSupported, cooperativeLaunch, ECCEnabled, integrated, canMapHostMemory, pciBusID,
+        pciDeviceID;
 };
 
 enum cudaDeviceAttr {
-    cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxBlockDimX = 2, cudaDevAttrMaxBlockDimY = 3, cudaDevAttrMaxBlockDimZ = 4,
-    cudaDevAttrMaxGridDimX = 5, cudaDevAttrMaxGridDimY = 6, cudaDevAttrMaxGridDimZ = 7,
-    cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrMaxRegistersPerBlock = 12,
-    cudaDevAttrClockRate = 13, cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMemoryClockRate = 36,
-    cudaDevAttrGlobalMemoryBusWidth = 37, cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxThreadsPerMultiProcessor = 39,
-    cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76,
-    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrManagedMemory = 83, cudaDevAttrCooperativeLaunch = 95,
-    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaDevAttrMaxBlocksPerMultiprocessor = 106,
+    cudaDevAttrMaxThreadsPerBlock = 1,
+    cudaDevAttrMaxBlockDimX = 2,
+    cudaDevAttrMaxBlockDimY = 3,
+    cudaDevAttrMaxBlockDimZ = 4,
+    cudaDevAttrMaxGridDimX = 5,
+    cudaDevAttrMaxGridDimY = 6,
+    cudaDevAttrMaxGridDimZ = 7,
+    cudaDevAttrMaxSharedMemoryPerBlock = 8,
+    cudaDevAttrWarpSize = 10,
+    cudaDevAttrMaxRegistersPerBlock = 12,
+    cudaDevAttrClockRate = 13,
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrMemoryClockRate = 36,
+    cudaDevAttrGlobalMemoryBusWidth = 37,
+    cudaDevAttrL2CacheSize = 38,
+    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76,
+    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
+    cudaDevAttrManagedMemory = 83,
+    cudaDevAttrCooperativeLaunch = 95,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+    cudaDevAttrMaxBlocksPerMultiprocessor = 106,
     cudaDevAttrMemoryPoolsSupported = 115
 };
 
@@ -496,19 +639,33 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
 
-/* ---- >>api: memory ----------------------------------------------------------------------------- */
+/* ---- >>api: memory --------------------------------------------------------------------------- */
 
 enum cudaMemcpyKind {
-    cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault
 };
-enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+enum cudaMemoryType {
+    cudaMemoryTypeUnregistered,
+    cudaMemoryTypeHost,
+    cudaMemoryTypeDevice,
+    cudaMemoryTypeManaged
+};
 struct cudaPointerAttributes {
     cudaMemoryType type;
     int device;
     void *devicePointer;
     void *hostPointer;
 };
-enum : unsigned int { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
+enum : unsigned int {
+    cudaHostAllocDefault = 0,
+    cudaHostAllocPortable = 1,
+    cudaHostAllocMapped = 2,
+    cudaHostAllocWriteCombined = 4
+};
 enum : unsigned int { cudaMemAttachGlobal = 1, cudaMemAttachHost = 2 };
 
 cudaError_t cudaMalloc(void **p, size_t size);
@@ -520,16 +677,22 @@ cudaError_t cudaFree(void *p);
 cudaError_t cudaFreeAsync(void *p, cudaStream_t stream);
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void *p, int value, size_t size);
 cudaError_t cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t stream = nullptr);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *p);
 
-template <class T> cudaError_t cudaMalloc(T **p, size_t size) { return cudaMalloc((void **)(void *)p, size); }
+template <class T> cudaError_t cudaMalloc(T **p, size_t size)
+{
+    return cudaMalloc((void **)(void *)p, size);
+}
 template <class T> cudaError_t cudaMallocAsync(T **p, size_t size, cudaStream_t stream) {
     return cudaMallocAsync((void **)(void *)p, size, stream);
 }
-template <class T> cudaError_t cudaMallocManaged(T **p, size_t size, unsigned int flags = cudaMemAttachGlobal) {
+template <class T>
+cudaError_t cudaMallocManaged(T **p, size_t size, unsigned int flags = cudaMemAttachGlobal)
+{
     return cudaMallocManaged((void **)(void *)p, size, flags);
 }
 template <class T> cudaError_t cudaMallocHost(T **p, size_t size, unsigned int flags = 0) {
@@ -542,7 +705,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
 
-/* ---- >>api: streams, events, graphs ------------------------------------------------------------ */
+/* ---- >>api: streams, events, graphs ---------------------------------------------------------- */
 
 enum : unsigned int { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum : unsigned int { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
@@ -568,22 +731,32 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+    cudaStreamCaptureStatusNone,
+    cudaStreamCaptureStatusActive,
+    cudaStreamCaptureStatusInvalidated
+};
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id = nullptr,
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
+                                     unsigned long long *id = nullptr,
                                      cudaGraph_t *graph = nullptr);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags = 0);
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
-/* ---- >>launch ---------------------------------------------------------------------------------- */
+/* ---- >>launch -------------------------------------------------------------------------------- */
 
 struct cudaLaunchAttribute {
     int id;
@@ -614,7 +787,8 @@ struct Body {
     virtual ~Body() {}
     virtual void run() const = 0;
 };
-cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, std::shared_ptr<const Body> body);
+cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
+                   std::shared_ptr<const Body> body);
 void check_argument(const void *kernel, int position, const void *pointer);
 cudaError_t set_function_attribute(const void *kernel, cudaFuncAttribute attribute, int value);
 cudaError_t get_function_attributes(cudaFuncAttributes *attributes, const void *kernel);
@@ -625,9 +799,15 @@ template <class... P> struct KernelCall : Body {
     std::tuple<typename std::decay<P>::type...> arguments;
 
     template <class... A>
-    explicit KernelCall(void (*k)(P...), A &&...args) : kernel(k), arguments(std::forward<A>(args)...) {}
+    explicit KernelCall(void (*k)(P...), A &&...args)
+        : kernel(k), arguments(std::forward<A>(args)...)
+    {
+    }
     void run() const override { call(std::index_sequence_for<P...>()); }
-    template <size_t... I> void call(std::index_sequence<I...>) const { kernel(std::get<I>(arguments)...); }
+    template <size_t... I> void call(std::index_sequence<I...>) const
+    {
+        kernel(std::get<I>(arguments)...);
+    }
 };
 
 /* A pointer given to a kernel must be one that the GPU can follow. */
@@ -638,7 +818,9 @@ template <class T> void check_one(const void *kernel, int position, const T &arg
     else
         (void)kernel, (void)position, (void)argument;
 }
-template <class Tuple, size_t... I> void check_all(const void *kernel, const Tuple &arguments, std::index_sequence<I...>) {
+template <class Tuple, size_t... I>
+void check_all(const void *kernel, const Tuple &arguments, std::index_sequence<I...>)
+{
     (check_one(kernel, (int)I, std::get<I>(arguments)), ...);
     (void)kernel, (void)arguments;
 }
@@ -646,23 +828,32 @@ template <class Tuple, size_t... I> void check_all(const void *kernel, const Tup
 
 /* The parameters are copied once for the launch, and again for every thread, as on the GPU. */
 template <class... P, class... A>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A &&...args) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A &&...args)
+{
     static_assert(sizeof...(P) == sizeof...(A), "the kernel has another number of parameters");
     auto body = std::make_shared<const emu::KernelCall<P...>>(kernel, std::forward<A>(args)...);
     emu::check_all((const void *)kernel, body->arguments, std::index_sequence_for<P...>());
     return emu::launch(*config, (const void *)kernel, body);
 }
 
-template <class F> cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int value) {
+template <class F>
+cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int value)
+{
     return emu::set_function_attribute((const void *)kernel, attribute, value);
 }
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F *kernel) {
     return emu::get_function_attributes(attributes, (const void *)kernel);
 }
-template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *kernel, int block, size_t shared) {
+template <class F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *kernel, int block,
+                                                          size_t shared)
+{
     return emu::occupancy(blocks, (const void *)kernel, block, shared);
 }
-template <class F> cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, F *, size_t = 0, int limit = 0) {
+template <class F>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, F *, size_t = 0,
+                                               int limit = 0)
+{
     *block = limit > 0 && limit < 256 ? limit : 256;
     *grid = 8;
     return cudaSuccess;

@@ -1,10 +1,13 @@
 #!/bin/bash
-# Can somebody else's project use nearfield? Each way is tried in a temporary folder: a program for each header is built
-# there, run, and what it prints is looked at. The last line is "N passed, M failed, K skipped".
+# Can somebody else's project use nearfield? Each way is tried in a temporary folder: a program for
+# each header is built there, run, and what it prints is looked at. The last line is "N passed, M
+# failed, K skipped".
 #
 #   tests/quality/consumers/run.sh
-#   tests/quality/consumers/run.sh --installed    only find_package and pkg-config, for a nearfield that is installed already: where they
-#                                         look by themselves, and where CMAKE_PREFIX_PATH and PKG_CONFIG_PATH (environment) say
+#   tests/quality/consumers/run.sh --installed    only find_package and pkg-config, for a nearfield
+#                                         that is installed already: where they look by themselves,
+#                                         and where CMAKE_PREFIX_PATH and PKG_CONFIG_PATH
+#                                         (environment) say
 set -u
 case ${1:-} in '' | --installed) only=${1:-} ;; *) echo "run.sh: what is '$1'?"; exit 2 ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +15,9 @@ root=$(cd "$here/../../.." && pwd)
 . "$root/tests/common/units.sh"
 prefix=$units/prefix
 headers=
-for header in ugrid lbvh nlist nbody; do [ ! -f "$root/$header.h" ] || headers="$headers $header"; done
+for header in ugrid lbvh nlist nbody; do
+    [ ! -f "$root/$header.h" ] || headers="$headers $header"
+done
 
 have() { command -v "$1" >/dev/null 2>&1; }
 skip() { echo "$*"; exit 77; }
@@ -55,7 +60,8 @@ make_project() {
     answers $headers >all.c
     for h in $headers; do
         printf '%s\n' "#define $(upper "$h")_CUDA" "#include \"$h.h\"" >>declarations.cu
-        printf '%s\n' "#define $(upper "$h")_IMPLEMENTATION" "#define $(upper "$h")_CUDA" "#include \"$h.h\"" >>implementation.cu
+        printf '%s\n' "#define $(upper "$h")_IMPLEMENTATION" "#define $(upper "$h")_CUDA" \
+            "#include \"$h.h\"" >>implementation.cu
     done
     echo 'static_assert(__cplusplus >= 201703L, "the target asks for C++17");' >>declarations.cu
 }
@@ -71,7 +77,8 @@ answers() {
 # by_hand FLAGS...: without CMake.
 by_hand() {
     # shellcheck disable=SC2086
-    "${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "use_$h.c" "only_$h.c" "implementation_$h.c" -o "outside_$h" "$@"
+    "${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "use_$h.c" "only_$h.c" "implementation_$h.c" \
+        -o "outside_$h" "$@"
 }
 
 copied() {
@@ -84,7 +91,8 @@ copied() {
 configured() {
     local way=$1; shift
     have cmake || skip "no cmake"
-    cmake -S . -B out -DHEADERS="$(echo $headers | tr ' ' ';')" -DWAY="$way" -DNEARFIELD="$root" -DVERSION="$(version ugrid)" \
+    cmake -S . -B out -DHEADERS="$(echo $headers | tr ' ' ';')" -DWAY="$way" -DNEARFIELD="$root" \
+        -DVERSION="$(version ugrid)" \
         -DCMAKE_INSTALL_PREFIX="$project/installed" "$@"
 }
 
@@ -93,16 +101,21 @@ built() { configured "$@" && cmake --build out && all_run_right out; }
 # Installing the outside project must not install nearfield with it.
 subdirectory() {
     built subdirectory && cmake --install out || return
-    [ -x installed/bin/outside_ugrid ] && [ "$(find installed -type f | wc -l)" = "$(echo $headers | wc -w)" ]
+    [ -x installed/bin/outside_ugrid ] &&
+        [ "$(find installed -type f | wc -l)" = "$(echo $headers | wc -w)" ]
 }
 
 # Once; an installed tree may be moved.
 install_nearfield() {
-    have cmake && cmake -S "$root" -B "$units/out" -DCMAKE_INSTALL_PREFIX="$units/first" && cmake --install "$units/out" &&
+    have cmake && cmake -S "$root" -B "$units/out" -DCMAKE_INSTALL_PREFIX="$units/first" &&
+        cmake --install "$units/out" &&
     mv "$units/first" "$prefix"
 }
 
-is_installed() { have cmake || skip "no cmake"; [ "$only" ] || [ -d "$prefix" ] || { cat "$units/install.log"; false; }; }
+is_installed() {
+    have cmake || skip "no cmake"
+    [ "$only" ] || [ -d "$prefix" ] || { cat "$units/install.log"; false; }
+}
 found() { is_installed && built installed; }
 
 # One version everywhere: the header's macros say what CMake and pkg-config say.
@@ -117,10 +130,13 @@ pkg_config() {
     done
 }
 
-version() { sed -n "s/^#define $(upper "$1")_VERSION_[A-Z]* \([0-9]*\).*/\1/p" "$root/$1.h" | paste -sd .; }
+version() {
+    sed -n "s/^#define $(upper "$1")_VERSION_[A-Z]* \([0-9]*\).*/\1/p" "$root/$1.h" | paste -sd .
+}
 
-# With CUDA the implementation is a .cu file. It only has to compile and link: the answer comes from the serial part, so no
-# GPU is needed. The oldest architecture will do. HOW: program, or declarations, which are compiled and no more.
+# With CUDA the implementation is a .cu file. It only has to compile and link: the answer comes from
+# the serial part, so no GPU is needed. The oldest architecture will do. HOW: program, or
+# declarations, which are compiled and no more.
 cuda() {
     local how=$1 way=$2 nvcc oldest h; shift 2
     have cmake || skip "no cmake"
@@ -128,7 +144,8 @@ cuda() {
     [ "$nvcc" ] || skip "no nvcc"
     for h in $headers; do [ -f "$root/cuda/$h.cu" ] || skip "no cuda/$h.cu"; done
     oldest=$("$nvcc" --list-gpu-code | head -n 1)
-    configured "$way" -DCUDA="$how" -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES="${oldest#sm_}" "$@" &&
+    configured "$way" -DCUDA="$how" -DCMAKE_CUDA_COMPILER="$nvcc" \
+        -DCMAKE_CUDA_ARCHITECTURES="${oldest#sm_}" "$@" &&
     cmake --build out && { [ "$how" = declarations ] || runs_right out/outside_cuda; }
 }
 

@@ -1,6 +1,6 @@
-/* fast_math.c - calls as a user makes them, for tests/quality/flags/run.sh: built with and without -ffast-math,
-   the implementation in one file (-DFAST_MATH_IMPLEMENTATION), the walks in another one. Every such
-   program prints the same lines.
+/* fast_math.c - calls as a user makes them, for tests/quality/flags/run.sh: built with and without
+   -ffast-math, the implementation in one file (-DFAST_MATH_IMPLEMENTATION), the walks in another
+   one. Every such program prints the same lines.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifdef FAST_MATH_IMPLEMENTATION
@@ -148,7 +148,8 @@ static void attract(void)
     nbody_free(&sim);
 }
 
-/* Each header names the particle with a number that is none; a walk around such a point is empty. */
+/* Each header names the particle with a number that is none; a walk around such a point is
+   empty. */
 static void refuse(uint32_t bits, int at)
 {
     ugrid grid = {0};
@@ -178,7 +179,8 @@ static void refuse(uint32_t bits, int at)
     reach.radius = 0.1f;
     second = nlist_build_brute(&list, &reach, pos, 0, N);
     printf(" list %d %d;", second == NLIST_NOT_FINITE, list.bad_id);
-    second = nbody_accelerations(&sim, &law, at == 2 ? pos + 1 : pos, 3 * sizeof *pos, NULL, N, acc);
+    second =
+        nbody_accelerations(&sim, &law, at == 2 ? pos + 1 : pos, 3 * sizeof *pos, NULL, N, acc);
     printf(" bodies %d %d;", second == NBODY_NOT_FINITE, sim.bad_id);
     reach.radius = none[at];
     printf(" radius %d\n", nlist_build_brute(&list, &reach, pos, 0, N) == NLIST_BAD_RADIUS);

@@ -1,9 +1,11 @@
-/* fuzz.h - what the fuzzers share: bytes become numbers, points and failing allocators. Everything is static.
+/* fuzz.h - what the fuzzers share: bytes become numbers, points and failing allocators. Everything
+   is static.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   A fuzzer is LLVMFuzzerTestOneInput of libFuzzer; standalone.c calls the same function where there is none. Bytes that are not
-   there are 0, so every input is one, and a short one too. Most coordinates come from a generator that the bytes choose and seed:
-   few bytes make many particles, and a changed byte a different scene of the same kind. */
+   A fuzzer is LLVMFuzzerTestOneInput of libFuzzer; standalone.c calls the same function where there
+   is none. Bytes that are not there are 0, so every input is one, and a short one too. Most
+   coordinates come from a generator that the bytes choose and seed: few bytes make many particles,
+   and a changed byte a different scene of the same kind. */
 
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -41,10 +43,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ------------------------------------------------------------------------------------------------
    Checks
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-#define FZ_CHECK(condition) do { if (!(condition)) fz_fail(__FILE__, __LINE__, #condition, ""); } while (0)
-#define FZ_CHECK_CODE(condition, text) do { if (!(condition)) fz_fail(__FILE__, __LINE__, #condition, text); } while (0)
+#define FZ_CHECK(condition)                                                                        \
+    do {                                                                                           \
+        if (!(condition)) fz_fail(__FILE__, __LINE__, #condition, "");                             \
+    } while (0)
+#define FZ_CHECK_CODE(condition, text)                                                             \
+    do {                                                                                           \
+        if (!(condition)) fz_fail(__FILE__, __LINE__, #condition, text);                           \
+    } while (0)
 
 FZ_FN void fz_fail(const char *file, int line, const char *what, const char *more)
 {
@@ -60,21 +68,35 @@ FZ_FN int fz_tracing(void)
     if (known < 0) known = getenv("FUZZ_TRACE") != NULL;
     return known;
 }
-#define FZ_TRACE(...) do { if (fz_tracing()) { fprintf(stderr, __VA_ARGS__); fputc('\n', stderr); } } while (0)
+#define FZ_TRACE(...)                                                                              \
+    do {                                                                                           \
+        if (fz_tracing()) {                                                                        \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
 
-/* Which codes a call may, and which it must, end with: bit c for code c. OK is right when nothing must be refused. */
+/* Which codes a call may, and which it must, end with: bit c for code c. OK is right when nothing
+   must be refused. */
 typedef struct fz_codes { uint64_t must, may; } fz_codes;
 
-FZ_FN void fz_must(fz_codes *codes, int condition, int code) { if (condition) codes->must |= (uint64_t)1 << code; }
-FZ_FN void fz_may(fz_codes *codes, int condition, int code) { if (condition) codes->may |= (uint64_t)1 << code; }
+FZ_FN void fz_must(fz_codes *codes, int condition, int code)
+{
+    if (condition) codes->must |= (uint64_t)1 << code;
+}
+FZ_FN void fz_may(fz_codes *codes, int condition, int code)
+{
+    if (condition) codes->may |= (uint64_t)1 << code;
+}
 FZ_FN int fz_right(const fz_codes *codes, int code)
 {
-    return code == 0 ? codes->must == 0 : code > 0 && code < 64 && ((codes->must | codes->may) >> code & 1);
+    return code == 0 ? codes->must == 0
+                     : code > 0 && code < 64 && ((codes->must | codes->may) >> code & 1);
 }
 
 /* ------------------------------------------------------------------------------------------------
    Bytes
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct fz { const uint8_t *at, *end; uint64_t dice; } fz;
 
@@ -90,14 +112,23 @@ FZ_FN fz fz_of(const uint8_t *data, size_t size)
 FZ_FN size_t fz_left(const fz *f) { return (size_t)(f->end - f->at); }
 FZ_FN int fz_u8(fz *f) { return f->at < f->end ? *f->at++ : 0; }
 FZ_FN int fz_u16(fz *f) { int const low = fz_u8(f); return low | fz_u8(f) << 8; }
-FZ_FN uint32_t fz_u32(fz *f) { uint32_t const low = (uint32_t)fz_u16(f); return low | (uint32_t)fz_u16(f) << 16; }
+FZ_FN uint32_t fz_u32(fz *f)
+{
+    uint32_t const low = (uint32_t)fz_u16(f);
+    return low | (uint32_t)fz_u16(f) << 16;
+}
 FZ_FN int fz_below(fz *f, int k) { return fz_u8(f) % k; }
 
 /* One of k in most cases, and now and then what does not exist. */
 FZ_FN int fz_choice(fz *f, int k)
 {
     int const c = fz_u8(f);
-    return c < 248 ? c % k : c == 248 ? -1 : c == 249 ? k : c == 250 ? 1 << 30 : c == 251 ? INT32_MIN : c % k;
+    return c < 248    ? c % k
+           : c == 248 ? -1
+           : c == 249 ? k
+           : c == 250 ? 1 << 30
+           : c == 251 ? INT32_MIN
+                      : c % k;
 }
 
 FZ_FN void fz_seed(fz *f) { f->dice = (f->dice ^ (uint64_t)fz_u16(f)) * 0xD1342543DE82EF95u + 1; }
@@ -187,7 +218,7 @@ FZ_FN int fz_equal(real a, real b) { return a == b || (a != a && b != b); }
 
 /* ------------------------------------------------------------------------------------------------
    Memory: exactly as long as asked for, so that AddressSanitizer sees one number too many
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 FZ_FN void *fz_exactly(size_t bytes)
 {
@@ -199,8 +230,12 @@ FZ_FN void *fz_exactly(size_t bytes)
 
 #define FZ_NEW(type, count) ((type *)fz_exactly((size_t)(count) * sizeof(type)))
 
-/* An allocator that counts, checks the sizes given back, and fails at the k-th call or where more than `most` is asked for. */
-typedef struct fz_heap { int64_t calls, live, blocks, fail_at, most, largest; int crooked, failed; } fz_heap;
+/* An allocator that counts, checks the sizes given back, and fails at the k-th call or where more
+   than `most` is asked for. */
+typedef struct fz_heap {
+    int64_t calls, live, blocks, fail_at, most, largest;
+    int crooked, failed;
+} fz_heap;
 
 enum { FZ_FRONT = 32 };
 
@@ -210,7 +245,10 @@ FZ_FN void *fz_alloc(size_t bytes, void *user)
     char *memory;
     FZ_CHECK(bytes > 0);
     if ((int64_t)bytes > h->largest) h->largest = (int64_t)bytes;
-    if (++h->calls == h->fail_at || (int64_t)bytes > h->most || bytes > (size_t)1 << 40) { h->failed = 1; return NULL; }
+    if (++h->calls == h->fail_at || (int64_t)bytes > h->most || bytes > (size_t)1 << 40) {
+        h->failed = 1;
+        return NULL;
+    }
     memory = (char *)malloc(bytes + FZ_FRONT);
     if (!memory) { h->failed = 1; return NULL; }
     memory += h->crooked ? FZ_FRONT - 8 : FZ_FRONT;
@@ -251,29 +289,37 @@ FZ_FN void fz_plan_failure(fz *f, fz_heap *h)
 
 /* ------------------------------------------------------------------------------------------------
    Points
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 FZ_FN real fz_beside(real x, int steps)
 {
     double const toward = steps < 0 ? -HUGE_VAL : HUGE_VAL;
     if (steps == 0) return x;
-    return FZ_IS_FLOAT ? (real)nextafterf((float)x, (float)toward) : (real)nextafter((double)x, toward);
+    return FZ_IS_FLOAT ? (real)nextafterf((float)x, (float)toward)
+                       : (real)nextafter((double)x, toward);
 }
 
 /* A coordinate by one of the generators. */
 FZ_FN real fz_coordinate(fz *f, int generator, int32_t i, int a, real same)
 {
     switch (generator) {
-    case 0: return (real)(fz_roll(f, 9) / 4.0);                                     /* a lattice: ties, and exact borders */
+    /* a lattice: ties, and exact borders */
+    case 0: return (real)(fz_roll(f, 9) / 4.0);
     case 1: return (real)fz_unit(f);
     case 2: return same;                                                            /* coincident */
-    case 3: return (real)((i % 3) + pow(10, -(i % 6)) * (fz_unit(f) - 0.5));        /* clusters in clusters */
-    case 4: return (real)((fz_roll(f, 2) ? 1 : -1) * pow(10, fz_unit(f) * 76 - 38));/* all magnitudes */
-    case 5: return fz_real(f);                                                      /* byte by byte */
+    /* clusters in clusters */
+    case 3: return (real)((i % 3) + pow(10, -(i % 6)) * (fz_unit(f) - 0.5));
+    case 4:
+        return (real)((fz_roll(f, 2) ? 1 : -1) *
+                      pow(10, fz_unit(f) * 76 - 38)); /* all magnitudes */
+    /* byte by byte */
+    case 5: return fz_real(f);
     case 6: return a == 0 ? (real)(i % 17 * 0.125) : same;                          /* a line */
-    case 7: return fz_beside((real)(0.1 * fz_roll(f, 6)), (int)fz_roll(f, 3) - 1);  /* one number to each side of a tenth */
+    /* one number to each side of a tenth */
+    case 7: return fz_beside((real)(0.1 * fz_roll(f, 6)), (int)fz_roll(f, 3) - 1);
     case 8: return (real)((fz_unit(f) - 0.5) * 40);
-    default: return (real)(0.5 + pow(10, -fz_unit(f) * 7) * (fz_roll(f, 2) ? 0.1 : -0.1)); /* ever denser towards a point */
+    /* ever denser towards a point */
+    default: return (real)(0.5 + pow(10, -fz_unit(f) * 7) * (fz_roll(f, 2) ? 0.1 : -0.1));
     }
 }
 
@@ -325,7 +371,10 @@ FZ_FN fz_points fz_points_of(fz *f, int32_t n, int width)
     return p;
 }
 
-FZ_FN const real *fz_point(const fz_points *p, int32_t i) { return p->x + (size_t)i * (size_t)p->step; }
+FZ_FN const real *fz_point(const fz_points *p, int32_t i)
+{
+    return p->x + (size_t)i * (size_t)p->step;
+}
 
 FZ_FN void fz_drop_points(fz_points *p)
 {
@@ -354,7 +403,7 @@ FZ_FN real fz_square(const real d[3])
 
 /* ------------------------------------------------------------------------------------------------
    Distances in a box that may repeat: near, far, or so close to the rim that rounding decides
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { FZ_FAR, FZ_RIM, FZ_NEAR };
 
@@ -379,7 +428,8 @@ FZ_FN int fz_near(const fz_box *box, const real *p, const real *q, real reach)
         return fz_square(d) <= limit ? FZ_NEAR : FZ_FAR;
     }
     for (a = 0; a < box->dim; a++) {
-        double const min = (double)box->min[a], max = (double)box->max[a], length = max - min, x = (double)p[a], y = (double)q[a];
+        double const min = (double)box->min[a], max = (double)box->max[a], length = max - min,
+                     x = (double)p[a], y = (double)q[a];
         double gap = fabs(y - x), away;
         slack += 4 * FZ_EPSILON * (fabs(x) + fabs(y));
         if (box->periodic[a]) {
@@ -392,7 +442,9 @@ FZ_FN int fz_near(const fz_box *box, const real *p, const real *q, real reach)
         square += gap * gap;
     }
     distance = sqrt(square);
-    return distance < (double)reach - slack ? FZ_NEAR : distance > (double)reach + slack ? FZ_FAR : FZ_RIM;
+    return distance < (double)reach - slack   ? FZ_NEAR
+           : distance > (double)reach + slack ? FZ_FAR
+                                              : FZ_RIM;
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* fuzz_lbvh.c - any bytes become a desc, elements and calls on lbvh.h; answers are compared with brute force over the boxes.
+/* fuzz_lbvh.c - any bytes become a desc, elements and calls on lbvh.h; answers are compared with
+   brute force over the boxes.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
@@ -75,9 +76,13 @@ static fz_codes codes_of_desc(const lbvh_desc *d)
     fz_codes c = {0, 0};
     int const dim = d->dim == 0 ? 3 : d->dim, known = dim == 2 || dim == 3;
     int a, bad = 0;
-    for (a = 0; a < dim && known; a++) bad |= !(d->min[a] <= d->max[a]) || !fz_finite(d->min[a]) || !fz_finite(d->max[a]);
+    for (a = 0; a < dim && known; a++)
+        bad |= !(d->min[a] <= d->max[a]) || !fz_finite(d->min[a]) || !fz_finite(d->max[a]);
     fz_must(&c, !known, LBVH_BAD_DIM);
-    fz_must(&c, enum_bad((int)d->kind, 3) || enum_bad((int)d->builder, 1) || (d->bits != 0 && d->bits != 30 && d->bits != 63), LBVH_BAD_OPTION);
+    fz_must(&c,
+            enum_bad((int)d->kind, 3) || enum_bad((int)d->builder, 1) ||
+                (d->bits != 0 && d->bits != 30 && d->bits != 63),
+            LBVH_BAD_OPTION);
     fz_must(&c, !(d->radius >= 0) || !fz_finite(d->radius), LBVH_BAD_RADIUS);
     fz_must(&c, d->vertices < 0, LBVH_BAD_ARGUMENT);
     fz_must(&c, bad, LBVH_BAD_BOUNDS);
@@ -88,7 +93,9 @@ static fz_codes codes_of_desc(const lbvh_desc *d)
 static int allocator_changed(const state *s, const lbvh_desc *d)
 {
     const lbvh_allocator *had = &s->tree.desc.allocator;
-    return lbvh_bytes(&s->tree) > 0 && (had->alloc != d->allocator.alloc || had->free != d->allocator.free || had->user != d->allocator.user);
+    return lbvh_bytes(&s->tree) > 0 &&
+           (had->alloc != d->allocator.alloc || had->free != d->allocator.free ||
+            had->user != d->allocator.user);
 }
 
 /* The box of element i by the words of the manual; returns the code of what is wrong with it. */
@@ -100,7 +107,10 @@ static int box_of(const lbvh_desc *d, const fz_points *p, int32_t i, box *b)
     if (d->kind == LBVH_TRIANGLES) {
         for (v = 0; v < 3; v++) {
             const real *corner;
-            if (d->indices && (d->indices[3 * i + v] < 0 || d->indices[3 * i + v] >= d->vertices)) { b->out = 1; return LBVH_BAD_INDEX; }
+            if (d->indices && (d->indices[3 * i + v] < 0 || d->indices[3 * i + v] >= d->vertices)) {
+                b->out = 1;
+                return LBVH_BAD_INDEX;
+            }
             corner = d->indices ? fz_point(p, d->indices[3 * i + v]) : fz_point(p, i) + v * dim;
             for (a = 0; a < dim; a++) {
                 if (!fz_finite(corner[a])) code = LBVH_NOT_FINITE;
@@ -111,12 +121,16 @@ static int box_of(const lbvh_desc *d, const fz_points *p, int32_t i, box *b)
     } else {
         const real *x = fz_point(p, i);
         for (a = 0; a < dim; a++) {
-            real const r = d->kind == LBVH_POINTS ? d->radius : d->kind == LBVH_SPHERES ? x[dim] : 0;
+            real const r = d->kind == LBVH_POINTS    ? d->radius
+                           : d->kind == LBVH_SPHERES ? x[dim]
+                                                     : 0;
             b->min[a] = d->kind == LBVH_BOXES ? x[a] : x[a] - r;
             b->max[a] = d->kind == LBVH_BOXES ? x[dim + a] : x[a] + r;
         }
-        for (a = 0; a < dim; a++) if (!fz_finite(b->min[a]) || !fz_finite(b->max[a])) code = LBVH_NOT_FINITE;
-        for (a = 0; a < dim && code == LBVH_OK; a++) if (b->min[a] > b->max[a]) code = LBVH_INVERTED;
+        for (a = 0; a < dim; a++)
+            if (!fz_finite(b->min[a]) || !fz_finite(b->max[a])) code = LBVH_NOT_FINITE;
+        for (a = 0; a < dim && code == LBVH_OK; a++)
+            if (b->min[a] > b->max[a]) code = LBVH_INVERTED;
         if (code == LBVH_OK && d->kind == LBVH_SPHERES && x[dim] < 0) code = LBVH_INVERTED;
     }
     b->out = code != LBVH_OK;
@@ -165,7 +179,9 @@ static void check_tree(state *s)
         const box *b = &s->truth[leaf->link];
         s->place[leaf->link] = k;
         FZ_CHECK(lbvh_left_out(leaf) == b->out);
-        for (a = 0; a < 3 && !b->out; a++) FZ_CHECK(a < dim ? leaf->min[a] == b->min[a] && leaf->max[a] == b->max[a] : leaf->min[a] == 0 && leaf->max[a] == 0);
+        for (a = 0; a < 3 && !b->out; a++)
+            FZ_CHECK(a < dim ? leaf->min[a] == b->min[a] && leaf->max[a] == b->max[a]
+                             : leaf->min[a] == 0 && leaf->max[a] == 0);
         if (t->mask) FZ_CHECK(t->mask[t->first_leaf + k] == s->masks[leaf->link]);
     }
     s->built = 1;
@@ -196,14 +212,25 @@ static void op_build(state *s)
     if (use & 2) {
         masks = FZ_NEW(uint32_t, n);
         fz_seed(s->f);
-        for (i = 0; i < n; i++) masks[i] = fz_roll(s->f, 8) ? 1u << fz_roll(s->f, 4) | (fz_roll(s->f, 5) == 0) * 0x80000000u : 0;
+        for (i = 0; i < n; i++)
+            masks[i] = fz_roll(s->f, 8)
+                           ? 1u << fz_roll(s->f, 4) | (fz_roll(s->f, 5) == 0) * 0x80000000u
+                           : 0;
         d.masks = masks;
     }
     points = fz_points_of(s->f, rows, width_of(&d));
-    for (i = 0; i < rows && width_of(&d) == 2 * (d.dim == 2 ? 2 : 3) && d.kind == LBVH_BOXES && !(use & 8); i++) { /* mostly not inverted */
+    /* mostly not inverted */
+    for (i = 0;
+         i < rows && width_of(&d) == 2 * (d.dim == 2 ? 2 : 3) && d.kind == LBVH_BOXES && !(use & 8);
+         i++) {
         int const dim = d.dim == 2 ? 2 : 3;
         real *x = points.x + (size_t)i * (size_t)points.step;
-        for (k = 0; k < dim; k++) if (x[k] > x[dim + k]) { real const t = x[k]; x[k] = x[dim + k]; x[dim + k] = t; }
+        for (k = 0; k < dim; k++)
+            if (x[k] > x[dim + k]) {
+                real const t = x[k];
+                x[k] = x[dim + k];
+                x[dim + k] = t;
+            }
     }
     truth = FZ_NEW(box, n);
     codes = codes_of_desc(&d);
@@ -219,10 +246,13 @@ static void op_build(state *s)
         s->heap[s->which].crooked = lie == 251;
         fz_may(&codes, lie == 251, LBVH_BAD_ALLOCATOR);
     }
-    r = lbvh_build(&s->tree, &d, lie == 253 ? NULL : points.x, points.stride, lie >= 254 ? -lie : n);
-    FZ_TRACE("build n %d dim %d kind %d bits %d builder %d radius %g masks %d skip %d: %s", n, d.dim, (int)d.kind, d.bits, (int)d.builder,
-             (double)d.radius, masks != NULL, d.skip_invalid, lbvh_result_text(r));
-    if (s->which < 2) s->heap[s->which].crooked = 0, fz_may(&codes, s->heap[s->which].failed, LBVH_OUT_OF_MEMORY);
+    r = lbvh_build(&s->tree, &d, lie == 253 ? NULL : points.x, points.stride,
+                   lie >= 254 ? -lie : n);
+    FZ_TRACE("build n %d dim %d kind %d bits %d builder %d radius %g masks %d skip %d: %s", n,
+             d.dim, (int)d.kind, d.bits, (int)d.builder, (double)d.radius, masks != NULL,
+             d.skip_invalid, lbvh_result_text(r));
+    if (s->which < 2)
+        s->heap[s->which].crooked = 0, fz_may(&codes, s->heap[s->which].failed, LBVH_OUT_OF_MEMORY);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), lbvh_result_text(r));
     fz_drop_points(&s->points);
     free(s->indices);
@@ -234,11 +264,15 @@ static void op_build(state *s)
     s->truth = truth;
     s->given = d;
     s->n = n;
-    if (first >= 0 && (r == LBVH_OK || (int)r == first_code) && codes.must == (d.skip_invalid ? 0 : (uint64_t)1 << first_code))
+    if (first >= 0 && (r == LBVH_OK || (int)r == first_code) &&
+        codes.must == (d.skip_invalid ? 0 : (uint64_t)1 << first_code))
         FZ_CHECK(s->tree.bad_id == first);
     if (r != LBVH_OK) { check_empty(s, 0); return; }
     if (first < 0) FZ_CHECK(s->tree.bad_id == -1);
-    if (fresh && n > 0) FZ_CHECK((double)lbvh_bytes(&s->tree) <= (FZ_IS_FLOAT ? 65.0 : 129.0) * n + 8.0 * n * (masks != NULL) + 8.0 * n * (d.keep_codes || d.builder == LBVH_SPLIT) + 64);
+    if (fresh && n > 0)
+        FZ_CHECK((double)lbvh_bytes(&s->tree) <=
+                 (FZ_IS_FLOAT ? 65.0 : 129.0) * n + 8.0 * n * (masks != NULL) +
+                     8.0 * n * (d.keep_codes || d.builder == LBVH_SPLIT) + 64);
     check_tree(s);
 }
 
@@ -317,7 +351,7 @@ static void op_refit(state *s)
 
 /* ------------------------------------------------------------------------------------------------
    Searches
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Do two closed boxes touch? Comparisons only: exact. */
 static int touch(int dim, const real *amin, const real *amax, const box *b)
@@ -333,7 +367,8 @@ static real distance2(int dim, const real *p, const box *b)
 {
     real d[3] = {0, 0, 0};
     int a;
-    for (a = 0; a < dim; a++) d[a] = p[a] < b->min[a] ? p[a] - b->min[a] : p[a] > b->max[a] ? p[a] - b->max[a] : 0;
+    for (a = 0; a < dim; a++)
+        d[a] = p[a] < b->min[a] ? p[a] - b->min[a] : p[a] > b->max[a] ? p[a] - b->max[a] : 0;
     return fz_square(d);
 }
 
@@ -350,10 +385,16 @@ static int within(int dim, const real *p, real radius, const box *b)
     return !b->out && radius >= 0 && distance2(dim, p, b) <= reach2_of(radius);
 }
 
-static uint32_t mask_of(const state *s, int32_t id) { return s->given.masks ? s->masks[id] : 0xFFFFFFFFu; }
+static uint32_t mask_of(const state *s, int32_t id)
+{
+    return s->given.masks ? s->masks[id] : 0xFFFFFFFFu;
+}
 
 /* Without masks all are found, whatever the filter. */
-static int passes(const state *s, int32_t id, uint32_t filter) { return !s->given.masks || (s->masks[id] & filter); }
+static int passes(const state *s, int32_t id, uint32_t filter)
+{
+    return !s->given.masks || (s->masks[id] & filter);
+}
 
 /* Which leaves a query of this kind meets. x: its numbers. */
 static int meets(const state *s, int kind, const real *x, real radius, int32_t id, uint32_t filter)
@@ -361,7 +402,8 @@ static int meets(const state *s, int kind, const real *x, real radius, int32_t i
     int const dim = s->tree.desc.dim;
     int a;
     if (!passes(s, id, filter)) return 0;
-    if (kind != LBVH_BOXES) return within(dim, x, kind == LBVH_POINTS ? radius : x[dim], &s->truth[id]);
+    if (kind != LBVH_BOXES)
+        return within(dim, x, kind == LBVH_POINTS ? radius : x[dim], &s->truth[id]);
     for (a = 0; a < dim; a++) if (!(x[a] <= x[dim + a])) return 0;
     return touch(dim, x, x + dim, &s->truth[id]);
 }
@@ -369,7 +411,8 @@ static int meets(const state *s, int kind, const real *x, real radius, int32_t i
 static void op_queries(state *s)
 {
     fz *f = s->f;
-    int const kind = fz_choice(f, 3), own = fz_u8(f) & 1, more = fz_u8(f), dim = s->tree.desc.dim ? s->tree.desc.dim : 3;
+    int const kind = fz_choice(f, 3), own = fz_u8(f) & 1, more = fz_u8(f),
+              dim = s->tree.desc.dim ? s->tree.desc.dim : 3;
     int32_t const n = s->tree.n, m = own ? n : fz_below(f, 12);
     int64_t *offsets, needed = -1, capacity, k;
     int32_t *counts, *ids, i, j;
@@ -400,7 +443,10 @@ static void op_queries(state *s)
         q.stride = data.stride;
         q.n = more == 249 ? -1 : more == 248 ? (1 << 30) - 511 : m;
     }
-    fz_must(&codes, kind < 0 || kind > 2 || (own && kind == LBVH_SPHERES) || q.flags & ~7 || (!own && q.flags & 3), LBVH_BAD_OPTION);
+    fz_must(&codes,
+            kind < 0 || kind > 2 || (own && kind == LBVH_SPHERES) || q.flags & ~7 ||
+                (!own && q.flags & 3),
+            LBVH_BAD_OPTION);
     fz_must(&codes, !(q.radius >= 0) || !fz_finite(q.radius), LBVH_BAD_RADIUS);
     fz_must(&codes, q.n < 0 || (!own && data.stride_bad), LBVH_BAD_ARGUMENT);
     fz_must(&codes, q.n > (1 << 30) - 512, LBVH_TOO_MANY);
@@ -408,21 +454,26 @@ static void op_queries(state *s)
     offsets = FZ_NEW(int64_t, m + 1);
     counts = FZ_NEW(int32_t, m);
     r = lbvh_count_overlaps(&s->tree, &q, counts);
-    FZ_TRACE("queries kind %d own %d m %d flags %d radius %g: %s", kind, own, m, q.flags, (double)q.radius, lbvh_result_text(r));
+    FZ_TRACE("queries kind %d own %d m %d flags %d radius %g: %s", kind, own, m, q.flags,
+             (double)q.radius, lbvh_result_text(r));
     FZ_CHECK_CODE(fz_right(&codes, (int)r), lbvh_result_text(r));
     r = lbvh_overlaps(&s->tree, &q, offsets, NULL, 0, &needed);
     fz_may(&codes, 1, LBVH_BUFFER_TOO_SMALL);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), lbvh_result_text(r));
     if (codes.must == 0) {
         int const places = q.flags & LBVH_PLACES, half = q.flags & LBVH_HALF;
-        FZ_CHECK((r == LBVH_BUFFER_TOO_SMALL) == (needed > 0) && offsets[m] == needed && offsets[0] == 0);
+        FZ_CHECK((r == LBVH_BUFFER_TOO_SMALL) == (needed > 0) && offsets[m] == needed &&
+                 offsets[0] == 0);
         capacity = more & 32 ? needed : needed * (fz_u8(f) % 4) / 4;
         ids = FZ_NEW(int32_t, capacity);
         r = lbvh_overlaps(&s->tree, &q, offsets, capacity ? ids : NULL, capacity, &k);
         FZ_CHECK(r == (needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK) && k == needed);
         for (i = 0; i < m; i++) { /* row i must be exactly the leaves met, by ascending place */
-            int32_t const row_id = own ? (places ? s->tree.node[s->tree.first_leaf + i].link : i) : -1;
-            uint32_t const given_filter = q.filters ? filters[own ? row_id : i] : q.filter ? q.filter : 0xFFFFFFFFu;
+            int32_t const row_id =
+                own ? (places ? s->tree.node[s->tree.first_leaf + i].link : i) : -1;
+            uint32_t const given_filter = q.filters  ? filters[own ? row_id : i]
+                                          : q.filter ? q.filter
+                                                     : 0xFFFFFFFFu;
             uint32_t const filter = own ? given_filter & mask_of(s, row_id) : given_filter;
             int64_t at = offsets[i];
             real x[8];
@@ -431,10 +482,12 @@ static void op_queries(state *s)
             if (offsets[i + 1] > capacity) continue;
             if (own) {
                 const box *b = &s->truth[row_id];
-                for (a = 0; a < dim && kind == LBVH_BOXES; a++) x[a] = b->min[a], x[dim + a] = b->max[a];
+                for (a = 0; a < dim && kind == LBVH_BOXES; a++)
+                    x[a] = b->min[a], x[dim + a] = b->max[a];
                 for (a = 0; a < dim && kind == LBVH_POINTS; a++) {
                     x[a] = (real)(((double)b->min[a] + (double)b->max[a]) / 2);
-                    sure &= fabs((double)x[a]) < 1e-30 ? x[a] == 0 : FZ_IS_FLOAT; /* a half of a denormal rounds */
+                    /* a half of a denormal rounds */
+                    sure &= fabs((double)x[a]) < 1e-30 ? x[a] == 0 : FZ_IS_FLOAT;
                 }
                 if (b->out) { FZ_CHECK(counts[i] == 0); continue; }
                 if (!sure) continue;
@@ -482,14 +535,19 @@ static void op_pairs(state *s)
     for (p = 0; p < n; p++) {
         lbvh_overlap later = lbvh_overlap_later(&s->tree, p);
         for (; lbvh_next(&later); walked++)
-            if (walked < capacity) FZ_CHECK(list[2 * walked] == s->tree.node[s->tree.first_leaf + p].link && list[2 * walked + 1] == later.id);
+            if (walked < capacity)
+                FZ_CHECK(list[2 * walked] == s->tree.node[s->tree.first_leaf + p].link &&
+                         list[2 * walked + 1] == later.id);
     }
     FZ_CHECK(walked == pairs);
     for (p = 0; p < n; p++) for (q = p + 1; q < n; q++) {
-        int32_t const i = s->tree.node[s->tree.first_leaf + p].link, j = s->tree.node[s->tree.first_leaf + q].link;
-        if (s->truth[i].out || !(mask_of(s, i) & mask_of(s, j)) || !touch(s->tree.desc.dim, s->truth[i].min, s->truth[i].max, &s->truth[j])) continue;
-        if (at < capacity) FZ_CHECK(list[2 * at] == i && list[2 * at + 1] == j);
-        at++;
+            int32_t const i = s->tree.node[s->tree.first_leaf + p].link,
+                          j = s->tree.node[s->tree.first_leaf + q].link;
+            if (s->truth[i].out || !(mask_of(s, i) & mask_of(s, j)) ||
+                !touch(s->tree.desc.dim, s->truth[i].min, s->truth[i].max, &s->truth[j]))
+                continue;
+            if (at < capacity) FZ_CHECK(list[2 * at] == i && list[2 * at + 1] == j);
+            at++;
     }
     FZ_CHECK(at == pairs);
     u.s = s;
@@ -498,7 +556,8 @@ static void op_pairs(state *s)
     u.stop = fz_u8(s->f);
     if (capacity == pairs) {
         r = lbvh_each_pair(&s->tree, on_pair, &u);
-        FZ_CHECK(r == (u.stop > 0 && u.stop <= pairs ? LBVH_STOPPED : there(s)) && u.count == (r == LBVH_STOPPED ? u.stop : pairs));
+        FZ_CHECK(r == (u.stop > 0 && u.stop <= pairs ? LBVH_STOPPED : there(s)) &&
+                 u.count == (r == LBVH_STOPPED ? u.stop : pairs));
     }
     free(list);
 }
@@ -514,7 +573,8 @@ static void any_point(state *s, real p[3])
 {
     int a;
     for (a = 0; a < 3; a++)
-        p[a] = s->built && s->n > 0 && fz_u8(s->f) & 1 ? s->truth[fz_u8(s->f) % s->n].min[a] : fz_real(s->f);
+        p[a] = s->built && s->n > 0 && fz_u8(s->f) & 1 ? s->truth[fz_u8(s->f) % s->n].min[a]
+                                                       : fz_real(s->f);
 }
 
 static void op_nearest(state *s)
@@ -523,7 +583,8 @@ static void op_nearest(state *s)
     int const own_fn = fz_u8(s->f) & 1, dim = s->tree.desc.dim ? s->tree.desc.dim : 3;
     real const reach = fz_u8(s->f) % 3 ? fz_length(s->f) : fz_infinity(), reach2 = reach2_of(reach);
     real p[3], *d2 = FZ_NEW(real, k > 0 ? k : 0);
-    int32_t *ids = FZ_NEW(int32_t, k > 0 ? k : 0), found = -1, i, j, want = 0, *best = FZ_NEW(int32_t, k > 0 ? k : 0);
+    int32_t *ids = FZ_NEW(int32_t, k > 0 ? k : 0), found = -1, i, j, want = 0,
+            *best = FZ_NEW(int32_t, k > 0 ? k : 0);
     int a, finite = 1;
     fz_codes codes = {0, 0};
     lbvh_result r;
@@ -533,13 +594,15 @@ static void op_nearest(state *s)
     fz_must(&codes, !(reach >= 0), LBVH_BAD_RADIUS);
     fz_must(&codes, !s->tree.built, LBVH_NOT_BUILT);
     r = lbvh_nearest(&s->tree, p, k, reach, own_fn ? twice : NULL, s, ids, d2, &found);
-    FZ_TRACE("nearest %d to %g %g %g reach %g: %s, %d", k, (double)p[0], (double)p[1], (double)p[2], (double)reach, lbvh_result_text(r), found);
+    FZ_TRACE("nearest %d to %g %g %g reach %g: %s, %d", k, (double)p[0], (double)p[1], (double)p[2],
+             (double)reach, lbvh_result_text(r), found);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), lbvh_result_text(r));
     if (r == LBVH_OK) {
         for (j = 0; j < n && finite && k > 0; j++) {
             real const d = distance2(dim, p, &s->truth[j]), e = own_fn ? 2 * d : d;
             if (s->truth[j].out || !passes(s, j, 0xFFFFFFFFu) || !(e <= reach2)) continue;
-            for (i = want < k ? want++ : k; i > 0; i--) { /* insert behind those that are nearer, or as near with a lower id */
+            /* insert behind those that are nearer, or as near with a lower id */
+            for (i = want < k ? want++ : k; i > 0; i--) {
                 real const other = distance2(dim, p, &s->truth[best[i - 1]]) * (own_fn ? 2 : 1);
                 if (other <= e) break;
                 if (i < k) best[i] = best[i - 1];
@@ -548,7 +611,8 @@ static void op_nearest(state *s)
         }
         FZ_CHECK(found == want);
         for (i = 0; i < found; i++)
-            FZ_CHECK(ids[i] == best[i] && d2[i] == distance2(dim, p, &s->truth[best[i]]) * (own_fn ? 2 : 1));
+            FZ_CHECK(ids[i] == best[i] &&
+                     d2[i] == distance2(dim, p, &s->truth[best[i]]) * (own_fn ? 2 : 1));
     }
     free(best);
     free(ids);
@@ -567,8 +631,11 @@ static void op_walks(state *s)
     uint32_t const filter = fz_u8(s->f) & 1 ? 0xFFFFFFFFu : (uint32_t)fz_u8(s->f);
     int a, finite = 1;
     any_point(s, x);
-    for (a = 0; a < dim; a++) x[dim + a] = kind == 1 ? x[a] : x[a] + fz_length(s->f), finite &= fz_finite(x[a]);
-    o = kind == 0 ? lbvh_overlap_box(&s->tree, x) : kind == 1 ? lbvh_overlap_point(&s->tree, x) : lbvh_overlap_sphere(&s->tree, x, radius);
+    for (a = 0; a < dim; a++)
+        x[dim + a] = kind == 1 ? x[a] : x[a] + fz_length(s->f), finite &= fz_finite(x[a]);
+    o = kind == 0   ? lbvh_overlap_box(&s->tree, x)
+        : kind == 1 ? lbvh_overlap_point(&s->tree, x)
+                    : lbvh_overlap_sphere(&s->tree, x, radius);
     o.filter = filter;
     for (j = 0; j < s->tree.n; j++) {
         int32_t const id = s->tree.node[s->tree.first_leaf + j].link;
@@ -577,7 +644,8 @@ static void op_walks(state *s)
         last = o.place;
     }
     FZ_CHECK(!lbvh_next(&o) && !lbvh_next(&o));
-    memset(seen, 0, (size_t)s->n + 1); /* all within the reach, each once, with the right distance */
+    /* all within the reach, each once, with the right distance */
+    memset(seen, 0, (size_t)s->n + 1);
     walk = lbvh_near_point(&s->tree, x, radius);
     walk.filter = filter;
     while (lbvh_next_near(&walk)) {
@@ -585,7 +653,9 @@ static void op_walks(state *s)
         seen[walk.id] = 1;
         FZ_CHECK(walk.distance2 == distance2(dim, x, &s->truth[walk.id]));
     }
-    for (j = 0; j < s->tree.n; j++) FZ_CHECK(seen[j] == (finite && passes(s, j, filter) && within(dim, x, radius, &s->truth[j])));
+    for (j = 0; j < s->tree.n; j++)
+        FZ_CHECK(seen[j] ==
+                 (finite && passes(s, j, filter) && within(dim, x, radius, &s->truth[j])));
     free(seen);
 }
 
@@ -603,7 +673,8 @@ static void op_ray(state *s)
     memset(seen, 0, (size_t)s->n + 1);
     for (a = 0; a < dim; a++) usable &= fz_finite(from[a]) && fz_finite(along[a]);
     ray = lbvh_ray_cast(&s->tree, from, along, t_max);
-    FZ_TRACE("ray from %g %g %g along %g %g %g to %g", (double)from[0], (double)from[1], (double)from[2], (double)along[0], (double)along[1], (double)along[2], (double)t_max);
+    FZ_TRACE("ray from %g %g %g along %g %g %g to %g", (double)from[0], (double)from[1],
+             (double)from[2], (double)along[0], (double)along[1], (double)along[2], (double)t_max);
     while (lbvh_next_ray(&ray)) {
         FZ_CHECK(ray.id >= 0 && ray.id < s->tree.n && !seen[ray.id] && usable);
         FZ_CHECK(ray.t >= 0 && ray.t <= ray.t_max * (real)1.000001 && !s->truth[ray.id].out);
@@ -613,13 +684,19 @@ static void op_ray(state *s)
     FZ_CHECK(calls <= s->tree.n);
     for (j = 0; j < s->tree.n && usable; j++) {
         const box *b = &s->truth[j];
-        long double begin = 0, end = (long double)t_max < (long double)FZ_MAX ? (long double)t_max : (long double)FZ_MAX, slack = 0;
+        long double begin = 0,
+                    end = (long double)t_max < (long double)FZ_MAX ? (long double)t_max
+                                                                   : (long double)FZ_MAX,
+                    slack = 0;
         int sane = 1, outside = 0;
         if (b->out || !passes(s, j, 0xFFFFFFFFu)) { FZ_CHECK(!seen[j]); continue; }
         for (a = 0; a < dim; a++) {
-            long double const low = (long double)b->min[a] - (long double)from[a], high = (long double)b->max[a] - (long double)from[a], d = (long double)along[a];
+            long double const low = (long double)b->min[a] - (long double)from[a],
+                              high = (long double)b->max[a] - (long double)from[a],
+                              d = (long double)along[a];
             long double size = fabsl(low) > fabsl(high) ? fabsl(low) : fabsl(high), t0, t1;
-            sane &= size < 1e15L && (d == 0 || (fabsl(d) > 1e-15L && fabsl(d) < 1e15L)) && (size == 0 || size > 1e-15L);
+            sane &= size < 1e15L && (d == 0 || (fabsl(d) > 1e-15L && fabsl(d) < 1e15L)) &&
+                    (size == 0 || size > 1e-15L);
             if (d == 0) { outside |= low > 0 || high < 0; continue; }
             t0 = d > 0 ? low / d : high / d;
             t1 = d > 0 ? high / d : low / d;
@@ -629,7 +706,8 @@ static void op_ray(state *s)
         }
         if (!sane) continue;
         if (outside) { FZ_CHECK(!seen[j]); continue; }
-        if (begin <= end) FZ_CHECK(seen[j] || begin > end - 2 * slack * (begin > (long double)t_max - slack));
+        if (begin <= end)
+            FZ_CHECK(seen[j] || begin > end - 2 * slack * (begin > (long double)t_max - slack));
         if (begin > end + 2 * slack) FZ_CHECK(!seen[j]);
     }
     free(seen);
@@ -650,10 +728,14 @@ static void op_file(state *s)
     FZ_CHECK(r == (s->tree.desc.dim == 2 || s->tree.desc.dim == 3 ? LBVH_OK : LBVH_BAD_FILE));
     if (r == LBVH_OK) {
         FZ_CHECK(copy.n == s->tree.n && !copy.mask == !(s->tree.n > 0 ? s->tree.mask : copy.mask));
-        if (copy.n > 0) FZ_CHECK(memcmp(copy.node, s->tree.node, (2 * (size_t)copy.n - 1) * sizeof *copy.node) == 0);
-        if (fz_u8(s->f) & 1) bytes[fz_u32(s->f) % (uint32_t)needed] ^= (uint8_t)(1 + fz_u8(s->f) % 255);
+        if (copy.n > 0)
+            FZ_CHECK(
+                memcmp(copy.node, s->tree.node, (2 * (size_t)copy.n - 1) * sizeof *copy.node) == 0);
+        if (fz_u8(s->f) & 1)
+            bytes[fz_u32(s->f) % (uint32_t)needed] ^= (uint8_t)(1 + fz_u8(s->f) % 255);
         else needed -= 1 + fz_u8(s->f) % 64;
-        FZ_CHECK(lbvh_load(&copy, NULL, bytes, needed) == LBVH_BAD_FILE && copy.n == 0); /* one byte changed: the checksum tells */
+        /* one byte changed: the checksum tells */
+        FZ_CHECK(lbvh_load(&copy, NULL, bytes, needed) == LBVH_BAD_FILE && copy.n == 0);
     }
     lbvh_free(&copy);
     free(bytes);
@@ -684,12 +766,16 @@ static void op_plain(state *s)
         box b;
         code = box_of(&d, &points, i, &b);
         for (a = 0; a < dim && code == LBVH_OK; a++)
-            FZ_CHECK(boxes[2 * dim * i + a] == b.min[a] && boxes[2 * dim * i + dim + a] == b.max[a]);
+            FZ_CHECK(boxes[2 * dim * i + a] == b.min[a] &&
+                     boxes[2 * dim * i + dim + a] == b.max[a]);
     }
     if (r == LBVH_OK) FZ_CHECK(bad == first);
     FZ_CHECK(lbvh_measure(&s->tree, &quality) == there(s));
-    if (s->tree.built) FZ_CHECK(quality.depth >= 0 && quality.depth <= LBVH_STACK - 1 && quality.mean_depth <= quality.depth);
-    for (code = -1; code <= LBVH_RESULT_COUNT; code++) FZ_CHECK(lbvh_result_text((lbvh_result)code) != NULL);
+    if (s->tree.built)
+        FZ_CHECK(quality.depth >= 0 && quality.depth <= LBVH_STACK - 1 &&
+                 quality.mean_depth <= quality.depth);
+    for (code = -1; code <= LBVH_RESULT_COUNT; code++)
+        FZ_CHECK(lbvh_result_text((lbvh_result)code) != NULL);
     FZ_CHECK(lbvh_version() > 0);
     lbvh_free(NULL);
     free(boxes);
@@ -705,21 +791,27 @@ static void op_triangle(state *s)
     lbvh_feature feature;
     for (k = 0; k < 15; k++) {
         v[k] = fz_real(s->f);
-        sane &= fz_finite(v[k]) && (v[k] == 0 || (fabs((double)v[k]) < 1e4 && fabs((double)v[k]) > 1e-4));
+        sane &= fz_finite(v[k]) &&
+                (v[k] == 0 || (fabs((double)v[k]) < 1e4 && fabs((double)v[k]) > 1e-4));
         scale = fmax(scale, fabs((double)v[k]));
     }
     feature = lbvh_closest_on_triangle(v, v + 3, v + 6, v + 9, q);
     FZ_CHECK((int)feature >= 0 && (int)feature <= 6);
-    if (feature >= LBVH_VERTEX_A) for (a = 0; a < 3; a++) FZ_CHECK(fz_equal(q[a], v[3 + 3 * (feature - LBVH_VERTEX_A) + a]));
+    if (feature >= LBVH_VERTEX_A)
+        for (a = 0; a < 3; a++) FZ_CHECK(fz_equal(q[a], v[3 + 3 * (feature - LBVH_VERTEX_A) + a]));
     if (sane) { /* no corner is nearer, and q lies in the triangle's box */
         for (a = 0; a < 3; a++) {
-            double const low = fmin(fmin((double)v[3 + a], (double)v[6 + a]), (double)v[9 + a]), high = fmax(fmax((double)v[3 + a], (double)v[6 + a]), (double)v[9 + a]);
+            double const low = fmin(fmin((double)v[3 + a], (double)v[6 + a]), (double)v[9 + a]),
+                         high = fmax(fmax((double)v[3 + a], (double)v[6 + a]), (double)v[9 + a]);
             FZ_CHECK((double)q[a] >= low - 1e-3 * scale && (double)q[a] <= high + 1e-3 * scale);
         }
-        gap = sqrt(pow((double)(q[0] - v[0]), 2) + pow((double)(q[1] - v[1]), 2) + pow((double)(q[2] - v[2]), 2));
+        gap = sqrt(pow((double)(q[0] - v[0]), 2) + pow((double)(q[1] - v[1]), 2) +
+                   pow((double)(q[2] - v[2]), 2));
         for (k = 0; k < 3; k++) {
             const real *c = v + 3 + 3 * k;
-            FZ_CHECK(gap <= sqrt(pow((double)(c[0] - v[0]), 2) + pow((double)(c[1] - v[1]), 2) + pow((double)(c[2] - v[2]), 2)) + 2e-3 * scale);
+            FZ_CHECK(gap <= sqrt(pow((double)(c[0] - v[0]), 2) + pow((double)(c[1] - v[1]), 2) +
+                                 pow((double)(c[2] - v[2]), 2)) +
+                                2e-3 * scale);
         }
     }
     if (lbvh_ray_triangle(v, v + 12, v + 3, v + 6, v + 9, &t, &u, &w)) {

@@ -1,5 +1,5 @@
-/* fuzz_load.c - lbvh_load and nlist_load of any bytes, and of saved files that were changed, their checksums made right again so that
-   the checks behind them are reached.
+/* fuzz_load.c - lbvh_load and nlist_load of any bytes, and of saved files that were changed, their
+   checksums made right again so that the checks behind them are reached.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
@@ -13,7 +13,8 @@ enum { HEAP_MOST = 1 << 22, LBVH_HEAD = 64, NLIST_HEAD = 136 };
 
 typedef struct file { uint8_t *bytes; int64_t size; } file;
 
-/* FNV-1a over all, with zeros where the sum itself is: the last 8 bytes of the head, in both formats. */
+/* FNV-1a over all, with zeros where the sum itself is: the last 8 bytes of the head, in both
+   formats. */
 static void mend(file *f, int64_t head)
 {
     uint64_t sum = 0xCBF29CE484222325u;
@@ -39,7 +40,8 @@ static void resize(file *f, int64_t size)
     f->size = size;
 }
 
-/* Changes at places that the bytes name: single bits and bytes, whole numbers that count, floats that break, words that change places. */
+/* Changes at places that the bytes name: single bits and bytes, whole numbers that count, floats
+   that break, words that change places. */
 static void damage(fz *f, file *x, int64_t head)
 {
     int k, changes = fz_below(f, 5);
@@ -55,7 +57,10 @@ static void damage(fz *f, file *x, int64_t head)
         case 1: x->bytes[at] = (uint8_t)fz_u8(f); break;
         case 2: put32(x, word, (uint32_t)fz_choice(f, 40)); break;
         case 3: put32(x, word, fz_u32(f)); break;
-        case 4: r = fz_special(f); if (word + (int64_t)sizeof r <= x->size) memcpy(x->bytes + word, &r, sizeof r); break;
+        case 4:
+            r = fz_special(f);
+            if (word + (int64_t)sizeof r <= x->size) memcpy(x->bytes + word, &r, sizeof r);
+            break;
         case 5:
             if (word + 4 <= x->size && other + 4 <= x->size) {
                 memcpy(&a, x->bytes + word, 4);
@@ -64,8 +69,16 @@ static void damage(fz *f, file *x, int64_t head)
                 put32(x, other, a);
             }
             break;
-        case 6: if (word + 4 <= x->size) { memcpy(&a, x->bytes + word, 4); put32(x, word, a + (uint32_t)fz_below(f, 9) - 4); } break;
-        default: resize(x, what & 64 ? x->size + fz_u8(f) : x->size - (x->size < 200 ? 0 : fz_u8(f) % 100)); break;
+        case 6:
+            if (word + 4 <= x->size) {
+                memcpy(&a, x->bytes + word, 4);
+                put32(x, word, a + (uint32_t)fz_below(f, 9) - 4);
+            }
+            break;
+        default:
+            resize(x,
+                   what & 64 ? x->size + fz_u8(f) : x->size - (x->size < 200 ? 0 : fz_u8(f) % 100));
+            break;
         }
     }
 }
@@ -83,7 +96,7 @@ static file rest_of(fz *f, const void *start, size_t known)
 
 /* ------------------------------------------------------------------------------------------------
    lbvh_load
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static file saved_tree(fz *f)
 {
@@ -133,11 +146,15 @@ static void use_tree(const lbvh *tree, fz *f)
     int a;
     FZ_CHECK(lbvh_count_pairs(tree, &pairs) == LBVH_OK);
     for (i = 0; i < tree->n; i++) for (j = i + 1; j < tree->n; j++) {
-        const lbvh_node *x = &tree->node[tree->first_leaf + i], *y = &tree->node[tree->first_leaf + j];
-        int touch = !lbvh_left_out(x) && !lbvh_left_out(y);
-        for (a = 0; a < dim; a++) touch = touch && x->min[a] <= y->max[a] && y->min[a] <= x->max[a];
-        if (tree->mask) touch = touch && (tree->mask[tree->first_leaf + i] & tree->mask[tree->first_leaf + j]);
-        want += touch;
+            const lbvh_node *x = &tree->node[tree->first_leaf + i],
+                            *y = &tree->node[tree->first_leaf + j];
+            int touch = !lbvh_left_out(x) && !lbvh_left_out(y);
+            for (a = 0; a < dim; a++)
+                touch = touch && x->min[a] <= y->max[a] && y->min[a] <= x->max[a];
+            if (tree->mask)
+                touch =
+                    touch && (tree->mask[tree->first_leaf + i] & tree->mask[tree->first_leaf + j]);
+            want += touch;
     }
     FZ_CHECK(pairs == want);
     for (a = 0; a < 3; a++) p[a] = fz_real(f), along[a] = fz_real(f), box[a] = p[a];
@@ -147,14 +164,19 @@ static void use_tree(const lbvh *tree, fz *f)
     for (i = 0; i < tree->n; i++) {
         const lbvh_node *x = &tree->node[tree->first_leaf + i];
         int touch = !lbvh_left_out(x) && (!tree->mask || tree->mask[tree->first_leaf + i]);
-        for (a = 0; a < dim; a++) touch = touch && box[a] <= box[dim + a] && x->min[a] <= box[dim + a] && box[a] <= x->max[a];
+        for (a = 0; a < dim; a++)
+            touch =
+                touch && box[a] <= box[dim + a] && x->min[a] <= box[dim + a] && box[a] <= x->max[a];
         touched += touch;
     }
     FZ_CHECK(met == touched);
-    FZ_CHECK(lbvh_nearest(tree, p, 4, fz_infinity(), NULL, NULL, ids, d2, &found) == LBVH_OK && found >= 0 && found <= 4);
-    for (i = 0; i < found; i++) FZ_CHECK(ids[i] >= 0 && ids[i] < tree->n && (i == 0 || d2[i] >= d2[i - 1]));
+    FZ_CHECK(lbvh_nearest(tree, p, 4, fz_infinity(), NULL, NULL, ids, d2, &found) == LBVH_OK &&
+             found >= 0 && found <= 4);
+    for (i = 0; i < found; i++)
+        FZ_CHECK(ids[i] >= 0 && ids[i] < tree->n && (i == 0 || d2[i] >= d2[i - 1]));
     ray = lbvh_ray_cast(tree, p, along, fz_infinity());
-    for (met = 0; lbvh_next_ray(&ray); met++) FZ_CHECK(ray.id >= 0 && ray.id < tree->n && met < tree->n);
+    for (met = 0; lbvh_next_ray(&ray); met++)
+        FZ_CHECK(ray.id >= 0 && ray.id < tree->n && met < tree->n);
     FZ_CHECK(lbvh_measure(tree, &quality) == LBVH_OK && quality.depth < LBVH_STACK);
 }
 
@@ -180,8 +202,10 @@ static void load_tree(fz *f, file *x)
     heap.failed = 0;
     r = lbvh_load(&tree, &d, x->bytes, x->size);
     FZ_TRACE("tree of %lld bytes: %s, n %d", (long long)x->size, lbvh_result_text(r), tree.n);
-    FZ_CHECK_CODE(r == LBVH_OK || r == LBVH_BAD_FILE || (r == LBVH_OUT_OF_MEMORY && heap.failed), lbvh_result_text(r));
-    FZ_CHECK(heap.largest <= 2 * x->size + 1024); /* no more memory than the file is long, whatever it says */
+    FZ_CHECK_CODE(r == LBVH_OK || r == LBVH_BAD_FILE || (r == LBVH_OUT_OF_MEMORY && heap.failed),
+                  lbvh_result_text(r));
+    /* no more memory than the file is long, whatever it says */
+    FZ_CHECK(heap.largest <= 2 * x->size + 1024);
     heap.fail_at = 0;
     if (r != LBVH_OK) FZ_CHECK(tree.n == 0 && lbvh_validate(&tree) == LBVH_NOT_BUILT);
     else {
@@ -199,7 +223,8 @@ static void load_tree(fz *f, file *x)
         use_tree(&tree, f);
         if (tree.n > 0) { /* it can be refitted, with boxes */
             real *boxes = FZ_NEW(real, 2 * tree.desc.dim * tree.n);
-            for (k = 0; k < 2 * tree.desc.dim * tree.n; k++) boxes[k] = (real)(k % (2 * tree.desc.dim) < tree.desc.dim ? k % 7 : 7 + k % 3);
+            for (k = 0; k < 2 * tree.desc.dim * tree.n; k++)
+                boxes[k] = (real)(k % (2 * tree.desc.dim) < tree.desc.dim ? k % 7 : 7 + k % 3);
             FZ_CHECK(lbvh_refit(&tree, boxes, 0) == LBVH_OK && lbvh_validate(&tree) == LBVH_OK);
             use_tree(&tree, f);
             free(boxes);
@@ -211,7 +236,7 @@ static void load_tree(fz *f, file *x)
 
 /* ------------------------------------------------------------------------------------------------
    nlist_load
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void any_pos(fz *f, real *pos, int32_t n, int dim)
 {
@@ -225,7 +250,8 @@ static void note_all(nlist *list)
     int32_t i;
     for (i = 0; i < list->n && list->desc.history > 0; i++) {
         nlist_each e = nlist_of(list, i);
-        while (nlist_next(&e)) memset(e.history, 1 + (int)(e.entry % 250), (size_t)list->desc.history);
+        while (nlist_next(&e))
+            memset(e.history, 1 + (int)(e.entry % 250), (size_t)list->desc.history);
     }
 }
 
@@ -283,14 +309,15 @@ static file saved_list(fz *f)
 static int on_contact(void *user, int32_t i, int32_t j, void *history, real *own, real *other)
 {
     const nlist *list = (const nlist *)user;
-    FZ_CHECK(i >= 0 && i < list->n && j >= 0 && (list->keys || j < list->n) && !history == (list->desc.history == 0));
+    FZ_CHECK(i >= 0 && i < list->n && j >= 0 && (list->keys || j < list->n) &&
+             !history == (list->desc.history == 0));
     own[0] = 1;
     other[0] = 1;
     return 1;
 }
 
-/* Keys from a stranger name triangles below the count that came with them: in a mesh of as many, where these contacts act can be computed.
-   (Not in one of more than 4096.) */
+/* Keys from a stranger name triangles below the count that came with them: in a mesh of as many,
+   where these contacts act can be computed. (Not in one of more than 4096.) */
 static void use_keys(const nlist *list)
 {
     nlist_mesh mesh;
@@ -320,7 +347,8 @@ static void use_list(nlist *list, fz *f)
     int32_t const n = list->n;
     int const dim = list->desc.dim;
     real *sums = FZ_NEW(real, n), *pos = FZ_NEW(real, 3 * n);
-    int32_t *pair = FZ_NEW(int32_t, 2 * list->total), *shift = FZ_NEW(int32_t, 3 * list->total), *name = FZ_NEW(int32_t, n), i, moved = -1;
+    int32_t *pair = FZ_NEW(int32_t, 2 * list->total), *shift = FZ_NEW(int32_t, 3 * list->total),
+            *name = FZ_NEW(int32_t, n), i, moved = -1;
     int64_t needed = -1, entries = 0;
     nlist_sums how;
     nlist_result r;
@@ -338,20 +366,25 @@ static void use_list(nlist *list, fz *f)
     }
     FZ_CHECK(entries == list->total);
     r = nlist_sum(list, &how, on_contact, list, sums);
-    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_WIDTH || r == NLIST_BAD_UNIT, nlist_result_text(r));
-    r = nlist_pairs(list, pair, list->total, &needed, list->keys ? NULL : pos, 0, list->keys ? NULL : shift);
+    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_WIDTH || r == NLIST_BAD_UNIT,
+                  nlist_result_text(r));
+    r = nlist_pairs(list, pair, list->total, &needed, list->keys ? NULL : pos, 0,
+                    list->keys ? NULL : shift);
     FZ_CHECK(r == NLIST_OK || r == NLIST_NOT_FINITE);
     r = nlist_moved(list, pos, 0, &moved);
     FZ_CHECK(r == NLIST_OK || r == NLIST_BAD_SKIN);
     for (i = 0; i < n; i++) name[i] = i % 5 == 4 ? -1 : n - 1 - i;
     r = nlist_remap(list, name, n);
-    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_OUT_OF_MEMORY || r == NLIST_ROW_FULL, nlist_result_text(r));
+    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_OUT_OF_MEMORY || r == NLIST_ROW_FULL,
+                  nlist_result_text(r));
     if (list->n > 0 && !list->keys) {
         nlist_desc d = list->desc;
         d.radius = (real)0.5;
         d.skin = 0;
         r = nlist_build_brute(list, &d, pos, 0, n + (dim == 2 && n > 1 ? -1 : 0));
-        FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_OUT_OF_MEMORY || r == NLIST_ROW_FULL || r == NLIST_LIST_FULL || r == NLIST_BAD_PERIOD, nlist_result_text(r));
+        FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_OUT_OF_MEMORY || r == NLIST_ROW_FULL ||
+                          r == NLIST_LIST_FULL || r == NLIST_BAD_PERIOD,
+                      nlist_result_text(r));
         FZ_CHECK(nlist_validate(list) == NLIST_OK || r != NLIST_OK);
     }
     r = nlist_save(list, NULL, 0, &needed);
@@ -391,22 +424,33 @@ static void load_list(fz *f, file *x)
     small.layout = NLIST_COMPACT;
     small.width = small.events = 0;
     small.capacity = small.history = 0;
-    if (c & 32) FZ_CHECK(nlist_build_brute(&list, &small, two, 0, 2) == NLIST_OK && list.total == 2); /* over a list that is there */
+    /* over a list that is there */
+    if (c & 32)
+        FZ_CHECK(nlist_build_brute(&list, &small, two, 0, 2) == NLIST_OK && list.total == 2);
     heap.failed = 0;
     if (c >= 224) heap.fail_at = heap.calls + 1 + c % 12;
     r = nlist_load(&list, &d, x->bytes, x->size);
-    FZ_TRACE("list of %lld bytes: %s, n %d half %d history %d keys %d", (long long)x->size, nlist_result_text(r), list.n, list.desc.half, list.desc.history, list.keys);
-    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_FILE || (r == NLIST_OUT_OF_MEMORY && heap.failed) || (r == NLIST_BAD_HISTORY && d.history) || (r == NLIST_BAD_DIM && d.dim) ||
-                  (r == NLIST_BAD_SKIN && d.skin > 0) || (r == NLIST_BAD_OPTION && (d.layout == NLIST_STATIC || d.layout == NLIST_HYBRID)) || (r == NLIST_ROW_FULL && d.layout == NLIST_STATIC && !d.grow) || (r == NLIST_LIST_FULL && d.capacity && !d.grow), nlist_result_text(r));
+    FZ_TRACE("list of %lld bytes: %s, n %d half %d history %d keys %d", (long long)x->size,
+             nlist_result_text(r), list.n, list.desc.half, list.desc.history, list.keys);
+    FZ_CHECK_CODE(
+        r == NLIST_OK || r == NLIST_BAD_FILE || (r == NLIST_OUT_OF_MEMORY && heap.failed) ||
+            (r == NLIST_BAD_HISTORY && d.history) || (r == NLIST_BAD_DIM && d.dim) ||
+            (r == NLIST_BAD_SKIN && d.skin > 0) ||
+            (r == NLIST_BAD_OPTION && (d.layout == NLIST_STATIC || d.layout == NLIST_HYBRID)) ||
+            (r == NLIST_ROW_FULL && d.layout == NLIST_STATIC && !d.grow) ||
+            (r == NLIST_LIST_FULL && d.capacity && !d.grow),
+        nlist_result_text(r));
     heap.fail_at = 0;
     if (r != NLIST_OK && (c & 32) && !(r == NLIST_OUT_OF_MEMORY && list.n == 0)) {
-        FZ_CHECK(list.n == 2 && list.total == 2 && nlist_validate(&list) == NLIST_OK); /* as it was */
+        /* as it was */
+        FZ_CHECK(list.n == 2 && list.total == 2 && nlist_validate(&list) == NLIST_OK);
         FZ_CHECK(nlist_find(&list, 0, 1) >= 0 && nlist_find(&list, 1, 0) >= 0);
     }
     if (r != NLIST_OK && !(c & 32)) FZ_CHECK(list.n == 0);
     if (r == NLIST_OK) {
         nlist_result const valid = nlist_validate(&list);
-        FZ_CHECK_CODE(valid == NLIST_OK || (valid == NLIST_OUT_OF_MEMORY && heap.failed), nlist_result_text(valid));
+        FZ_CHECK_CODE(valid == NLIST_OK || (valid == NLIST_OUT_OF_MEMORY && heap.failed),
+                      nlist_result_text(valid));
         use_list(&list, f);
     }
     nlist_free(&list);
@@ -429,7 +473,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         damage(&f, &x, head);
     }
-    if (mode & 8 && tree && x.size >= head) memcpy(x.bytes + 48, &x.size, 8); /* lbvh.h writes the size down, too */
+    /* lbvh.h writes the size down, too */
+    if (mode & 8 && tree && x.size >= head) memcpy(x.bytes + 48, &x.size, 8);
     if (!(mode & 16)) mend(&x, head);
     if (tree) load_tree(&f, &x);
     else load_list(&f, &x);

@@ -1,4 +1,5 @@
-/* fuzz_nbody.c - any bytes become a desc, bodies and calls on nbody.h; fields are compared with direct sums in double.
+/* fuzz_nbody.c - any bytes become a desc, bodies and calls on nbody.h; fields are compared with
+   direct sums in double.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
@@ -35,7 +36,11 @@ static nbody_desc any_desc(state *s)
     if (kind & 16) d.leaf = 1 + more % 40;
     if (more == 253) d.leaf = -1;
     d.order = kind & 32 ? d.method == NBODY_VIRTUAL_PARTICLES ? 1 + c % 2 : 1 + c % 12 : 0;
-    if (kind & 64) d.sources = (nbody_sources)(c >> 4 & 1 ? NBODY_MASS_CENTRES : d.method == NBODY_FORCE_NODES && d.order != 1 ? NBODY_CHEBYSHEV : NBODY_SOURCES_AUTO);
+    if (kind & 64)
+        d.sources =
+            (nbody_sources)(c >> 4 & 1                                      ? NBODY_MASS_CENTRES
+                            : d.method == NBODY_FORCE_NODES && d.order != 1 ? NBODY_CHEBYSHEV
+                                                                            : NBODY_SOURCES_AUTO);
     if (c >= 250) d.sources = (nbody_sources)fz_choice(f, 3), d.order = fz_choice(f, 14);
     d.subcells = kind & 128 ? 2 << more % 3 : 0;
     if (more == 252) d.subcells = fz_choice(f, 10);
@@ -62,26 +67,45 @@ static nbody_desc any_desc(state *s)
 static int enum_bad(int value, int last) { return value < 0 || value > last; }
 
 /* The method and the order that a desc comes to, where the header says so. */
-static int is_tree(const nbody_desc *d) { return d->method == NBODY_VIRTUAL_PARTICLES || d->method == NBODY_FORCE_NODES; }
+static int is_tree(const nbody_desc *d)
+{
+    return d->method == NBODY_VIRTUAL_PARTICLES || d->method == NBODY_FORCE_NODES;
+}
 
 static fz_codes codes_of_desc(const nbody_desc *d)
 {
     fz_codes c = {0, 0};
     int const nodes = d->method == NBODY_FORCE_NODES;
-    int const order_bad = d->order < 0 || (nodes && d->order > NBODY_MAX_ORDER) || (d->method == NBODY_VIRTUAL_PARTICLES && d->order > 2);
-    fz_must(&c, enum_bad((int)d->method, 3) || enum_bad((int)d->law, 1) || enum_bad((int)d->sources, 2) || enum_bad((int)d->stage, 3) || order_bad ||
-                (d->method == NBODY_VIRTUAL_PARTICLES && d->sources == NBODY_CHEBYSHEV) || (nodes && d->order == 1 && d->sources == NBODY_CHEBYSHEV) ||
-                (d->subcells != 0 && d->subcells != 2 && d->subcells != 4 && d->subcells != 8), NBODY_BAD_OPTION);
-    fz_may(&c, d->method == NBODY_AUTO && (d->order || d->sources), NBODY_BAD_OPTION); /* it may turn out to be a tree */
-    fz_must(&c, d->levels < 0 || d->levels > NBODY_MAX_LEVELS || d->leaf < 0 || d->max_cells < 0, NBODY_BAD_LEVELS);
-    fz_must(&c, !fz_finite(d->gravity) || !fz_finite(d->softening) || d->softening < 0, NBODY_BAD_NUMBER);
-    fz_must(&c, !fz_finite(d->min[0]) || !fz_finite(d->min[1]) || !fz_finite(d->size) || d->size < 0, NBODY_BAD_SQUARE);
-    fz_must(&c, d->mass_stride % sizeof(real) || d->acc_stride % sizeof(real) || (d->acc_stride != 0 && d->acc_stride < 2 * sizeof(real)), NBODY_BAD_ARGUMENT);
+    int const order_bad = d->order < 0 || (nodes && d->order > NBODY_MAX_ORDER) ||
+                          (d->method == NBODY_VIRTUAL_PARTICLES && d->order > 2);
+    fz_must(&c,
+            enum_bad((int)d->method, 3) || enum_bad((int)d->law, 1) ||
+                enum_bad((int)d->sources, 2) || enum_bad((int)d->stage, 3) || order_bad ||
+                (d->method == NBODY_VIRTUAL_PARTICLES && d->sources == NBODY_CHEBYSHEV) ||
+                (nodes && d->order == 1 && d->sources == NBODY_CHEBYSHEV) ||
+                (d->subcells != 0 && d->subcells != 2 && d->subcells != 4 && d->subcells != 8),
+            NBODY_BAD_OPTION);
+    /* it may turn out to be a tree */
+    fz_may(&c, d->method == NBODY_AUTO && (d->order || d->sources), NBODY_BAD_OPTION);
+    fz_must(&c, d->levels < 0 || d->levels > NBODY_MAX_LEVELS || d->leaf < 0 || d->max_cells < 0,
+            NBODY_BAD_LEVELS);
+    fz_must(&c, !fz_finite(d->gravity) || !fz_finite(d->softening) || d->softening < 0,
+            NBODY_BAD_NUMBER);
+    fz_must(&c,
+            !fz_finite(d->min[0]) || !fz_finite(d->min[1]) || !fz_finite(d->size) || d->size < 0,
+            NBODY_BAD_SQUARE);
+    fz_must(&c,
+            d->mass_stride % sizeof(real) || d->acc_stride % sizeof(real) ||
+                (d->acc_stride != 0 && d->acc_stride < 2 * sizeof(real)),
+            NBODY_BAD_ARGUMENT);
     fz_must(&c, !d->allocator.alloc != !d->allocator.free, NBODY_BAD_ALLOCATOR);
     return c;
 }
 
-static real mass_of(const state *s, int32_t i) { return s->mass ? s->mass[(size_t)i * s->mass_step] : 1; }
+static real mass_of(const state *s, int32_t i)
+{
+    return s->mass ? s->mass[(size_t)i * s->mass_step] : 1;
+}
 
 static void check_empty(state *s)
 {
@@ -95,7 +119,7 @@ static void check_empty(state *s)
 
 /* ------------------------------------------------------------------------------------------------
    The direct sum in double
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct field { double x, y, p, share, p_share, mass; int delicate; } field;
 
@@ -104,19 +128,23 @@ static double scale_of(const state *s)
 {
     double scale = fmax((double)s->given.softening, s->sim.frame->size);
     int32_t i;
-    for (i = 0; i < s->points.n; i++) scale = fmax(scale, fmax(fabs((double)fz_point(&s->points, i)[0]), fabs((double)fz_point(&s->points, i)[1])));
+    for (i = 0; i < s->points.n; i++)
+        scale = fmax(scale, fmax(fabs((double)fz_point(&s->points, i)[0]),
+                                 fabs((double)fz_point(&s->points, i)[1])));
     return scale;
 }
 
 /* delicate: a pair so near that its place is rounded, or softened by the header. */
 static field direct(const state *s, const real *at, int32_t self, double scale)
 {
-    double const eps = (double)s->given.softening, g = s->given.gravity == 0 ? 1 : (double)s->given.gravity;
+    double const eps = (double)s->given.softening,
+                 g = s->given.gravity == 0 ? 1 : (double)s->given.gravity;
     int const inverse = s->given.law == NBODY_INVERSE;
     field f = {0, 0, 0, 0, 0, 0, 0};
     int32_t j;
     for (j = 0; j < s->points.n; j++) {
-        double const dx = (double)fz_point(&s->points, j)[0] - (double)at[0], dy = (double)fz_point(&s->points, j)[1] - (double)at[1];
+        double const dx = (double)fz_point(&s->points, j)[0] - (double)at[0],
+                     dy = (double)fz_point(&s->points, j)[1] - (double)at[1];
         double const m = (double)mass_of(s, j), bare = hypot(dx, dy), r = hypot(bare, eps);
         if (j == self) continue;
         if (bare == 0 && !(eps > 0)) continue;
@@ -140,27 +168,36 @@ static field direct(const state *s, const real *at, int32_t self, double scale)
     return f;
 }
 
-/* What rounding does: to sums, and to the places of sources, which are as exact as their coordinates, against the finest cells. */
+/* What rounding does: to sums, and to the places of sources, which are as exact as their
+   coordinates, against the finest cells. */
 static double rounding_of(const state *s)
 {
     const nbody_frame *frame = s->sim.frame;
     double const far = (fmax(fabs(frame->min[0]), fabs(frame->min[1])) + frame->size) / frame->size;
-    return FZ_IS_FLOAT ? 6e-6 + ldexp(s->sim.cell ? far : 1, (s->sim.cell ? frame->levels : 1) - 26) : 1e-11;
+    return FZ_IS_FLOAT ? 6e-6 + ldexp(s->sim.cell ? far : 1, (s->sim.cell ? frame->levels : 1) - 26)
+                       : 1e-11;
 }
 
-/* The largest error of any body, as a share of the sum of all |terms|: those of tests/unit/nbody/test_nbody.c, which were found by trying, and three
-   times as much for what was not tried. */
+/* The largest error of any body, as a share of the sum of all |terms|: those of
+   tests/unit/nbody/test_nbody.c, which were found by trying, and three times as much for what was
+   not tried. */
 static double share_of(const state *s)
 {
-    static const double nodes[13] = {0, 2.5e-2, 3e-1, 6e-2, 1.1e-2, 2.2e-3, 5e-4, 1e-4, 2.6e-5, 6e-6, 1e-6, 4e-7, 1e-7};
+    static const double nodes[13] = {0,    2.5e-2, 3e-1, 6e-2, 1.1e-2, 2.2e-3, 5e-4,
+                                     1e-4, 2.6e-5, 6e-6, 1e-6, 4e-7,   1e-7};
     const nbody_desc *d = &s->sim.desc;
     double const rounding = rounding_of(s);
     double share = 0;
     if (!s->sim.cell) return rounding;
     if (d->method == NBODY_FORCE_NODES) share += nodes[d->order];
     if (d->sources == NBODY_MASS_CENTRES)
-        share += d->method == NBODY_VIRTUAL_PARTICLES && d->order == 2 ? (d->subcells == 8 ? 4e-5 : d->subcells == 4 ? 8e-4 : 6e-3)
-                                                                      : (d->subcells == 8 ? 1e-3 : d->subcells == 4 ? 4e-3 : 3e-2);
+        share += d->method == NBODY_VIRTUAL_PARTICLES && d->order == 2
+                     ? (d->subcells == 8   ? 4e-5
+                        : d->subcells == 4 ? 8e-4
+                                           : 6e-3)
+                     : (d->subcells == 8   ? 1e-3
+                        : d->subcells == 4 ? 4e-3
+                                           : 3e-2);
     return 3 * share + rounding;
 }
 
@@ -177,7 +214,8 @@ static int masses_far_apart(const state *s)
     return most > 1e25 * least;
 }
 
-static void check_field(const state *s, const field *want, const real *acc, const real *potential, double share, double scale)
+static void check_field(const state *s, const field *want, const real *acc, const real *potential,
+                        double share, double scale)
 {
     double const most = (double)FZ_MAX / 8, tiny = (double)FZ_MIN;
     if (acc) {
@@ -185,16 +223,22 @@ static void check_field(const state *s, const field *want, const real *acc, cons
         if (!want->delicate && want->share < most) {
             double const error = hypot((double)acc[0] - want->x, (double)acc[1] - want->y);
             FZ_CHECK(fz_finite(acc[0]) && fz_finite(acc[1]));
-            if (!(error <= share * want->share + tiny)) FZ_TRACE("  got %.9g %.9g want %.9g %.9g, %g of the share %g", (double)acc[0], (double)acc[1], want->x, want->y, error / want->share, want->share);
+            if (!(error <= share * want->share + tiny))
+                FZ_TRACE("  got %.9g %.9g want %.9g %.9g, %g of the share %g", (double)acc[0],
+                         (double)acc[1], want->x, want->y, error / want->share, want->share);
             FZ_CHECK(error <= share * want->share + tiny);
         }
     }
     if (potential) {
         FZ_CHECK(potential[0] == potential[0]);
         if (!want->delicate && want->p_share < most && want->mass < most) {
-            double const logs = s->given.law == NBODY_INVERSE ? 64 * FZ_EPSILON * want->mass * (fabs(log(scale)) + 45) : 0;
+            double const logs = s->given.law == NBODY_INVERSE
+                                    ? 64 * FZ_EPSILON * want->mass * (fabs(log(scale)) + 45)
+                                    : 0;
             FZ_CHECK(fz_finite(potential[0]));
-            if (!(fabs((double)potential[0] - want->p) <= share * want->p_share + logs + tiny)) FZ_TRACE("  potential got %.9g want %.9g share %g", (double)potential[0], want->p, want->p_share);
+            if (!(fabs((double)potential[0] - want->p) <= share * want->p_share + logs + tiny))
+                FZ_TRACE("  potential got %.9g want %.9g share %g", (double)potential[0], want->p,
+                         want->p_share);
             FZ_CHECK(fabs((double)potential[0] - want->p) <= share * want->p_share + logs + tiny);
         }
     }
@@ -202,7 +246,7 @@ static void check_field(const state *s, const field *want, const real *acc, cons
 
 /* ------------------------------------------------------------------------------------------------
    Calls
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void any_masses(state *s, nbody_desc *d, int32_t n)
 {
@@ -217,7 +261,9 @@ static void any_masses(state *s, nbody_desc *d, int32_t n)
     s->mass = FZ_NEW(real, (size_t)n * s->mass_step);
     fz_seed(s->f);
     for (i = 0; i < n; i++) {
-        real m = c % 4 == 1 ? (real)fz_unit(s->f) : c % 4 == 2 ? (real)fz_roll(s->f, 3) : (real)pow(10, fz_unit(s->f) * 8 - 4);
+        real m = c % 4 == 1   ? (real)fz_unit(s->f)
+                 : c % 4 == 2 ? (real)fz_roll(s->f, 3)
+                              : (real)pow(10, fz_unit(s->f) * 8 - 4);
         if (c & 32 && fz_roll(s->f, 2)) m = -m;
         s->mass[(size_t)i * s->mass_step] = m;
     }
@@ -227,7 +273,8 @@ static void any_masses(state *s, nbody_desc *d, int32_t n)
 static void op_build(state *s)
 {
     nbody_desc d = any_desc(s);
-    int const what = fz_u8(s->f), lie = fz_u8(s->f), with_acc = what % 4 != 3, with_potential = (what >> 2) % 2;
+    int const what = fz_u8(s->f), lie = fz_u8(s->f), with_acc = what % 4 != 3,
+              with_potential = (what >> 2) % 2;
     int32_t n = fz_count(s->f), i, first = -1, negative = -1;
     int any_sign, direct_method, apart;
     double scale, share, low[2] = {0, 0}, high[2] = {0, 0};
@@ -235,13 +282,20 @@ static void op_build(state *s)
     nbody_result r;
     real *acc, *potential;
     size_t acc_step;
-    if (n > 250 && is_tree(&d) && ((d.leaf > 0 && d.leaf < 8) || d.levels > 6 || d.order == 1 || d.order > 5)) n = 250; /* time */
-    if (d.order > 6 && d.levels >= 0 && d.levels <= NBODY_MAX_LEVELS) d.levels = 3 + (d.order <= 8 && d.levels > 3); /* tables of order^4, on each level */
+    /* time */
+    if (n > 250 && is_tree(&d) &&
+        ((d.leaf > 0 && d.leaf < 8) || d.levels > 6 || d.order == 1 || d.order > 5))
+        n = 250;
+    /* tables of order^4, on each level */
+    if (d.order > 6 && d.levels >= 0 && d.levels <= NBODY_MAX_LEVELS)
+        d.levels = 3 + (d.order <= 8 && d.levels > 3);
     fz_drop_points(&s->points);
     s->points = fz_points_of(s->f, n, 2);
     any_masses(s, &d, n);
     codes = codes_of_desc(&d);
-    acc_step = d.acc_stride >= 2 * sizeof(real) && d.acc_stride % sizeof(real) == 0 ? d.acc_stride / sizeof(real) : 2;
+    acc_step = d.acc_stride >= 2 * sizeof(real) && d.acc_stride % sizeof(real) == 0
+                   ? d.acc_stride / sizeof(real)
+                   : 2;
     acc = FZ_NEW(real, (size_t)n * acc_step);
     potential = FZ_NEW(real, n);
     for (i = 0; i < n && !(d.mass_stride % sizeof(real)); i++) {
@@ -256,16 +310,30 @@ static void op_build(state *s)
         }
     }
     direct_method = d.method == NBODY_DIRECT || (d.method == NBODY_AUTO && n <= 1024);
-    any_sign = d.method == NBODY_DIRECT || (d.method == NBODY_FORCE_NODES && (d.sources == NBODY_CHEBYSHEV || (d.sources == NBODY_SOURCES_AUTO && d.order != 1)));
-    fz_must(&codes, s->points.stride_bad || lie >= 254 || (lie == 253 && n > 0), NBODY_BAD_ARGUMENT);
+    any_sign =
+        d.method == NBODY_DIRECT ||
+        (d.method == NBODY_FORCE_NODES &&
+         (d.sources == NBODY_CHEBYSHEV || (d.sources == NBODY_SOURCES_AUTO && d.order != 1)));
+    fz_must(&codes, s->points.stride_bad || lie >= 254 || (lie == 253 && n > 0),
+            NBODY_BAD_ARGUMENT);
     fz_must(&codes, first >= 0, NBODY_NOT_FINITE);
     if (d.method == NBODY_AUTO) fz_may(&codes, negative >= 0 && !direct_method, NBODY_BAD_MASS);
     else fz_must(&codes, negative >= 0 && !any_sign, NBODY_BAD_MASS);
-    fz_may(&codes, high[0] - low[0] > (double)FZ_MAX / 4 || high[1] - low[1] > (double)FZ_MAX / 4 || (double)d.size > (double)FZ_MAX / 4, NBODY_TOO_LARGE);
-    fz_may(&codes, (double)d.size + fmax(fabs((double)d.min[0]), fabs((double)d.min[1])) > (double)FZ_MAX / 4, NBODY_TOO_LARGE);
-    fz_may(&codes, !FZ_IS_FLOAT, NBODY_TOO_LARGE); /* doubles have no wider type behind them: squares overflow, and 1e-300 has no inverse */
-    fz_must(&codes, nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc || s->sim.desc.allocator.free != d.allocator.free ||
-                s->sim.desc.allocator.user != d.allocator.user), NBODY_BAD_ALLOCATOR);
+    fz_may(&codes,
+           high[0] - low[0] > (double)FZ_MAX / 4 || high[1] - low[1] > (double)FZ_MAX / 4 ||
+               (double)d.size > (double)FZ_MAX / 4,
+           NBODY_TOO_LARGE);
+    fz_may(&codes,
+           (double)d.size + fmax(fabs((double)d.min[0]), fabs((double)d.min[1])) >
+               (double)FZ_MAX / 4,
+           NBODY_TOO_LARGE);
+    /* doubles have no wider type behind them: squares overflow, and 1e-300 has no inverse */
+    fz_may(&codes, !FZ_IS_FLOAT, NBODY_TOO_LARGE);
+    fz_must(&codes,
+            nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc ||
+                                         s->sim.desc.allocator.free != d.allocator.free ||
+                                         s->sim.desc.allocator.user != d.allocator.user),
+            NBODY_BAD_ALLOCATOR);
     if (s->which < 2) {
         fz_plan_failure(s->f, &s->heap[s->which]);
         s->heap[s->which].crooked = lie == 251;
@@ -275,11 +343,17 @@ static void op_build(state *s)
         const real *pos = lie == 253 ? NULL : s->points.x;
         int32_t const told = lie >= 254 ? -lie : n;
         if (what % 4 == 0) r = nbody_build(&s->sim, &d, pos, s->points.stride, s->mass, told);
-        else if (what % 4 == 1) r = nbody_accelerations(&s->sim, &d, pos, s->points.stride, s->mass, told, acc);
-        else r = nbody_fields(&s->sim, &d, pos, s->points.stride, s->mass, told, with_acc ? acc : NULL, with_potential ? potential : NULL);
+        else if (what % 4 == 1)
+            r = nbody_accelerations(&s->sim, &d, pos, s->points.stride, s->mass, told, acc);
+        else
+            r = nbody_fields(&s->sim, &d, pos, s->points.stride, s->mass, told,
+                             with_acc ? acc : NULL, with_potential ? potential : NULL);
     }
-    FZ_TRACE("build %d n %d method %d law %d levels %d leaf %d order %d sources %d subcells %d gravity %g softening %g square %g %g %g: %s", what % 4, n, (int)d.method, (int)d.law,
-             d.levels, d.leaf, d.order, (int)d.sources, d.subcells, (double)d.gravity, (double)d.softening, (double)d.min[0], (double)d.min[1], (double)d.size, nbody_result_text(r));
+    FZ_TRACE("build %d n %d method %d law %d levels %d leaf %d order %d sources %d subcells %d "
+             "gravity %g softening %g square %g %g %g: %s",
+             what % 4, n, (int)d.method, (int)d.law, d.levels, d.leaf, d.order, (int)d.sources,
+             d.subcells, (double)d.gravity, (double)d.softening, (double)d.min[0], (double)d.min[1],
+             (double)d.size, nbody_result_text(r));
     if (s->which < 2) {
         s->heap[s->which].crooked = 0;
         fz_may(&codes, s->heap[s->which].failed, NBODY_OUT_OF_MEMORY);
@@ -294,7 +368,9 @@ static void op_build(state *s)
     } else {
         if (s->which < 2) s->heap[s->which].failed = 0;
         r = nbody_validate(&s->sim);
-        FZ_CHECK_CODE(r == NBODY_OK || (r == NBODY_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed), nbody_result_text(r));
+        FZ_CHECK_CODE(r == NBODY_OK ||
+                          (r == NBODY_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed),
+                      nbody_result_text(r));
         FZ_CHECK(s->sim.n == n && s->sim.bad_id == -1 && s->sim.frame);
         s->built = 1;
         scale = scale_of(s);
@@ -305,12 +381,15 @@ static void op_build(state *s)
             if (n > 300 && i % 61 != 0) continue;
             want = direct(s, fz_point(&s->points, i), i, scale);
             if (apart) want.delicate = 1;
-            check_field(s, &want, with_acc || what % 4 == 1 ? acc + (size_t)i * acc_step : NULL, with_potential && what % 4 >= 2 ? potential + i : NULL, share, scale);
+            check_field(s, &want, with_acc || what % 4 == 1 ? acc + (size_t)i * acc_step : NULL,
+                        with_potential && what % 4 >= 2 ? potential + i : NULL, share, scale);
         }
         if (n > 0 && what % 4 == 1 && n < 400) {
             nbody_error error;
-            FZ_CHECK(nbody_estimate(&s->sim, acc, fz_u8(s->f), (uint32_t)fz_u8(s->f), &error) == NBODY_OK);
-            FZ_CHECK(error.samples >= 0 && error.samples <= n && !(error.mean_share > error.share * 1.000001));
+            FZ_CHECK(nbody_estimate(&s->sim, acc, fz_u8(s->f), (uint32_t)fz_u8(s->f), &error) ==
+                     NBODY_OK);
+            FZ_CHECK(error.samples >= 0 && error.samples <= n &&
+                     !(error.mean_share > error.share * 1.000001));
         }
     }
     free(potential);
@@ -330,11 +409,14 @@ static void op_fields_at(state *s)
     fz_must(&codes, !s->built, NBODY_NOT_BUILT);
     fz_must(&codes, first >= 0, NBODY_NOT_FINITE);
     for (i = 0; i < m && s->built && s->points.n > 0 && outputs & 1; i++) /* a body's very place */
-        if (fz_u8(s->f) % 4 == 0) memcpy(q.x + (size_t)i * (size_t)q.step, fz_point(&s->points, fz_u8(s->f) % s->points.n), 2 * sizeof(real));
+        if (fz_u8(s->f) % 4 == 0)
+            memcpy(q.x + (size_t)i * (size_t)q.step,
+                   fz_point(&s->points, fz_u8(s->f) % s->points.n), 2 * sizeof(real));
     first = fz_first_not_finite(&q);
     codes.must &= ~((uint64_t)1 << NBODY_NOT_FINITE);
     fz_must(&codes, first >= 0, NBODY_NOT_FINITE);
-    r = nbody_fields_at(&s->sim, q.x, q.stride, m, outputs & 1 ? acc : NULL, outputs & 2 ? potential : NULL, &bad);
+    r = nbody_fields_at(&s->sim, q.x, q.stride, m, outputs & 1 ? acc : NULL,
+                        outputs & 2 ? potential : NULL, &bad);
     FZ_TRACE("fields at %d: %s", m, nbody_result_text(r));
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nbody_result_text(r));
     if (r == NBODY_NOT_FINITE) FZ_CHECK(bad == first);
@@ -345,10 +427,13 @@ static void op_fields_at(state *s)
             const real *p = fz_point(&q, i);
             field want = direct(s, p, -1, scale);
             double const away = fmax(fabs((double)p[0]), fabs((double)p[1]));
-            int const inside = (double)p[0] >= s->sim.frame->min[0] && (double)p[1] >= s->sim.frame->min[1] &&
-                               (double)p[0] <= s->sim.frame->min[0] + s->sim.frame->size && (double)p[1] <= s->sim.frame->min[1] + s->sim.frame->size;
+            int const inside = (double)p[0] >= s->sim.frame->min[0] &&
+                               (double)p[1] >= s->sim.frame->min[1] &&
+                               (double)p[0] <= s->sim.frame->min[0] + s->sim.frame->size &&
+                               (double)p[1] <= s->sim.frame->min[1] + s->sim.frame->size;
             if (apart || (!inside && (away > 1e9 * scale || scale > 1e9 * away))) want.delicate = 1;
-            check_field(s, &want, outputs & 1 ? acc + 2 * i : NULL, outputs & 2 ? potential + i : NULL, share, fmax(scale, away));
+            check_field(s, &want, outputs & 1 ? acc + 2 * i : NULL,
+                        outputs & 2 ? potential + i : NULL, share, fmax(scale, away));
         }
     }
     free(potential);
@@ -363,8 +448,11 @@ static void op_count(state *s)
     int64_t const n = s->points.n;
     FZ_CHECK(r == (s->built ? NBODY_OK : NBODY_NOT_BUILT));
     if (r != NBODY_OK) return;
-    FZ_CHECK(counts.cells >= 0 && counts.leaves >= 0 && counts.leaves <= (counts.cells > 0 ? counts.cells : 0) && counts.levels <= NBODY_MAX_LEVELS);
-    FZ_CHECK(counts.near_terms >= n && counts.near_terms <= n * n && counts.far_terms >= 0 && counts.table_terms >= 0);
+    FZ_CHECK(counts.cells >= 0 && counts.leaves >= 0 &&
+             counts.leaves <= (counts.cells > 0 ? counts.cells : 0) &&
+             counts.levels <= NBODY_MAX_LEVELS);
+    FZ_CHECK(counts.near_terms >= n && counts.near_terms <= n * n && counts.far_terms >= 0 &&
+             counts.table_terms >= 0);
 }
 
 static void op_step(state *s)
@@ -374,7 +462,8 @@ static void op_step(state *s)
     int const integrator = fz_choice(s->f, 2), dim_lie = fz_u8(s->f);
     real const dt = fz_real(s->f);
     fz_points p = fz_points_of(s->f, n, 2), v = fz_points_of(s->f, n, 2);
-    real *pos = FZ_NEW(real, 2 * n), *vel = FZ_NEW(real, 2 * n), *acc = FZ_NEW(real, 2 * n), *was = FZ_NEW(real, 4 * n);
+    real *pos = FZ_NEW(real, 2 * n), *vel = FZ_NEW(real, 2 * n), *acc = FZ_NEW(real, 2 * n),
+         *was = FZ_NEW(real, 4 * n);
     nbody_bodies b;
     nbody_result r = NBODY_OK;
     nbody_energies energies;
@@ -394,25 +483,34 @@ static void op_step(state *s)
     b.acc = acc;
     b.n = dim_lie == 255 ? -1 : n;
     s->given = d;
-    codes.must &= ~((uint64_t)1 << NBODY_BAD_ARGUMENT);     /* its strides are not looked at: tightly packed */
+    /* its strides are not looked at: tightly packed */
+    codes.must &= ~((uint64_t)1 << NBODY_BAD_ARGUMENT);
     fz_may(&codes, d.acc_stride != 0, NBODY_BAD_ARGUMENT);
     fz_must(&codes, integrator < 0 || integrator > 1, NBODY_BAD_OPTION);
     fz_must(&codes, !fz_finite(dt), NBODY_BAD_NUMBER);
     fz_must(&codes, b.n < 0, NBODY_BAD_ARGUMENT);
     fz_must(&codes, !finite, NBODY_NOT_FINITE);
-    fz_must(&codes, nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc || s->sim.desc.allocator.free != d.allocator.free ||
-                s->sim.desc.allocator.user != d.allocator.user), NBODY_BAD_ALLOCATOR);
+    fz_must(&codes,
+            nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc ||
+                                         s->sim.desc.allocator.free != d.allocator.free ||
+                                         s->sim.desc.allocator.user != d.allocator.user),
+            NBODY_BAD_ALLOCATOR);
     fz_may(&codes, 1, NBODY_NOT_FINITE);                    /* what moves may become infinite */
     fz_may(&codes, 1, NBODY_TOO_LARGE);
     for (step = 0; step < 3 && r == NBODY_OK; step++) {
         if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
         r = nbody_step(&s->sim, &d, &b, dt, (nbody_integrator)integrator);
         FZ_TRACE("step n %d dt %g by %d: %s", b.n, (double)dt, integrator, nbody_result_text(r));
-        if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NBODY_OUT_OF_MEMORY), s->heap[s->which].fail_at = 0;
+        if (s->which < 2)
+            fz_may(&codes, s->heap[s->which].failed, NBODY_OUT_OF_MEMORY),
+                s->heap[s->which].fail_at = 0;
         FZ_CHECK_CODE(fz_right(&codes, (int)r), nbody_result_text(r));
-        if (step == 0 && (r == NBODY_BAD_OPTION || r == NBODY_BAD_LEVELS || r == NBODY_BAD_NUMBER || r == NBODY_BAD_SQUARE || r == NBODY_BAD_ALLOCATOR ||
-                          r == NBODY_BAD_ARGUMENT || (r == NBODY_NOT_FINITE && !finite))) /* before anything moved */
-            FZ_CHECK(memcmp(was, pos, 2 * (size_t)n * sizeof(real)) == 0 && memcmp(was + 2 * n, vel, 2 * (size_t)n * sizeof(real)) == 0);
+        if (step == 0 && (r == NBODY_BAD_OPTION || r == NBODY_BAD_LEVELS || r == NBODY_BAD_NUMBER ||
+                          r == NBODY_BAD_SQUARE || r == NBODY_BAD_ALLOCATOR ||
+                          /* before anything moved */
+                          r == NBODY_BAD_ARGUMENT || (r == NBODY_NOT_FINITE && !finite)))
+            FZ_CHECK(memcmp(was, pos, 2 * (size_t)n * sizeof(real)) == 0 &&
+                     memcmp(was + 2 * n, vel, 2 * (size_t)n * sizeof(real)) == 0);
     }
     b.n = n;
     FZ_CHECK(nbody_energy(&b, NULL, &energies) == NBODY_OK);
@@ -436,12 +534,17 @@ static void op_reserve(state *s)
     fz_must(&codes, n < 0, NBODY_BAD_ARGUMENT);
     fz_must(&codes, n > (1 << 30) - 512, NBODY_TOO_MANY);
     fz_may(&codes, n > 1 << 24, NBODY_TOO_MANY);
-    fz_must(&codes, nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc || s->sim.desc.allocator.free != d.allocator.free ||
-                s->sim.desc.allocator.user != d.allocator.user), NBODY_BAD_ALLOCATOR);
+    fz_must(&codes,
+            nbody_bytes(&s->sim) > 0 && (s->sim.desc.allocator.alloc != d.allocator.alloc ||
+                                         s->sim.desc.allocator.free != d.allocator.free ||
+                                         s->sim.desc.allocator.user != d.allocator.user),
+            NBODY_BAD_ALLOCATOR);
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     r = nbody_reserve(&s->sim, &d, n);
     FZ_TRACE("reserve %d: %s", n, nbody_result_text(r));
-    if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NBODY_OUT_OF_MEMORY), s->heap[s->which].fail_at = 0;
+    if (s->which < 2)
+        fz_may(&codes, s->heap[s->which].failed, NBODY_OUT_OF_MEMORY),
+            s->heap[s->which].fail_at = 0;
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nbody_result_text(r));
     check_empty(s);
 }
@@ -455,11 +558,14 @@ static void op_plain(state *s)
     int code;
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nbody_result_text(r));
     if (r == NBODY_OK) {
-        FZ_CHECK(out.method != NBODY_AUTO && out.sources != NBODY_SOURCES_AUTO && out.order > 0 && out.subcells > 0 && out.gravity != 0 && out.levels > 0);
+        FZ_CHECK(out.method != NBODY_AUTO && out.sources != NBODY_SOURCES_AUTO && out.order > 0 &&
+                 out.subcells > 0 && out.gravity != 0 && out.levels > 0);
         FZ_CHECK(is_tree(&out) || out.method == NBODY_DIRECT);
     }
-    FZ_CHECK(nbody_levels_for(&d, n) >= 1 && nbody_levels_for(&d, INT32_MAX) <= NBODY_MAX_LEVELS && nbody_levels_for(NULL, -1) >= 1);
-    for (code = -1; code <= NBODY_CUDA_ERROR + 1; code++) FZ_CHECK(nbody_result_text((nbody_result)code) != NULL);
+    FZ_CHECK(nbody_levels_for(&d, n) >= 1 && nbody_levels_for(&d, INT32_MAX) <= NBODY_MAX_LEVELS &&
+             nbody_levels_for(NULL, -1) >= 1);
+    for (code = -1; code <= NBODY_CUDA_ERROR + 1; code++)
+        FZ_CHECK(nbody_result_text((nbody_result)code) != NULL);
     FZ_CHECK(nbody_version() > 0 && nbody_defaults(NULL, &d, n) == NBODY_BAD_ARGUMENT);
     nbody_free(NULL);
     if (fz_u8(s->f) & 1) {

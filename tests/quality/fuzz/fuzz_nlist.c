@@ -1,5 +1,5 @@
-/* fuzz_nlist.c - any bytes become a desc, particles and calls on nlist.h; lists, history and events are compared with a table of all
-   pairs that is kept beside the list.
+/* fuzz_nlist.c - any bytes become a desc, particles and calls on nlist.h; lists, history and events
+   are compared with a table of all pairs that is kept beside the list.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
@@ -115,7 +115,9 @@ static loan any_loan(state *s, nlist_desc *d, int32_t n)
         for (i = 0; i < n; i++) {
             int32_t k, count = (int32_t)fz_roll(f, 5);
             l.start[i + 1] = l.start[i] + count;
-            for (k = 0; k < count; k++) l.exclude[l.start[i] + k] = fz_roll(f, 30) ? (int32_t)fz_roll(f, (uint32_t)n) : (int32_t)fz_roll(f, 2000) - 1000;
+            for (k = 0; k < count; k++)
+                l.exclude[l.start[i] + k] = fz_roll(f, 30) ? (int32_t)fz_roll(f, (uint32_t)n)
+                                                           : (int32_t)fz_roll(f, 2000) - 1000;
         }
         if (c >= 252) l.start[fz_roll(f, (uint32_t)n + 1)] = (int64_t)fz_roll(f, 9) - 4;
     }
@@ -126,7 +128,10 @@ static loan any_loan(state *s, nlist_desc *d, int32_t n)
     return l;
 }
 
-static int periodic_axis(const nlist_desc *d, int a) { return a < (d->dim == 2 ? 2 : 3) && d->periodic[a]; }
+static int periodic_axis(const nlist_desc *d, int a)
+{
+    return a < (d->dim == 2 ? 2 : 3) && d->periodic[a];
+}
 
 /* What the desc alone, and the list as it is, must refuse. */
 static fz_codes codes_of(const state *s, const nlist_desc *d, int with_box, int keys)
@@ -135,7 +140,9 @@ static fz_codes codes_of(const state *s, const nlist_desc *d, int with_box, int 
     volatile real gap = d->radius + d->skin, square = gap * gap;
     int a, bad_box = 0, known = d->dim == 0 || d->dim == 2 || d->dim == 3;
     for (a = 0; a < 3 && with_box; a++)
-        bad_box |= periodic_axis(d, a) && (!fz_finite(d->min[a]) || !fz_finite(d->max[a]) || !(d->min[a] < d->max[a]) || !fz_finite(d->max[a] - d->min[a]));
+        bad_box |=
+            periodic_axis(d, a) && (!fz_finite(d->min[a]) || !fz_finite(d->max[a]) ||
+                                    !(d->min[a] < d->max[a]) || !fz_finite(d->max[a] - d->min[a]));
     fz_must(&c, !known, NLIST_BAD_DIM);
     fz_must(&c, !(d->radius >= 0) || !fz_finite(d->radius), NLIST_BAD_RADIUS);
     fz_must(&c, !(d->skin >= 0) || !fz_finite(d->skin), NLIST_BAD_SKIN);
@@ -147,16 +154,22 @@ static fz_codes codes_of(const state *s, const nlist_desc *d, int with_box, int 
     fz_must(&c, d->capacity < 0, NLIST_BAD_CAPACITY);
     fz_must(&c, !d->exclude_start != !d->exclude, NLIST_BAD_EXCLUSIONS);
     fz_must(&c, !d->allocator.alloc != !d->allocator.free, NLIST_BAD_ALLOCATOR);
-    fz_must(&c, nlist_bytes(&s->list) > 0 && (s->list.desc.allocator.alloc != d->allocator.alloc || s->list.desc.allocator.free != d->allocator.free ||
-                s->list.desc.allocator.user != d->allocator.user), NLIST_BAD_ALLOCATOR);
-    fz_must(&c, s->list.n > 0 && s->now->remembers && known &&
-                (d->history != s->now->history || !d->half != !s->now->half || keys || (d->dim == 2 ? 2 : 3) != s->now->dim), NLIST_BAD_HISTORY);
+    fz_must(&c,
+            nlist_bytes(&s->list) > 0 && (s->list.desc.allocator.alloc != d->allocator.alloc ||
+                                          s->list.desc.allocator.free != d->allocator.free ||
+                                          s->list.desc.allocator.user != d->allocator.user),
+            NLIST_BAD_ALLOCATOR);
+    fz_must(&c,
+            s->list.n > 0 && s->now->remembers && known &&
+                (d->history != s->now->history || !d->half != !s->now->half || keys ||
+                 (d->dim == 2 ? 2 : 3) != s->now->dim),
+            NLIST_BAD_HISTORY);
     return c;
 }
 
 /* ------------------------------------------------------------------------------------------------
    The list against the table
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void check_bytes(const uint8_t *history, int bytes, uint32_t token)
 {
@@ -170,7 +183,8 @@ static void put_bytes(uint8_t *history, int bytes, uint32_t token)
     for (k = 0; k < bytes; k++) history[k] = (uint8_t)(token >> 8 * (k % 4));
 }
 
-/* No allocation fails from now on: of either heap, since a refused call may have named the one that the list is not of. */
+/* No allocation fails from now on: of either heap, since a refused call may have named the one that
+   the list is not of. */
 static void quiet(state *s)
 {
     int h;
@@ -185,15 +199,20 @@ static void check_list(state *s)
     int32_t i, j;
     quiet(s);
     FZ_CHECK(s->list.n == m->n && s->list.built == m->built);
-    { nlist_result v = nlist_validate(&s->list); FZ_CHECK_CODE(v == (m->built ? NLIST_OK : NLIST_NOT_BUILT), nlist_result_text(v)); }
+    {
+        nlist_result v = nlist_validate(&s->list);
+        FZ_CHECK_CODE(v == (m->built ? NLIST_OK : NLIST_NOT_BUILT), nlist_result_text(v));
+    }
     for (i = 0; i < m->n; i++) {
         nlist_each e = nlist_of(&s->list, i);
         int count = 0, want = 0;
         while (nlist_next(&e)) {
             FZ_CHECK(e.id >= 0 && e.id < m->n && m->has[i * MOST + e.id]);
             FZ_CHECK(!e.history == (m->history == 0));
-            if (e.history) check_bytes((const uint8_t *)e.history, m->history, m->token[i * MOST + e.id]);
-            FZ_CHECK(nlist_history(&s->list, e.entry) == e.history && nlist_find(&s->list, i, e.id) == e.entry);
+            if (e.history)
+                check_bytes((const uint8_t *)e.history, m->history, m->token[i * MOST + e.id]);
+            FZ_CHECK(nlist_history(&s->list, e.entry) == e.history &&
+                     nlist_find(&s->list, i, e.id) == e.entry);
             count++;
         }
         for (j = 0; j < m->n; j++) want += m->has[i * MOST + j];
@@ -203,7 +222,8 @@ static void check_list(state *s)
     if (m->n > 0) FZ_CHECK(s->list.total == total);
 }
 
-/* After a refusal: as it was; out of memory may have emptied it where the list asked for remembers nothing: that is made in its place. */
+/* After a refusal: as it was; out of memory may have emptied it where the list asked for remembers
+   nothing: that is made in its place. */
 static void check_refused(state *s, const nlist_desc *asked, nlist_result r)
 {
     if (r == NLIST_OUT_OF_MEMORY && asked->history == 0 && !asked->events && s->list.n == 0) {
@@ -231,27 +251,33 @@ static void check_events(const state *s)
                 uint8_t const *h = (uint8_t const *)nlist_history(&s->list, ev->entry);
                 int const here = m->has[ev->i * MOST + ev->j];
                 FZ_CHECK(h != NULL);
-                check_bytes(h, m->history, m->token[here ? ev->i * MOST + ev->j : ev->j * MOST + ev->i]);
+                check_bytes(h, m->history,
+                            m->token[here ? ev->i * MOST + ev->j : ev->j * MOST + ev->i]);
             }
             if (m->history && k == NLIST_ENDED) {
                 uint8_t const *h = (uint8_t const *)nlist_history_before(&s->list, ev->entry);
                 int const here = o->has[ev->i * MOST + ev->j];
                 FZ_CHECK(h != NULL);
                 if (o->half || o->token[ev->i * MOST + ev->j] == o->token[ev->j * MOST + ev->i])
-                    check_bytes(h, m->history, o->token[here ? ev->i * MOST + ev->j : ev->j * MOST + ev->i]);
+                    check_bytes(h, m->history,
+                                o->token[here ? ev->i * MOST + ev->j : ev->j * MOST + ev->i]);
             }
         }
     }
     for (i = 0; i < MOST; i++) for (j = i + 1; j < MOST; j++) {
         int const is = i < m->n && j < m->n && (m->has[i * MOST + j] || m->has[j * MOST + i]);
-        int const was = o->remembers && i < o->n && j < o->n && (o->has[i * MOST + j] || o->has[j * MOST + i]);
-        int const want = is ? (was ? 1 + NLIST_PERSISTED : 1 + NLIST_BEGUN) : was ? 1 + NLIST_ENDED : 0;
+        int const was =
+            o->remembers && i < o->n && j < o->n && (o->has[i * MOST + j] || o->has[j * MOST + i]);
+        int const want = is    ? (was ? 1 + NLIST_PERSISTED : 1 + NLIST_BEGUN)
+                         : was ? 1 + NLIST_ENDED
+                               : 0;
         FZ_CHECK(kind[i * MOST + j] == want);
     }
     free(kind);
 }
 
-/* A build went well: the rows against the truth (FZ_FAR, _RIM, _NEAR by pair), then they become the table. */
+/* A build went well: the rows against the truth (FZ_FAR, _RIM, _NEAR by pair), then they become the
+   table. */
 static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *truth)
 {
     model *const m = s->old, *const o = s->now; /* the table before becomes the old one */
@@ -266,27 +292,35 @@ static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *
     m->history = d->history;
     m->remembers = d->history > 0 || d->events;
     m->next_uid = o->remembers ? o->next_uid : 0;
-    for (i = 0; i < n; i++) m->uid[i] = o->remembers && i < o->n ? o->uid[i] : o->remembers ? m->next_uid++ : i;
+    for (i = 0; i < n; i++)
+        m->uid[i] = o->remembers && i < o->n ? o->uid[i] : o->remembers ? m->next_uid++ : i;
     if (!o->remembers) m->next_uid = n;
     quiet(s);
     FZ_CHECK(s->list.n == n && s->list.bad_id == -1);
-    { nlist_result v = nlist_validate(&s->list); FZ_CHECK_CODE(v == NLIST_OK, nlist_result_text(v)); }
+    {
+        nlist_result v = nlist_validate(&s->list);
+        FZ_CHECK_CODE(v == NLIST_OK, nlist_result_text(v));
+    }
     for (i = 0; i < n; i++) {
         nlist_each e = nlist_of(&s->list, i);
         while (nlist_next(&e)) {
             j = e.id;
-            FZ_CHECK(j >= 0 && j < n && j != i && !m->has[i * MOST + j] && truth[i * MOST + j] != FZ_FAR);
+            FZ_CHECK(j >= 0 && j < n && j != i && !m->has[i * MOST + j] &&
+                     truth[i * MOST + j] != FZ_FAR);
             m->has[i * MOST + j] = 1;
             if (d->half) FZ_CHECK(m->remembers ? m->uid[i] < m->uid[j] : i < j);
             if (!e.history) continue;
-            m->token[i * MOST + j] = o->remembers && i < o->n && j < o->n && o->has[i * MOST + j] ? o->token[i * MOST + j] : 0;
+            m->token[i * MOST + j] = o->remembers && i < o->n && j < o->n && o->has[i * MOST + j]
+                                         ? o->token[i * MOST + j]
+                                         : 0;
             check_bytes((const uint8_t *)e.history, d->history, m->token[i * MOST + j]);
         }
     }
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         int const listed = m->has[i * MOST + j] || (d->half && m->has[j * MOST + i]);
         if (i != j) FZ_CHECK(listed || truth[i * MOST + j] != FZ_NEAR);
-        if (i != j && !d->half && truth[i * MOST + j] == truth[j * MOST + i]) FZ_CHECK(m->has[i * MOST + j] == m->has[j * MOST + i]);
+        if (i != j && !d->half && truth[i * MOST + j] == truth[j * MOST + i])
+            FZ_CHECK(m->has[i * MOST + j] == m->has[j * MOST + i]);
     }
     if (d->events) check_events(s);
     for (i = 0; i < n && d->history > 0; i++) { /* a new note in most entries */
@@ -304,8 +338,11 @@ static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *
 static void check_full(const state *s, const nlist_desc *d, nlist_result r)
 {
     int const width = d->width ? d->width : d->layout == NLIST_HYBRID ? 0 : d->half ? 8 : 16;
-    if (r == NLIST_ROW_FULL) FZ_CHECK(d->layout == NLIST_STATIC && !d->grow && s->list.needed_width > width);
-    if (r == NLIST_LIST_FULL) FZ_CHECK(d->layout != NLIST_STATIC && !d->grow && d->capacity > 0 && s->list.needed_entries > d->capacity);
+    if (r == NLIST_ROW_FULL)
+        FZ_CHECK(d->layout == NLIST_STATIC && !d->grow && s->list.needed_width > width);
+    if (r == NLIST_LIST_FULL)
+        FZ_CHECK(d->layout != NLIST_STATIC && !d->grow && d->capacity > 0 &&
+                 s->list.needed_entries > d->capacity);
 }
 
 static int allowed(const nlist_desc *d, int32_t i, int32_t j)
@@ -313,8 +350,10 @@ static int allowed(const nlist_desc *d, int32_t i, int32_t j)
     int64_t k;
     if (d->masks && !(d->masks[i] & d->masks[j])) return 0;
     if (!d->exclude_start) return 1;
-    for (k = d->exclude_start[i]; k < d->exclude_start[i + 1]; k++) if (d->exclude[k] == j) return 0;
-    for (k = d->exclude_start[j]; k < d->exclude_start[j + 1]; k++) if (d->exclude[k] == i) return 0;
+    for (k = d->exclude_start[i]; k < d->exclude_start[i + 1]; k++)
+        if (d->exclude[k] == j) return 0;
+    for (k = d->exclude_start[j]; k < d->exclude_start[j + 1]; k++)
+        if (d->exclude[k] == i) return 0;
     return 1;
 }
 
@@ -371,7 +410,8 @@ static int make_tree(state *s, lbvh *tree, const nlist_desc *d, const fz_points 
     t.kind = LBVH_SPHERES;
     x = FZ_NEW(real, p->n * (dim + 1));
     for (i = 0; i < p->n; i++) {
-        for (a = 0; a < dim; a++) x[i * (dim + 1) + a] = c & 4 ? (real)fz_roll(s->f, 5) : fz_point(p, i)[a];
+        for (a = 0; a < dim; a++)
+            x[i * (dim + 1) + a] = c & 4 ? (real)fz_roll(s->f, 5) : fz_point(p, i)[a];
         x[i * (dim + 1) + dim] = d->radii && d->radii[i] >= 0 ? d->radii[i] : (real)0.25;
     }
     made = lbvh_build(tree, &t, x, 0, p->n) == LBVH_OK;
@@ -398,9 +438,12 @@ static void op_build(state *s)
     fz_codes codes;
     nlist_result r;
     volatile real reach, square;
-    if (s->now->remembers && s->pos && n == s->now->n && dim == s->now->dim && fz_u8(s->f) % 4) { /* the same particles, moved a little */
+    /* the same particles, moved a little */
+    if (s->now->remembers && s->pos && n == s->now->n && dim == s->now->dim && fz_u8(s->f) % 4) {
         for (i = 0; i < n; i++) for (a = 0; a < dim; a++)
-            p.x[(size_t)i * (size_t)p.step + (size_t)a] = s->pos[i * dim + a] + (fz_roll(s->f, 3) ? 0 : (real)(0.25 * (fz_unit(s->f) - 0.5)));
+                p.x[(size_t)i * (size_t)p.step + (size_t)a] =
+                    s->pos[i * dim + a] +
+                    (fz_roll(s->f, 3) ? 0 : (real)(0.25 * (fz_unit(s->f) - 0.5)));
     }
     memset(&grid, 0, sizeof grid);
     memset(&tree, 0, sizeof tree);
@@ -426,22 +469,34 @@ static void op_build(state *s)
     reach = reach + (largest + largest);
     square = reach * reach;
     fz_must(&codes, n > 0 && (!(square >= FZ_MIN) || !fz_finite(square)), NLIST_BAD_RADIUS);
-    for (a = 0; a < dim && n > 0; a++) fz_must(&codes, box.periodic[a] && !(reach <= (d.max[a] - d.min[a]) / 2), NLIST_BAD_PERIOD);
+    for (a = 0; a < dim && n > 0; a++)
+        fz_must(&codes, box.periodic[a] && !(reach <= (d.max[a] - d.min[a]) / 2), NLIST_BAD_PERIOD);
     if (l.start) {
         ordered = l.start[0] == 0;
         for (i = 0; i < n; i++) ordered &= l.start[i + 1] >= l.start[i];
         fz_must(&codes, !ordered, NLIST_BAD_EXCLUSIONS);
     }
     fz_may(&codes, source == 1 && have, NLIST_BAD_SOURCE);
-    for (i = 0; i < n && source == 2 && have; i++) for (a = 0; a < dim; a++) /* boxes too far from their particles */
-        fz_may(&codes, fabs((double)fz_point(&p, i)[a]) > (FZ_IS_FLOAT ? 1e17 : 1e150), NLIST_BAD_SOURCE);
+    /* boxes too far from their particles */
+    for (i = 0; i < n && source == 2 && have; i++) for (a = 0; a < dim; a++)
+            fz_may(&codes, fabs((double)fz_point(&p, i)[a]) > (FZ_IS_FLOAT ? 1e17 : 1e150),
+                   NLIST_BAD_SOURCE);
     if (lie >= 253) fz_may(&codes, 1, NLIST_BAD_SOURCE);
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
-    if (have && source == 1) r = nlist_build_ugrid(&s->list, &d, &grid, lie == 253 ? NULL : p.x, p.stride, lie >= 254 ? -lie : n);
-    else if (have) r = nlist_build_lbvh(&s->list, &d, &tree, lie == 253 ? NULL : p.x, p.stride, lie >= 254 ? -lie : n);
-    else r = nlist_build_brute(&s->list, &d, lie == 253 ? NULL : p.x, p.stride, lie >= 254 ? -lie : n);
-    FZ_TRACE("build by %d (%d) n %d dim %d radius %g skin %g radii %d layout %d width %d half %d history %d events %d capacity %lld grow %d periodic %d%d%d: %s", source, have, n, d.dim,
-             (double)d.radius, (double)d.skin, l.radii != NULL, (int)d.layout, d.width, d.half, d.history, d.events, (long long)d.capacity, d.grow, d.periodic[0], d.periodic[1], d.periodic[2], nlist_result_text(r));
+    if (have && source == 1)
+        r = nlist_build_ugrid(&s->list, &d, &grid, lie == 253 ? NULL : p.x, p.stride,
+                              lie >= 254 ? -lie : n);
+    else if (have)
+        r = nlist_build_lbvh(&s->list, &d, &tree, lie == 253 ? NULL : p.x, p.stride,
+                             lie >= 254 ? -lie : n);
+    else
+        r = nlist_build_brute(&s->list, &d, lie == 253 ? NULL : p.x, p.stride,
+                              lie >= 254 ? -lie : n);
+    FZ_TRACE("build by %d (%d) n %d dim %d radius %g skin %g radii %d layout %d width %d half %d "
+             "history %d events %d capacity %lld grow %d periodic %d%d%d: %s",
+             source, have, n, d.dim, (double)d.radius, (double)d.skin, l.radii != NULL,
+             (int)d.layout, d.width, d.half, d.history, d.events, (long long)d.capacity, d.grow,
+             d.periodic[0], d.periodic[1], d.periodic[2], nlist_result_text(r));
     ugrid_free(&grid);  /* also where it was refused: memory is kept */
     lbvh_free(&tree);
     if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NLIST_OUT_OF_MEMORY);
@@ -455,7 +510,10 @@ static void op_build(state *s)
         for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
             volatile real pair = d.radius + d.skin, own = l.radii ? l.radii[i] + l.radii[j] : 0;
             pair = pair + own;
-            truth[i * MOST + j] = (uint8_t)(i != j && allowed(&d, i, j) ? fz_near(&box, fz_point(&p, i), fz_point(&p, j), pair) : FZ_FAR);
+            truth[i * MOST + j] =
+                (uint8_t)(i != j && allowed(&d, i, j)
+                              ? fz_near(&box, fz_point(&p, i), fz_point(&p, j), pair)
+                              : FZ_FAR);
         }
         free(s->pos);
         s->pos = FZ_NEW(real, n * dim);
@@ -472,7 +530,8 @@ static void op_build(state *s)
 static void op_pairs_build(state *s)
 {
     nlist_desc d = any_desc(s);
-    int32_t n = s->now->n > 0 && fz_u8(s->f) % 4 ? s->now->n : few(s->f), m = fz_u8(s->f), *pair = FZ_NEW(int32_t, 2 * m), i, first = -1;
+    int32_t n = s->now->n > 0 && fz_u8(s->f) % 4 ? s->now->n : few(s->f), m = fz_u8(s->f),
+            *pair = FZ_NEW(int32_t, 2 * m), i, first = -1;
     loan l = any_loan(s, &d, n);
     uint8_t *truth = (uint8_t *)fz_exactly(MOST * MOST);
     fz_codes codes;
@@ -489,7 +548,9 @@ static void op_pairs_build(state *s)
     }
     if (fz_u8(s->f) >= 240 && m > 0) pair[fz_u16(s->f) % (2 * m)] = fz_choice(s->f, n + 1);
     for (i = 0; i < m; i++)
-        if (first < 0 && (pair[2 * i] < 0 || pair[2 * i] >= n || pair[2 * i + 1] < 0 || pair[2 * i + 1] >= n || pair[2 * i] == pair[2 * i + 1])) first = i;
+        if (first < 0 && (pair[2 * i] < 0 || pair[2 * i] >= n || pair[2 * i + 1] < 0 ||
+                          pair[2 * i + 1] >= n || pair[2 * i] == pair[2 * i + 1]))
+            first = i;
     if (l.start) {
         ordered = l.start[0] == 0;
         for (i = 0; i < n; i++) ordered &= l.start[i + 1] >= l.start[i];
@@ -500,7 +561,8 @@ static void op_pairs_build(state *s)
     fz_must(&codes, !ordered, NLIST_BAD_EXCLUSIONS);
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     r = nlist_build_pairs(&s->list, &d, pair, m, n);
-    FZ_TRACE("build from %d pairs n %d layout %d half %d history %d events %d: %s", m, n, (int)d.layout, d.half, d.history, d.events, nlist_result_text(r));
+    FZ_TRACE("build from %d pairs n %d layout %d half %d history %d events %d: %s", m, n,
+             (int)d.layout, d.half, d.history, d.events, nlist_result_text(r));
     if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NLIST_OUT_OF_MEMORY);
     fz_may(&codes, d.layout == NLIST_STATIC, NLIST_ROW_FULL);
     fz_may(&codes, d.capacity > 0, NLIST_LIST_FULL);
@@ -509,7 +571,9 @@ static void op_pairs_build(state *s)
     check_full(s, &d, r);
     if (r == NLIST_OK) {
         for (i = 0; i < m; i++)
-            if (allowed(&d, pair[2 * i], pair[2 * i + 1])) truth[pair[2 * i] * MOST + pair[2 * i + 1]] = truth[pair[2 * i + 1] * MOST + pair[2 * i]] = FZ_NEAR;
+            if (allowed(&d, pair[2 * i], pair[2 * i + 1]))
+                truth[pair[2 * i] * MOST + pair[2 * i + 1]] =
+                    truth[pair[2 * i + 1] * MOST + pair[2 * i]] = FZ_NEAR;
         free(s->pos);
         s->pos = NULL;
         s->given = d;
@@ -527,7 +591,8 @@ static void op_remap(state *s)
 {
     model *const o = s->now, *const m = s->old;
     int const kind = fz_u8(s->f);
-    int32_t n = kind & 1 ? o->n : few(s->f), *name = FZ_NEW(int32_t, o->n), i, j, bad = -1, used = 0;
+    int32_t n = kind & 1 ? o->n : few(s->f), *name = FZ_NEW(int32_t, o->n), i, j, bad = -1,
+            used = 0;
     uint8_t taken[MOST];
     int32_t *before = FZ_NEW(int32_t, MOST * MOST), length[MOST];
     fz_codes codes = {0, 0};
@@ -621,13 +686,16 @@ static void op_moved(state *s)
     if (n > 0 && fz_u8(s->f) > 245) pos[0] = fz_special(s->f);
     r = nlist_moved(&s->list, pos, 0, &moved);
     if (n == 0) FZ_CHECK(r == NLIST_OK && moved == 1);
-    else if (!(s->list.rows[s->list.current].reference)) FZ_CHECK(r == NLIST_BAD_SKIN && moved == 1);
+    else if (!(s->list.rows[s->list.current].reference))
+        FZ_CHECK(r == NLIST_BAD_SKIN && moved == 1);
     else {
         FZ_CHECK(r == NLIST_OK && (moved == 0 || moved == 1));
         for (i = 0; i < n && s->pos; i++) {
             int near_by = FZ_NEAR, finite = 1;
             for (a = 0; a < dim; a++) finite &= fz_finite(pos[i * dim + a]);
-            near_by = finite ? fz_near(&s->box, s->pos + i * dim, pos + i * dim, s->list.desc.skin / 2) : FZ_FAR;
+            near_by = finite
+                          ? fz_near(&s->box, s->pos + i * dim, pos + i * dim, s->list.desc.skin / 2)
+                          : FZ_FAR;
             must |= near_by == FZ_FAR;
             may |= near_by != FZ_NEAR;
         }
@@ -664,7 +732,8 @@ static void op_sum(state *s)
     nlist_result r;
     int32_t i, j, v;
     int64_t entries = 0;
-    int slots = s->list.desc.layout == NLIST_STATIC || (s->list.desc.layout == NLIST_HYBRID && s->list.desc.width > 0);
+    int slots = s->list.desc.layout == NLIST_STATIC ||
+                (s->list.desc.layout == NLIST_HYBRID && s->list.desc.width > 0);
     memset(&how, 0, sizeof how);
     how.values = c < 240 ? 1 + c % 16 : fz_u8(s->f) - 8;
     how.mode = (nlist_mode)fz_choice(s->f, 4);
@@ -676,18 +745,23 @@ static void op_sum(state *s)
     for (i = 0; i < m->n * 16; i++) sums[i] = want[i] = (real)(i % 5);
     fz_must(&codes, !m->built, NLIST_NOT_BUILT);
     if (m->n > 0) {
-        int const reduce = how.mode == NLIST_REDUCE || (how.mode == NLIST_AUTO && s->list.desc.layout == NLIST_DYNAMIC);
+        int const reduce = how.mode == NLIST_REDUCE ||
+                           (how.mode == NLIST_AUTO && s->list.desc.layout == NLIST_DYNAMIC);
         int const width = s->list.desc.width;
         fz_must(&codes, how.values < 1 || how.values > 16, NLIST_BAD_VALUES);
         fz_must(&codes, (int)how.mode < 0 || (int)how.mode > 3, NLIST_BAD_OPTION);
         fz_must(&codes, !(how.unit >= 0) || how.unit - how.unit != 0, NLIST_BAD_UNIT);
         fz_may(&codes, how.unit < 1e-300 || s->list.desc.deterministic, NLIST_BAD_UNIT);
-        fz_must(&codes, codes.must == 0 && how.mode == NLIST_REDUCE && slots && width != 1 && width != 2 && width != 4 && width != 8 && width != 16 && width != 32, NLIST_BAD_WIDTH);
+        fz_must(&codes,
+                codes.must == 0 && how.mode == NLIST_REDUCE && slots && width != 1 && width != 2 &&
+                    width != 4 && width != 8 && width != 16 && width != 32,
+                NLIST_BAD_WIDTH);
         fz_may(&codes, reduce && slots, NLIST_BAD_WIDTH);
     }
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     r = nlist_sum(&s->list, &how, on_contact, &u, sums);
-    FZ_TRACE("sum values %d mode %d unit %g: %s", how.values, (int)how.mode, how.unit, nlist_result_text(r));
+    FZ_TRACE("sum values %d mode %d unit %g: %s", how.values, (int)how.mode, how.unit,
+             nlist_result_text(r));
     if (s->which < 2) fz_may(&codes, s->heap[s->which].failed, NLIST_OUT_OF_MEMORY);
     fz_may(&codes, how.unit > 0, NLIST_SUM_OVERFLOW);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nlist_result_text(r));
@@ -699,10 +773,14 @@ static void op_sum(state *s)
         if (m->half) want[j * how.values] -= (real)(i + 1);
     }
     if (r == NLIST_OK) FZ_CHECK(u.calls == entries);
-    if (r == NLIST_OK && !(u.spoil && u.calls >= u.spoil) && (how.unit == 0 || how.unit == 0.5 || how.unit == 1.0 / 1024))
-        for (i = 0; i < m->n; i++) for (v = 0; v < how.values; v++) FZ_CHECK(sums[i * how.values + v] == want[i * how.values + v]);
+    if (r == NLIST_OK && !(u.spoil && u.calls >= u.spoil) &&
+        (how.unit == 0 || how.unit == 0.5 || how.unit == 1.0 / 1024))
+        for (i = 0; i < m->n; i++)
+            for (v = 0; v < how.values; v++)
+                FZ_CHECK(sums[i * how.values + v] == want[i * how.values + v]);
     if (r == NLIST_OK && how.unit > 0 && u.spoil && !u.skip) FZ_CHECK(u.calls < u.spoil);
-    if (r != NLIST_OK) for (i = 0; i < m->n * 16; i++) FZ_CHECK(sums[i] == (real)(i % 5)); /* as they were */
+    /* as they were */
+    if (r != NLIST_OK) for (i = 0; i < m->n * 16; i++) FZ_CHECK(sums[i] == (real)(i % 5));
     free(want);
     free(sums);
 }
@@ -714,7 +792,9 @@ static void op_pairs(state *s)
     int32_t *pair, *shift = NULL, i, j;
     nlist_result r = nlist_pairs(&s->list, NULL, 0, &needed, NULL, 0, NULL);
     for (i = 0; i < m->n; i++) for (j = 0; j < m->n; j++) entries += m->has[i * MOST + j];
-    FZ_CHECK(needed == entries && r == (!m->built ? NLIST_NOT_BUILT : entries > 0 ? NLIST_BUFFER_TOO_SMALL : NLIST_OK));
+    FZ_CHECK(needed == entries && r == (!m->built     ? NLIST_NOT_BUILT
+                                        : entries > 0 ? NLIST_BUFFER_TOO_SMALL
+                                                      : NLIST_OK));
     if (!m->built) return;
     pair = FZ_NEW(int32_t, 2 * needed);
     if (s->pos && needed > 0) shift = FZ_NEW(int32_t, 3 * needed);
@@ -724,18 +804,25 @@ static void op_pairs(state *s)
         int a;
         i = pair[2 * k];
         j = pair[2 * k + 1];
-        FZ_CHECK(i >= 0 && i < m->n && j >= 0 && j < m->n && m->has[i * MOST + j] && (k == 0 || pair[2 * k - 2] <= i));
+        FZ_CHECK(i >= 0 && i < m->n && j >= 0 && j < m->n && m->has[i * MOST + j] &&
+                 (k == 0 || pair[2 * k - 2] <= i));
         if (m->half) FZ_CHECK(nlist_find_pair(&s->list, j, i) == nlist_find(&s->list, i, j));
         if (shift) {
             real d[3] = {0, 0, 0};
             nlist_offset(&s->list, s->pos + i * m->dim, s->pos + j * m->dim, d);
             for (a = 0; a < m->dim; a++)
-                if (s->box.periodic[a]) FZ_CHECK(fabs((double)d[a]) <= 0.5001 * ((double)s->box.max[a] - (double)s->box.min[a]));
+                if (s->box.periodic[a])
+                    FZ_CHECK(fabs((double)d[a]) <=
+                             0.5001 * ((double)s->box.max[a] - (double)s->box.min[a]));
                 else FZ_CHECK(d[a] == s->pos[j * m->dim + a] - s->pos[i * m->dim + a]);
         }
         for (a = 0; a < m->dim && shift; a++) {
-            double const length = (double)s->box.max[a] - (double)s->box.min[a], p = (double)s->pos[i * m->dim + a], q = (double)s->pos[j * m->dim + a];
-            double const away = s->box.periodic[a] ? fmax(fabs(p - (double)s->box.min[a]), fabs(q - (double)s->box.min[a])) / length : 0;
+            double const length = (double)s->box.max[a] - (double)s->box.min[a],
+                         p = (double)s->pos[i * m->dim + a], q = (double)s->pos[j * m->dim + a];
+            double const away = s->box.periodic[a] ? fmax(fabs(p - (double)s->box.min[a]),
+                                                          fabs(q - (double)s->box.min[a])) /
+                                                         length
+                                                   : 0;
             if (!s->box.periodic[a]) { FZ_CHECK(shift[3 * k + a] == 0); continue; }
             if (away > 1e4 || fabs((double)s->box.min[a]) > 1e3 * length) continue;
             FZ_CHECK(fabs(q + shift[3 * k + a] * length - p) <= length * 0.501);
@@ -766,7 +853,8 @@ static void op_file(state *s)
     r = nlist_load(&copy, &d, bytes, needed);
     FZ_TRACE("load: %s", nlist_result_text(r));
     FZ_CHECK_CODE(r == NLIST_OK, nlist_result_text(r));
-    FZ_CHECK(nlist_validate(&copy) == NLIST_OK && copy.n == s->list.n && copy.total == s->list.total);
+    FZ_CHECK(nlist_validate(&copy) == NLIST_OK && copy.n == s->list.n &&
+             copy.total == s->list.total);
     for (i = 0; i < copy.n; i++) { /* the same rows, order and history */
         nlist_each e = nlist_of(&copy, i), was = nlist_of(&s->list, i);
         while (nlist_next(&e)) {
@@ -804,7 +892,9 @@ static void op_reload(state *s)
     quiet(s);
     r = nlist_load(&s->list, &d, bytes, needed);
     FZ_TRACE("reload: %s", nlist_result_text(r));
-    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_RADIUS || (r == NLIST_OUT_OF_MEMORY && s->list.desc.allocator.alloc), nlist_result_text(r));
+    FZ_CHECK_CODE(r == NLIST_OK || r == NLIST_BAD_RADIUS ||
+                      (r == NLIST_OUT_OF_MEMORY && s->list.desc.allocator.alloc),
+                  nlist_result_text(r));
     if (r == NLIST_OK) s->given.layout = d.layout, s->given.width = d.width, s->given.capacity = 0;
     check_refused(s, &d, r);
     free(bytes);
@@ -814,7 +904,8 @@ static void op_reserve(state *s)
 {
     nlist_desc d = any_desc(s);
     int32_t const n = fz_u8(s->f) < 250 ? few(s->f) : (int32_t)fz_u32(s->f);
-    int64_t const entries = fz_u8(s->f) < 250 ? fz_u8(s->f) : (int64_t)fz_u32(s->f) << (fz_u8(s->f) % 32);
+    int64_t const entries =
+        fz_u8(s->f) < 250 ? fz_u8(s->f) : (int64_t)fz_u32(s->f) << (fz_u8(s->f) % 32);
     fz_codes codes;
     nlist_result r;
     if (s->which == 2 && (n > 4096 || entries > 4096)) return;
@@ -840,9 +931,10 @@ static void op_reserve(state *s)
 
 /* ------------------------------------------------------------------------------------------------
    Triangles: a list of its own
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Distance from p to a triangle, in double: to the face where p projects into it, else to the nearest edge. */
+/* Distance from p to a triangle, in double: to the face where p projects into it, else to the
+   nearest edge. */
 static double to_segment(const double p[3], const double a[3], const double b[3])
 {
     double d2 = 0, dp = 0, out = 0, t;
@@ -861,7 +953,8 @@ static double to_triangle(const real *pp, const real *v)
     double p[3], a[3], b[3], c[3], n[3], inside = 1, size = 0, height = 0, best;
     const double *corner[4];
     int k, e;
-    for (k = 0; k < 3; k++) p[k] = (double)pp[k], a[k] = (double)v[k], b[k] = (double)v[3 + k], c[k] = (double)v[6 + k];
+    for (k = 0; k < 3; k++)
+        p[k] = (double)pp[k], a[k] = (double)v[k], b[k] = (double)v[3 + k], c[k] = (double)v[6 + k];
     for (k = 0; k < 3; k++) {
         int const i = (k + 1) % 3, j = (k + 2) % 3;
         n[k] = (b[i] - a[i]) * (c[j] - a[j]) - (b[j] - a[j]) * (c[i] - a[i]);
@@ -875,7 +968,8 @@ static double to_triangle(const real *pp, const real *v)
         double side = 0;
         for (k = 0; k < 3; k++) {
             int const i = (k + 1) % 3, j = (k + 2) % 3;
-            side += n[k] * ((corner[e + 1][i] - corner[e][i]) * (p[j] - corner[e][j]) - (corner[e + 1][j] - corner[e][j]) * (p[i] - corner[e][i]));
+            side += n[k] * ((corner[e + 1][i] - corner[e][i]) * (p[j] - corner[e][j]) -
+                            (corner[e + 1][j] - corner[e][j]) * (p[i] - corner[e][i]));
         }
         inside = inside && side > 0;
     }
@@ -913,14 +1007,18 @@ static void op_mesh(state *s)
     if (c == 249) d.skin = 1;
     if (c == 248) mesh.triangles++;
     if (c == 247) d.dim = 2;
-    if (lbvh_build(&tree, &t, corners.x, corners.stride, triangles) != LBVH_OK) FZ_CHECK(nan_triangle >= 0 || corners.stride_bad);
+    if (lbvh_build(&tree, &t, corners.x, corners.stride, triangles) != LBVH_OK)
+        FZ_CHECK(nan_triangle >= 0 || corners.stride_bad);
     for (turn = 0; turn < 3; turn++) {
         volatile real square = d.radius * d.radius;
         fz_codes codes = {0, 0};
         double size = 0;
         nlist_result r;
         nan_point = fz_first_not_finite(&p);
-        fz_must(&codes, !(d.radius >= 0) || !fz_finite(square) || (d.radius > 0 && square < FZ_MIN) || (n > 0 && !(square >= FZ_MIN)), NLIST_BAD_RADIUS);
+        fz_must(&codes,
+                !(d.radius >= 0) || !fz_finite(square) || (d.radius > 0 && square < FZ_MIN) ||
+                    (n > 0 && !(square >= FZ_MIN)),
+                NLIST_BAD_RADIUS);
         fz_must(&codes, c >= 250, NLIST_BAD_OPTION);
         fz_must(&codes, c == 249, NLIST_BAD_SKIN);
         fz_must(&codes, c == 248 || tree.n != triangles, NLIST_BAD_SOURCE);
@@ -928,29 +1026,38 @@ static void op_mesh(state *s)
         fz_must(&codes, p.stride_bad || corners.stride_bad, NLIST_BAD_ARGUMENT);
         fz_must(&codes, nan_point >= 0, NLIST_NOT_FINITE);
         r = nlist_build_mesh(&list, &d, &tree, &mesh, p.x, p.stride, n);
-        FZ_TRACE("mesh of %d, n %d radius %g: %s", triangles, n, (double)d.radius, nlist_result_text(r));
+        FZ_TRACE("mesh of %d, n %d radius %g: %s", triangles, n, (double)d.radius,
+                 nlist_result_text(r));
         FZ_CHECK_CODE(fz_right(&codes, (int)r), nlist_result_text(r));
         if (r != NLIST_OK) break;
         FZ_CHECK(list.n == n && (n == 0 || list.keys) && nlist_validate(&list) == NLIST_OK);
-        for (i = 0; i < triangles; i++) for (k = 0; k < 9; k++) size = fmax(size, fabs((double)fz_point(&corners, i)[k]));
+        for (i = 0; i < triangles; i++)
+            for (k = 0; k < 9; k++) size = fmax(size, fabs((double)fz_point(&corners, i)[k]));
         for (i = 0; i < n; i++) {
             nlist_each e = nlist_of(&list, i);
             double nearest = HUGE_VAL, slack;
-            double const here = fmax(size, fmax(fabs((double)fz_point(&p, i)[0]), fmax(fabs((double)fz_point(&p, i)[1]), fabs((double)fz_point(&p, i)[2]))));
+            double const here = fmax(size, fmax(fabs((double)fz_point(&p, i)[0]),
+                                                fmax(fabs((double)fz_point(&p, i)[1]),
+                                                     fabs((double)fz_point(&p, i)[2]))));
             int32_t count = 0;
             slack = 1e-3 * (here + (double)d.radius);
-            for (k = 0; k < triangles; k++) nearest = fmin(nearest, to_triangle(fz_point(&p, i), fz_point(&corners, k)));
+            for (k = 0; k < triangles; k++)
+                nearest = fmin(nearest, to_triangle(fz_point(&p, i), fz_point(&corners, k)));
             while (nlist_next(&e)) {
                 int32_t const triangle = nlist_key_triangle(e.id);
                 FZ_CHECK(triangle >= 0 && triangle < triangles && nlist_key_feature(e.id) <= 6);
-                if (here < 1e4 && here > 1e-4) FZ_CHECK(to_triangle(fz_point(&p, i), fz_point(&corners, triangle)) <= (double)d.radius + slack);
+                if (here < 1e4 && here > 1e-4)
+                    FZ_CHECK(to_triangle(fz_point(&p, i), fz_point(&corners, triangle)) <=
+                             (double)d.radius + slack);
                 if (e.history) memset(e.history, 0x5A, 8);
                 count++;
             }
             if (here < 1e4 && nearest < (double)d.radius - slack) FZ_CHECK(count > 0);
             if (here < 1e4 && nearest > (double)d.radius + slack) FZ_CHECK(count == 0);
         }
-        for (i = 0; i < n; i++) p.x[(size_t)i * (size_t)p.step + (size_t)fz_roll(s->f, 3)] += (real)(0.1 * fz_unit(s->f));
+        for (i = 0; i < n; i++)
+            p.x[(size_t)i * (size_t)p.step + (size_t)fz_roll(s->f, 3)] +=
+                (real)(0.1 * fz_unit(s->f));
     }
     nlist_free(&list);
     lbvh_free(&tree);
@@ -969,7 +1076,8 @@ static void op_plain(state *s)
     codes = codes_of(&none, &d, 1, 0);
     r = nlist_defaults(&out, &d);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nlist_result_text(r));
-    for (code = -1; code <= NLIST_RESULT_COUNT; code++) FZ_CHECK(nlist_result_text((nlist_result)code) != NULL);
+    for (code = -1; code <= NLIST_RESULT_COUNT; code++)
+        FZ_CHECK(nlist_result_text((nlist_result)code) != NULL);
     FZ_CHECK(nlist_defaults(&out, NULL) == NLIST_BAD_ARGUMENT && nlist_version() > 0);
     nlist_free(NULL);
     if (fz_u8(s->f) & 1) {

@@ -1,4 +1,5 @@
-/* fuzz_ugrid.c - any bytes become a desc, points and calls on ugrid.h; answers are compared with brute force.
+/* fuzz_ugrid.c - any bytes become a desc, points and calls on ugrid.h; answers are compared with
+   brute force.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
@@ -21,9 +22,13 @@ typedef struct state {
 
 /* ------------------------------------------------------------------------------------------------
    Descs, and what must be refused
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-static int roughly(fz *f, int k) { int const c = fz_u8(f); return c < 245 ? c % k : c == 245 ? -1 : c == 246 ? k : c == 247 ? INT32_MIN : c % k; }
+static int roughly(fz *f, int k)
+{
+    int const c = fz_u8(f);
+    return c < 245 ? c % k : c == 245 ? -1 : c == 246 ? k : c == 247 ? INT32_MIN : c % k;
+}
 
 static ugrid_desc any_desc(state *s)
 {
@@ -62,7 +67,12 @@ static ugrid_desc any_desc(state *s)
     d.deterministic = a >> 2 & 1;
     d.coherent = a >> 3 & 1;
     a = fz_u8(f);
-    d.max_cells = a < 100 ? 0 : a < 200 ? 20000 : a < 240 ? a : a < 250 ? (int64_t)1 << (a - 210) : a == 255 ? -1 : INT64_MAX;
+    d.max_cells = a < 100    ? 0
+                  : a < 200  ? 20000
+                  : a < 240  ? a
+                  : a < 250  ? (int64_t)1 << (a - 210)
+                  : a == 255 ? -1
+                             : INT64_MAX;
     if (fz_u8(f) >= 250) s->which = (s->which + 1) % 3; /* refused while memory is held */
     if (s->which < 2) {
         d.allocator.alloc = fz_alloc;
@@ -85,7 +95,8 @@ static fz_codes codes_of_desc(const state *s, const ugrid_desc *d)
     fz_codes c = {0, 0};
     int const dim = d->dim == 0 ? 3 : d->dim, known = dim == 2 || dim == 3;
     int const strips = d->walk == UGRID_STRIPS || d->walk == UGRID_HYBRID;
-    int const sorts = d->method == UGRID_AUTO || d->method == UGRID_SORT || d->method == UGRID_COUNT;
+    int const sorts =
+        d->method == UGRID_AUTO || d->method == UGRID_SORT || d->method == UGRID_COUNT;
     int periodic = 0, given = 0, a, bad_box = 0, wide = 0;
     for (a = 0; a < 3; a++) given |= !(d->min[a] == 0 && d->max[a] == 0);
     for (a = 0; a < dim && known; a++) {
@@ -94,21 +105,31 @@ static fz_codes codes_of_desc(const state *s, const ugrid_desc *d)
         wide |= fz_finite(d->min[a]) && fz_finite(d->max[a]) && !fz_finite(d->max[a] - d->min[a]);
     }
     fz_must(&c, !known, UGRID_BAD_DIM);
-    fz_must(&c, enum_bad((int)d->method, 5) || enum_bad((int)d->placement, 1) || enum_bad((int)d->walk, 4) || enum_bad((int)d->cell_order, 1) ||
-                enum_bad((int)d->slot_layout, 1) || d->split < 0 || d->split > 64 || d->buckets < 0 || d->max_cells < 0 ||
-                (d->unbounded && periodic), UGRID_BAD_OPTION);
+    fz_must(&c,
+            enum_bad((int)d->method, 5) || enum_bad((int)d->placement, 1) ||
+                enum_bad((int)d->walk, 4) || enum_bad((int)d->cell_order, 1) ||
+                enum_bad((int)d->slot_layout, 1) || d->split < 0 || d->split > 64 ||
+                d->buckets < 0 || d->max_cells < 0 || (d->unbounded && periodic),
+            UGRID_BAD_OPTION);
     fz_may(&c, d->buckets > 1 << 30, UGRID_BAD_OPTION);
     fz_must(&c, !d->allocator.alloc != !d->allocator.free, UGRID_BAD_ALLOCATOR);
-    fz_must(&c, !(d->cell >= 0) || !fz_finite(d->cell) || (d->unbounded && d->cell == 0), UGRID_BAD_CELL);
+    fz_must(&c, !(d->cell >= 0) || !fz_finite(d->cell) || (d->unbounded && d->cell == 0),
+            UGRID_BAD_CELL);
     fz_must(&c, !(d->size >= 0) || !fz_finite(d->size), UGRID_BAD_SIZE);
     fz_must(&c, d->slots < 0, UGRID_BAD_SLOTS);
     fz_must(&c, d->placement == UGRID_TIGHT && d->method == UGRID_LIST_PACKED, UGRID_BAD_PLACEMENT);
-    fz_must(&c, strips && (!sorts || d->cell_order != UGRID_ROWS || d->placement != UGRID_LOOSE || d->unbounded), UGRID_BAD_WALK);
+    fz_must(&c,
+            strips && (!sorts || d->cell_order != UGRID_ROWS || d->placement != UGRID_LOOSE ||
+                       d->unbounded),
+            UGRID_BAD_WALK);
     fz_must(&c, !d->unbounded && given && bad_box, UGRID_BAD_BOX);
     fz_must(&c, !d->unbounded && given && !bad_box && wide, UGRID_BOX_TOO_WIDE);
     fz_must(&c, !d->unbounded && periodic && !given, UGRID_BAD_BOX);
-    fz_must(&c, ugrid_bytes(&s->grid) > 0 && (s->grid.desc.allocator.alloc != d->allocator.alloc || s->grid.desc.allocator.free != d->allocator.free ||
-                s->grid.desc.allocator.user != d->allocator.user), UGRID_BAD_ALLOCATOR);
+    fz_must(&c,
+            ugrid_bytes(&s->grid) > 0 && (s->grid.desc.allocator.alloc != d->allocator.alloc ||
+                                          s->grid.desc.allocator.free != d->allocator.free ||
+                                          s->grid.desc.allocator.user != d->allocator.user),
+            UGRID_BAD_ALLOCATOR);
     return c;
 }
 
@@ -124,7 +145,7 @@ static void add_codes_of_sizes(fz_codes *c, const state *s, const ugrid_desc *d)
 
 /* ------------------------------------------------------------------------------------------------
    Build, and what the header says about the object afterwards
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void check_empty(state *s)
 {
@@ -138,10 +159,12 @@ static void check_empty(state *s)
     s->built = 0;
 }
 
-/* The bytes that >>rules states, for what the serial build takes; blocks grow and are kept, so only of a fresh grid. */
+/* The bytes that >>rules states, for what the serial build takes; blocks grow and are kept, so only
+   of a fresh grid. */
 static double stated_bytes(const ugrid *g)
 {
-    double const n = g->n, c = g->cell_count + 1.0, entries = n * g->spans, word = sizeof(ugrid_record);
+    double const n = g->n, c = g->cell_count + 1.0, entries = n * g->spans,
+                 word = sizeof(ugrid_record);
     int const loose = g->desc.placement == UGRID_LOOSE;
     switch (g->desc.method) {
     case UGRID_SORT: return entries * 20 + 4 * c + (loose ? (word + 4) * n : 0);
@@ -174,7 +197,8 @@ static void check_built(state *s, int fresh)
     if (fresh) FZ_CHECK((double)ugrid_bytes(g) <= stated_bytes(g));
     if (s->which < 2) s->heap[s->which].fail_at = 0;
     r = ugrid_validate(g);
-    FZ_CHECK(r == UGRID_OK || (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
+    FZ_CHECK(r == UGRID_OK ||
+             (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
     for (a = 0; a < 3; a++) {
         s->box.periodic[a] = g->axis[a].periodic;
         s->box.min[a] = g->axis[a].min;
@@ -182,14 +206,17 @@ static void check_built(state *s, int fresh)
         if (a < g->desc.dim && !d->unbounded) FZ_CHECK(g->axis[a].min < g->axis[a].max);
     }
     s->box.dim = g->desc.dim;
-    if (!d->unbounded && d->min[0] == 0 && d->max[0] == 0 && d->min[1] == 0 && d->max[1] == 0 && d->min[2] == 0 && d->max[2] == 0)
+    if (!d->unbounded && d->min[0] == 0 && d->max[0] == 0 && d->min[1] == 0 && d->max[1] == 0 &&
+        d->min[2] == 0 && d->max[2] == 0)
         for (k = 0; k < g->n; k++) for (a = 0; a < g->desc.dim; a++)
-            FZ_CHECK(fz_point(&s->points, k)[a] >= g->axis[a].min && fz_point(&s->points, k)[a] <= g->axis[a].max);
+                FZ_CHECK(fz_point(&s->points, k)[a] >= g->axis[a].min &&
+                         fz_point(&s->points, k)[a] <= g->axis[a].max);
     if (g->start && g->desc.placement == UGRID_LOOSE) { /* ids ascend within a cell, each once */
         for (k = 0; k < g->cell_count; k++) {
             int32_t at;
             FZ_CHECK(g->start[k] == sum);
-            for (at = g->start[k]; at < g->start[k + 1]; at++, sum++) FZ_CHECK(at == g->start[k] || g->order[at] > g->order[at - 1]);
+            for (at = g->start[k]; at < g->start[k + 1]; at++, sum++)
+                FZ_CHECK(at == g->start[k] || g->order[at] > g->order[at - 1]);
         }
         FZ_CHECK(sum == g->n && g->start[g->cell_count] == g->n);
     }
@@ -222,7 +249,8 @@ static void op_build(state *s)
 {
     ugrid_desc const d = any_desc(s);
     int32_t const n = fz_count(s->f);
-    int const same_points = s->built && s->points.width == (d.dim == 2 ? 2 : 3) && fz_u8(s->f) % 4 == 0;
+    int const same_points =
+        s->built && s->points.width == (d.dim == 2 ? 2 : 3) && fz_u8(s->f) % 4 == 0;
     int const fresh = ugrid_bytes(&s->grid) == 0;
     fz_points points;
     fz_codes codes = codes_of_desc(s, &d);
@@ -235,15 +263,20 @@ static void op_build(state *s)
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     if (fz_u8(s->f) & 1) move_outside(s, &d, &points);
     first = fz_first_not_finite(&points);
-    fz_must(&codes, points.stride_bad || (lie >= 254) || (lie == 253 && points.n > 0), UGRID_BAD_ARGUMENT);
+    fz_must(&codes, points.stride_bad || (lie >= 254) || (lie == 253 && points.n > 0),
+            UGRID_BAD_ARGUMENT);
     fz_must(&codes, first >= 0 && points.n > 0, UGRID_NOT_FINITE);
     for (a = 0; a < points.n * points.width; a++)
-        wide |= !(fabs((double)fz_point(&points, a / points.width)[a % points.width]) < (double)FZ_MAX / 4);
+        wide |= !(fabs((double)fz_point(&points, a / points.width)[a % points.width]) <
+                  (double)FZ_MAX / 4);
     fz_may(&codes, wide, UGRID_BOX_TOO_WIDE); /* the bounding box is wider than a number */
-    FZ_TRACE("build n %d dim %d method %d placement %d walk %d order %d cell %g split %d unbounded %d periodic %d%d%d max_cells %lld slots %d size %g", points.n, d.dim,
-             (int)d.method, (int)d.placement, (int)d.walk, (int)d.cell_order, (double)d.cell, d.split, d.unbounded, d.periodic[0], d.periodic[1], d.periodic[2],
+    FZ_TRACE("build n %d dim %d method %d placement %d walk %d order %d cell %g split %d unbounded "
+             "%d periodic %d%d%d max_cells %lld slots %d size %g",
+             points.n, d.dim, (int)d.method, (int)d.placement, (int)d.walk, (int)d.cell_order,
+             (double)d.cell, d.split, d.unbounded, d.periodic[0], d.periodic[1], d.periodic[2],
              (long long)d.max_cells, d.slots, (double)d.size);
-    r = ugrid_build(&s->grid, &d, lie == 253 ? NULL : points.x, points.stride, lie >= 254 ? -lie : points.n);
+    r = ugrid_build(&s->grid, &d, lie == 253 ? NULL : points.x, points.stride,
+                    lie >= 254 ? -lie : points.n);
     FZ_TRACE("  %s", ugrid_result_text(r));
     add_codes_of_sizes(&codes, s, &d);
     fz_may(&codes, d.method == UGRID_FIXED, UGRID_CELL_FULL);
@@ -258,7 +291,9 @@ static void op_build(state *s)
         if (!(s->grid.needed_cells > most)) {
             double worst = 0;
             for (a = 0; a < points.width; a++)
-                worst = fmax(worst, ((double)s->grid.desc.max[a] - (double)s->grid.desc.min[a]) / (double)s->grid.desc.cell * (a == 0 && d.split ? d.split : 1));
+                worst =
+                    fmax(worst, ((double)s->grid.desc.max[a] - (double)s->grid.desc.min[a]) /
+                                    (double)s->grid.desc.cell * (a == 0 && d.split ? d.split : 1));
             FZ_CHECK(worst >= (FZ_IS_FLOAT ? 16777216.0 : 268435456.0));
         }
     }
@@ -271,7 +306,8 @@ static void op_build(state *s)
         better.slots = needed;
         if ((double)s->grid.cell_count * needed * 4 > HEAP_MOST) return;
         r = ugrid_build(&s->grid, &better, points.x, points.stride, points.n);
-        FZ_CHECK(r == UGRID_OK || (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
+        FZ_CHECK(r == UGRID_OK ||
+                 (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
         s->given = better;
         if (r == UGRID_OK) check_built(s, 0);
         else s->built = 0;
@@ -309,13 +345,17 @@ static void op_reserve(state *s)
         if (points.stride) s->points.n = 0;
         s->given = d;
         if (r == UGRID_OK) check_built(s, 0);
-        else { FZ_CHECK(r == UGRID_NOT_FINITE || r == UGRID_CELL_FULL || r == UGRID_BAD_SIZE || r == UGRID_BAD_SLOTS); check_empty(s); }
+        else {
+            FZ_CHECK(r == UGRID_NOT_FINITE || r == UGRID_CELL_FULL || r == UGRID_BAD_SIZE ||
+                     r == UGRID_BAD_SLOTS);
+            check_empty(s);
+        }
     }
 }
 
 /* ------------------------------------------------------------------------------------------------
    Searches
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Cells that a search visits, as a bound on time. */
 static double cost(const state *s, real radius)
@@ -324,7 +364,8 @@ static double cost(const state *s, real radius)
     double cells = 1;
     int a;
     for (a = 0; a < g->desc.dim; a++) {
-        double across = 2 * ((double)radius + (double)g->tight_half) * (double)g->axis[a].per_cell + 3;
+        double across =
+            2 * ((double)radius + (double)g->tight_half) * (double)g->axis[a].per_cell + 3;
         if (!g->desc.unbounded && across > g->axis[a].cells) across = g->axis[a].cells;
         cells *= across;
     }
@@ -337,7 +378,8 @@ static const real *where(const state *s, int32_t i) { return fz_point(&s->points
 static real any_radius(state *s)
 {
     int const c = fz_u8(s->f);
-    if (c >= 120 && c < 160 && s->built && s->grid.n > 0) { /* from one to another along an axis: exactly at the rim */
+    /* from one to another along an axis: exactly at the rim */
+    if (c >= 120 && c < 160 && s->built && s->grid.n > 0) {
         int32_t const i = fz_u8(s->f) % s->grid.n, j = fz_u8(s->f) % s->grid.n;
         real const d = where(s, i)[c % s->points.width] - where(s, j)[c % s->points.width];
         if (d != 0) return d < 0 ? -d : d;
@@ -353,7 +395,8 @@ static int radius_bad(real r)
 }
 
 /* Is the set `ids` (each at most once) right for point p? */
-static void check_row(const state *s, const real *p, real radius, int32_t self, const int32_t *ids, int64_t count, uint8_t *seen)
+static void check_row(const state *s, const real *p, real radius, int32_t self, const int32_t *ids,
+                      int64_t count, uint8_t *seen)
 {
     int64_t k;
     int32_t j;
@@ -377,7 +420,9 @@ static void op_query(state *s)
     ugrid_result r;
     int a, finite = 1;
     for (a = 0; a < 3; a++) {
-        p[a] = s->built && s->grid.n > 0 && fz_u8(s->f) & 1 ? where(s, fz_u8(s->f) % s->grid.n)[a % s->points.width] : fz_real(s->f);
+        p[a] = s->built && s->grid.n > 0 && fz_u8(s->f) & 1
+                   ? where(s, fz_u8(s->f) % s->grid.n)[a % s->points.width]
+                   : fz_real(s->f);
         finite &= a >= s->grid.desc.dim || fz_finite(p[a]);
     }
     if (cost(s, radius) / (s->grid.n + 1) < 1e6 || radius_bad(radius)) {
@@ -386,7 +431,8 @@ static void op_query(state *s)
         fz_must(&codes, !s->built, UGRID_NOT_BUILT);
         fz_must(&codes, s->built && !finite, UGRID_NOT_FINITE);
         r = ugrid_query(&s->grid, p, radius, ids, capacity, &found);
-        FZ_TRACE("query %g %g %g radius %g: %s, %d", (double)p[0], (double)p[1], (double)p[2], (double)radius, ugrid_result_text(r), found);
+        FZ_TRACE("query %g %g %g radius %g: %s, %d", (double)p[0], (double)p[1], (double)p[2],
+                 (double)radius, ugrid_result_text(r), found);
         fz_may(&codes, found > capacity, UGRID_BUFFER_TOO_SMALL);
         FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
         FZ_CHECK((r == UGRID_BUFFER_TOO_SMALL) == (found > capacity));
@@ -395,7 +441,8 @@ static void op_query(state *s)
             int32_t again;
             free(ids);
             ids = FZ_NEW(int32_t, found);
-            FZ_CHECK(ugrid_query(&s->grid, p, radius, ids, found, &again) == UGRID_OK && again == found);
+            FZ_CHECK(ugrid_query(&s->grid, p, radius, ids, found, &again) == UGRID_OK &&
+                     again == found);
             check_row(s, p, radius, -1, ids, found, seen);
         }
         /* a walk meets each particle at most once, and all that are near */
@@ -427,7 +474,8 @@ static void op_query(state *s)
                 seen[walk.id] = 1;
             }
             for (found = 0; found < s->grid.n && !radius_bad(s->grid.desc.cell); found++)
-                FZ_CHECK(seen[found] || fz_near(&s->box, p, where(s, found), s->grid.desc.cell) != FZ_NEAR);
+                FZ_CHECK(seen[found] ||
+                         fz_near(&s->box, p, where(s, found), s->grid.desc.cell) != FZ_NEAR);
         }
     }
     free(seen);
@@ -443,7 +491,8 @@ static void op_neighbors(state *s)
     int32_t const n = s->grid.n;
     int64_t *offsets = FZ_NEW(int64_t, n + 1), needed = -1, capacity, pairs = -1, full = 0, k;
     int32_t *ids, *counts = FZ_NEW(int32_t, n), i;
-    uint8_t *seen = (uint8_t *)fz_exactly((size_t)n + 1), *met = (uint8_t *)fz_exactly((size_t)n * (size_t)n);
+    uint8_t *seen = (uint8_t *)fz_exactly((size_t)n + 1),
+            *met = (uint8_t *)fz_exactly((size_t)n * (size_t)n);
     fz_codes codes = {0, 0};
     ugrid_result r;
     if (n > 600 || (cost(s, radius) > 3e6 && !radius_bad(radius))) goto end;
@@ -451,7 +500,8 @@ static void op_neighbors(state *s)
     fz_must(&codes, radius_bad(radius), UGRID_BAD_RADIUS);
     fz_must(&codes, !s->built, UGRID_NOT_BUILT);
     r = ugrid_neighbors(&s->grid, radius, flags, offsets, NULL, 0, &needed);
-    FZ_TRACE("neighbors radius %g flags %d: %s, %lld", (double)radius, flags, ugrid_result_text(r), (long long)needed);
+    FZ_TRACE("neighbors radius %g flags %d: %s, %lld", (double)radius, flags, ugrid_result_text(r),
+             (long long)needed);
     fz_may(&codes, needed > 0, UGRID_BUFFER_TOO_SMALL);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
     if (codes.must) goto end;
@@ -464,7 +514,8 @@ static void op_neighbors(state *s)
     if (capacity < 0) capacity = 0;
     ids = FZ_NEW(int32_t, capacity);
     r = ugrid_neighbors(&s->grid, radius, flags, offsets, capacity ? ids : NULL, capacity, &full);
-    FZ_CHECK(r == (needed > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK) && full == needed && offsets[n] == needed && offsets[0] == 0);
+    FZ_CHECK(r == (needed > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK) && full == needed &&
+             offsets[n] == needed && offsets[0] == 0);
     memset(met, 0, (size_t)n * (size_t)n);
     for (i = 0; i < n; i++) {
         int32_t const me = flags & UGRID_PLACES ? ugrid_id(&s->grid, i) : i;
@@ -478,7 +529,8 @@ static void op_neighbors(state *s)
             }
         }
         for (k = offsets[i]; k < offsets[i + 1]; k++) {
-            FZ_CHECK(ids[k] >= 0 && ids[k] < n && ids[k] != me && !met[(size_t)me * (size_t)n + (size_t)ids[k]]);
+            FZ_CHECK(ids[k] >= 0 && ids[k] < n && ids[k] != me &&
+                     !met[(size_t)me * (size_t)n + (size_t)ids[k]]);
             met[(size_t)me * (size_t)n + (size_t)ids[k]] = 1;
         }
         if (!half) check_row(s, where(s, me), radius, me, ids + offsets[i], row, seen);
@@ -486,9 +538,10 @@ static void op_neighbors(state *s)
     if (half && capacity == needed) {
         int32_t j;
         for (i = 0; i < n; i++) for (j = 0; j < i; j++) {
-            int const times = met[(size_t)i * (size_t)n + (size_t)j] + met[(size_t)j * (size_t)n + (size_t)i];
-            int const near_by = fz_near(&s->box, where(s, i), where(s, j), radius);
-            FZ_CHECK(times <= 1 && (times ? near_by != FZ_FAR : near_by != FZ_NEAR));
+                int const times =
+                    met[(size_t)i * (size_t)n + (size_t)j] + met[(size_t)j * (size_t)n + (size_t)i];
+                int const near_by = fz_near(&s->box, where(s, i), where(s, j), radius);
+                FZ_CHECK(times <= 1 && (times ? near_by != FZ_FAR : near_by != FZ_NEAR));
         }
     }
     free(ids);
@@ -519,12 +572,15 @@ static void op_neighbors_at(state *s)
         fz_may(&codes, needed > capacity, UGRID_BUFFER_TOO_SMALL);
         FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
         if (r == UGRID_OK || r == UGRID_BUFFER_TOO_SMALL) {
-            FZ_CHECK((needed > capacity) == (r == UGRID_BUFFER_TOO_SMALL) && offsets[m] == needed && offsets[0] == 0);
+            FZ_CHECK((needed > capacity) == (r == UGRID_BUFFER_TOO_SMALL) && offsets[m] == needed &&
+                     offsets[0] == 0);
             for (i = 0; i < m; i++) {
                 int a, finite = 1;
                 for (a = 0; a < dim; a++) finite &= fz_finite(fz_point(&q, i)[a]);
                 if (!finite) FZ_CHECK(offsets[i] == offsets[i + 1]);
-                else if (offsets[i + 1] <= capacity) check_row(s, fz_point(&q, i), radius, -1, ids + offsets[i], offsets[i + 1] - offsets[i], seen);
+                else if (offsets[i + 1] <= capacity)
+                    check_row(s, fz_point(&q, i), radius, -1, ids + offsets[i],
+                              offsets[i + 1] - offsets[i], seen);
             }
         }
     }
@@ -571,7 +627,8 @@ static void op_each_pair(state *s)
     if (s->which < 2) s->heap[s->which].fail_at = 0;
     r = ugrid_verify(&s->grid, u.radius, 50, (uint32_t)u.stop, &bad);
     FZ_TRACE("verify radius %g: %s", (double)u.radius, ugrid_result_text(r));
-    FZ_CHECK((r == UGRID_OK && bad == -1) || (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
+    FZ_CHECK((r == UGRID_OK && bad == -1) ||
+             (r == UGRID_OUT_OF_MEMORY && s->which < 2 && s->heap[s->which].failed));
 }
 
 /* Half walks: over all places, each pair that is near is met exactly once. */
@@ -595,22 +652,28 @@ static void op_half(state *s)
         }
     }
     for (i = 0; i < n; i++) for (j = i + 1; j < n; j++)
-        FZ_CHECK(met[(size_t)i * (size_t)n + (size_t)j] || fz_near(&s->box, where(s, i), where(s, j), radius) != FZ_NEAR);
+            FZ_CHECK(met[(size_t)i * (size_t)n + (size_t)j] ||
+                     fz_near(&s->box, where(s, i), where(s, j), radius) != FZ_NEAR);
     free(met);
 }
 
 static void op_gather(state *s)
 {
     size_t const bytes = (size_t)fz_below(s->f, 9), n = (size_t)s->grid.n;
-    uint8_t *from = (uint8_t *)fz_exactly(n * bytes), *to = (uint8_t *)fz_exactly(n * bytes), *back = (uint8_t *)fz_exactly(n * bytes);
-    ugrid_result const want = bytes == 0 ? UGRID_BAD_ARGUMENT : s->built ? UGRID_OK : UGRID_NOT_BUILT;
+    uint8_t *from = (uint8_t *)fz_exactly(n * bytes), *to = (uint8_t *)fz_exactly(n * bytes),
+            *back = (uint8_t *)fz_exactly(n * bytes);
+    ugrid_result const want = bytes == 0 ? UGRID_BAD_ARGUMENT
+                              : s->built ? UGRID_OK
+                                         : UGRID_NOT_BUILT;
     size_t k;
     for (k = 0; k < n * bytes; k++) from[k] = (uint8_t)fz_roll(s->f, 256);
     FZ_CHECK(ugrid_gather(&s->grid, from, bytes, to) == want);
     FZ_CHECK(ugrid_scatter(&s->grid, to, bytes, back) == want);
     if (want == UGRID_OK) {
         FZ_CHECK(memcmp(from, back, n * bytes) == 0);
-        for (k = 0; k < n; k++) FZ_CHECK(memcmp(to + k * bytes, from + (size_t)ugrid_id(&s->grid, (int32_t)k) * bytes, bytes) == 0);
+        for (k = 0; k < n; k++)
+            FZ_CHECK(memcmp(to + k * bytes, from + (size_t)ugrid_id(&s->grid, (int32_t)k) * bytes,
+                            bytes) == 0);
     }
     free(back);
     free(to);
@@ -619,8 +682,10 @@ static void op_gather(state *s)
 
 static void op_cell_sums(state *s)
 {
-    int32_t const width = fz_below(s->f, 4), cells = s->built ? s->grid.cell_count : 0, n = s->grid.n;
-    real *values = FZ_NEW(real, n * width), *sums = FZ_NEW(real, (size_t)cells * (size_t)width + 1), *want;
+    int32_t const width = fz_below(s->f, 4), cells = s->built ? s->grid.cell_count : 0,
+                  n = s->grid.n;
+    real *values = FZ_NEW(real, n * width), *sums = FZ_NEW(real, (size_t)cells * (size_t)width + 1),
+         *want;
     ugrid_result r;
     int32_t k, w;
     for (k = 0; k < n * width; k++) values[k] = (real)fz_roll(s->f, 64);
@@ -633,7 +698,9 @@ static void op_cell_sums(state *s)
         for (k = 0; k < n; k++) {
             real p[3] = {0, 0, 0};
             memcpy(p, where(s, k), (size_t)s->grid.desc.dim * sizeof *p);
-            for (w = 0; w < width; w++) want[(size_t)ugrid_cell_at(&s->grid, p) * (size_t)width + (size_t)w] += values[k * width + w];
+            for (w = 0; w < width; w++)
+                want[(size_t)ugrid_cell_at(&s->grid, p) * (size_t)width + (size_t)w] +=
+                    values[k * width + w];
         }
         FZ_CHECK(memcmp(want, sums, (size_t)cells * (size_t)width * sizeof *want) == 0);
         free(want);
@@ -657,16 +724,19 @@ static void op_plain(state *s)
     r = ugrid_defaults(&out, &d);
     FZ_CHECK((int)r >= 0 && r < UGRID_RESULT_COUNT && r != UGRID_CUDA_ERROR);
     codes = codes_of_desc(s, &d);
-    fz_may(&codes, 1, (int)UGRID_BAD_BOX);          /* a periodic axis without a box: told by the build */
+    /* a periodic axis without a box: told by the build */
+    fz_may(&codes, 1, (int)UGRID_BAD_BOX);
     codes.must &= ~(((uint64_t)1 << UGRID_BAD_BOX) | (uint64_t)1 << UGRID_BAD_ALLOCATOR);
     fz_may(&codes, 1, UGRID_BAD_ALLOCATOR);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
     (void)ugrid_choose(&d, fz_count(s->f), fz_u16(s->f), &reason);
     FZ_CHECK(reason != NULL && ugrid_choose(NULL, 1, 1, NULL) != UGRID_AUTO);
     r = ugrid_fit(&d, points.x, points.stride, points.n, &bad);
-    FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_ARGUMENT || r == UGRID_BAD_DIM || r == UGRID_BAD_BOX || r == UGRID_BOX_TOO_WIDE || r == UGRID_NOT_FINITE);
+    FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_ARGUMENT || r == UGRID_BAD_DIM || r == UGRID_BAD_BOX ||
+             r == UGRID_BOX_TOO_WIDE || r == UGRID_NOT_FINITE);
     if (r == UGRID_NOT_FINITE) FZ_CHECK(bad == first);
-    for (code = -1; code <= UGRID_RESULT_COUNT; code++) FZ_CHECK(ugrid_result_text((ugrid_result)code) != NULL);
+    for (code = -1; code <= UGRID_RESULT_COUNT; code++)
+        FZ_CHECK(ugrid_result_text((ugrid_result)code) != NULL);
     FZ_CHECK(ugrid_build(NULL, &d, points.x, 0, 0) == UGRID_BAD_ARGUMENT && ugrid_version() > 0);
     ugrid_free(NULL);
     ugrid_free(&grid);
@@ -703,6 +773,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     ugrid_free(&s.grid);
     fz_drop_points(&s.points);
-    FZ_CHECK(s.heap[0].blocks == 0 && s.heap[1].blocks == 0 && s.heap[0].live == 0 && s.heap[1].live == 0);
+    FZ_CHECK(s.heap[0].blocks == 0 && s.heap[1].blocks == 0 && s.heap[0].live == 0 &&
+             s.heap[1].live == 0);
     return 0;
 }

@@ -1,16 +1,22 @@
 #!/bin/bash
-# Fuzzes the headers: any bytes become descs, points and calls, and the answers are compared with brute force.
+# Fuzzes the headers: any bytes become descs, points and calls, and the answers are compared with
+# brute force.
 #
-#   tests/quality/fuzz/run.sh                     the corpus, then so many inputs for each fuzzer (FUZZ_RUNS, 1500), the same ones each time (FUZZ_SEED);
+#   tests/quality/fuzz/run.sh                     the corpus, then so many inputs for each fuzzer
+#                                         (FUZZ_RUNS, 1500), the same ones each time (FUZZ_SEED);
 #                                         FUZZ_SECONDS: so many seconds instead
-#   tests/quality/fuzz/run.sh --long MINUTES      minutes for each (10); what is new goes to build/fuzz/grown/NAME
+#   tests/quality/fuzz/run.sh --long MINUTES      minutes for each (10); what is new goes to
+#                                                 build/fuzz/grown/NAME
 #   tests/quality/fuzz/run.sh --only 'ugrid|load' those whose names match
 #   tests/quality/fuzz/run.sh --self-check        is a planted bug found, by each fuzzer?
-#   tests/quality/fuzz/run.sh --minimise          adds what a long run found to the corpus, as few and small files as cover as much
+#   tests/quality/fuzz/run.sh --minimise          adds what a long run found to the corpus, as few
+#                                                 and small files as cover as much
 #
-# With clang and libFuzzer (Debian: clang, libclang-rt-NN-dev). Where they are missing, the corpus and some made inputs are run by
-# standalone.c, compiled by $CC, with sanitizers where it has them. The last line is "N passed, M failed, K skipped".
-# Environment: FUZZ_RUNS, FUZZ_SECONDS, FUZZ_SEED, CLANG, CC (cc), FUZZ_HEADERS (where the headers are), FUZZ_STANDALONE=1: as if there were no clang.
+# With clang and libFuzzer (Debian: clang, libclang-rt-NN-dev). Where they are missing, the corpus
+# and some made inputs are run by standalone.c, compiled by $CC, with sanitizers where it has them.
+# The last line is "N passed, M failed, K skipped".
+# Environment: FUZZ_RUNS, FUZZ_SECONDS, FUZZ_SEED, CLANG, CC (cc), FUZZ_HEADERS (where the headers
+# are), FUZZ_STANDALONE=1: as if there were no clang.
 set -u
 export LC_ALL=C
 
@@ -19,7 +25,8 @@ root=$(cd "$here/../../.." && pwd)
 work=${FUZZ_WORK:-$root/build/fuzz}
 headers=${FUZZ_HEADERS:-$root}
 made_inputs=${FUZZ_RUNS:-1500}
-amount=-runs=$made_inputs    # or a time; in a number of runs a busy machine tries what an idle one does
+# or a time; in a number of runs a busy machine tries what an idle one does
+amount=-runs=$made_inputs
 [ ! "${FUZZ_SECONDS:-}" ] || amount=-max_total_time=$FUZZ_SECONDS
 seed=${FUZZ_SEED:-1}         # 0: another one each time, which long runs take
 fuzzers="ugrid lbvh nlist nbody load"
@@ -29,7 +36,8 @@ passed=0 failed=0 skipped=0
 
 flags="-std=c99 -O1 -g1 -fno-omit-frame-pointer -ffp-contract=off"
 sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
-# Each input within ten minutes (what hangs; most take milliseconds) and 2 GB. Little is kept of what was freed: inputs are many and small.
+# Each input within ten minutes (what hangs; most take milliseconds) and 2 GB. Little is kept of
+# what was freed: inputs are many and small.
 limits="-timeout=600 -reload=0 -rss_limit_mb=2048 -max_len=1024 -print_final_stats=1"
 export ASAN_OPTIONS="quarantine_size_mb=16:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
@@ -47,7 +55,8 @@ find_clang() {
     for c in ${CLANG:-clang $(compgen -c clang- | grep -E '^clang-[0-9]+$' | sort -t- -k2 -rn)}; do
         command -v "$c" >/dev/null 2>&1 || continue
         echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { return d && n > 99; }' >"$work/hello.c"
-        "$c" -fsanitize=fuzzer,address,undefined "$work/hello.c" -o "$work/hello" 2>/dev/null && { echo "$c"; return; }
+        "$c" -fsanitize=fuzzer,address,undefined "$work/hello.c" -o "$work/hello" 2>/dev/null &&
+            { echo "$c"; return; }
     done
 }
 
@@ -56,25 +65,33 @@ compile() {
     local name=$1 from=$2 program=$3 cc=${CC:-cc}
     if [ "$clang" ]; then
         # shellcheck disable=SC2086
-        $clang $flags -fsanitize=fuzzer ${sanitize} -I"$from" -I"$here" "$here/fuzz_$name.c" -o "$program" -lm
+        $clang $flags -fsanitize=fuzzer ${sanitize} -I"$from" -I"$here" "$here/fuzz_$name.c" -o \
+            "$program" -lm
         return
     fi
     # shellcheck disable=SC2086
-    $cc $flags $sanitize -I"$from" -I"$here" "$here/fuzz_$name.c" "$here/standalone.c" -o "$program" -lm 2>/dev/null ||
-        $cc -std=c99 -O1 -I"$from" -I"$here" "$here/fuzz_$name.c" "$here/standalone.c" -o "$program" -lm
+    $cc $flags $sanitize -I"$from" -I"$here" "$here/fuzz_$name.c" "$here/standalone.c" -o \
+        "$program" -lm 2>/dev/null ||
+        $cc -std=c99 -O1 -I"$from" -I"$here" "$here/fuzz_$name.c" "$here/standalone.c" -o \
+        "$program" -lm
 }
 
 # What went wrong, and how to see it again.
 explain() {     # explain LOG NAME
-    grep -E 'check failed|runtime error|ERROR: |SUMMARY|timeout|Test unit' "$1" | head -n 12 | cut -c 1-300 | sed 's/^/    | /'
+    grep -E 'check failed|runtime error|ERROR: |SUMMARY|timeout|Test unit' "$1" | head -n 12 |
+        cut -c 1-300 | sed 's/^/    | /'
     say "    | log: $1; again: see tests/quality/fuzz/README.md"
-    [ ! "${LOGS:-}" ] || cp "$1" "$LOGS/fuzz-$2.log"     # beside the log of this group (tests/run_all.sh)
+    # beside the log of this group (tests/run_all.sh)
+    [ ! "${LOGS:-}" ] || cp "$1" "$LOGS/fuzz-$2.log"
 }
 
 corpus_of() { find "$work/corpus/$1" -type f 2>/dev/null | sort; }
-unpack() { rm -rf "$work/corpus/$1"; "$here/corpus.sh" unpack "$here/corpus/$1.txt" "$work/corpus/$1"; }
+unpack() {
+    rm -rf "$work/corpus/$1"; "$here/corpus.sh" unpack "$here/corpus/$1.txt" "$work/corpus/$1"
+}
 
-# fuzz NAME PROGRAM AMOUNT LOG [FOLDER]: the corpus, each file once, then at random. The folder takes what is new.
+# fuzz NAME PROGRAM AMOUNT LOG [FOLDER]: the corpus, each file once, then at random. The folder
+# takes what is new.
 fuzz() {
     local name=$1 program=$2 amount=$3 log=$4 grown=${5:-} stop status
     if [ ! "$clang" ]; then
@@ -84,16 +101,21 @@ fuzz() {
     fi
     # shellcheck disable=SC2086
     {
-        ( cd "$work" && $same_addresses "$program" $limits -runs=0 -artifact_prefix="$work/$name-" "$work/corpus/$name" ) >"$log" 2>&1 || return 1
+        ( cd "$work" && $same_addresses "$program" $limits -runs=0 -artifact_prefix="$work/$name-" \
+            "$work/corpus/$name" ) >"$log" 2>&1 || return 1
         [ "$grown" ] || { grown=$(mktemp -d "$work/new.XXXXXX"); stop=$grown; }
-        ( cd "$work" && $same_addresses "$program" $limits -seed="$seed" "$amount" -artifact_prefix="$work/$name-" "$grown" "$work/corpus/$name" ) >>"$log" 2>&1
+        ( cd "$work" && $same_addresses "$program" $limits -seed="$seed" "$amount" \
+            -artifact_prefix="$work/$name-" "$grown" "$work/corpus/$name" ) >>"$log" 2>&1
         status=$?
     }
     [ "${stop:-}" ] && rm -rf "$stop"
     return $status
 }
 
-runs_in() { sed -n 's/^stat::number_of_executed_units: *//p; s/.*, \([0-9]*\) made inputs$/\1/p' "$1" | tail -n 1; }
+runs_in() {
+    sed -n 's/^stat::number_of_executed_units: *//p; s/.*, \([0-9]*\) made inputs$/\1/p' "$1" |
+        tail -n 1
+}
 
 run_all() {
     local name grown
@@ -101,7 +123,8 @@ run_all() {
     for name in $fuzzers; do
         [[ $name =~ $only ]] || continue
         if ! compile "$name" "$headers" "$work/$name" >"$work/$name.compile.log" 2>&1; then
-            fail "$name: does not compile"; head -n 20 "$work/$name.compile.log" | sed 's/^/    | /'; continue
+            fail "$name: does not compile"; head -n 20 "$work/$name.compile.log" |
+                sed 's/^/    | /'; continue
         fi
         grown=
         if [ $mode = long ]; then grown=$work/grown/$name; mkdir -p "$grown"; fi
@@ -123,11 +146,14 @@ planted() {     # planted NAME HEADER WHAT SED-COMMAND
     rm -rf "$from"; mkdir -p "$from"
     cp "$headers"/*.h "$from/"
     sed -i "$change" "$from/$header.h"
-    if cmp -s "$headers/$header.h" "$from/$header.h"; then fail "$name: \"$what\" could not be planted, the line has changed"; return; fi
+    if cmp -s "$headers/$header.h" "$from/$header.h"; then
+        fail "$name: \"$what\" could not be planted, the line has changed"; return
+    fi
     if ! compile "$name" "$from" "$work/planted-$name" >"$work/planted-$name.compile.log" 2>&1; then
         fail "$name: \"$what\" does not compile"; return
     fi
-    if fuzz "$name" "$work/planted-$name" "-runs=${FUZZ_RUNS:-100000}" "$work/planted-$name.log" >/dev/null 2>&1; then fail "$name: \"$what\" was not found"
+    if fuzz "$name" "$work/planted-$name" "-runs=${FUZZ_RUNS:-100000}" "$work/planted-$name.log" \
+        >/dev/null 2>&1; then fail "$name: \"$what\" was not found"
     else pass "$name: \"$what\" was found"; fi
 }
 
@@ -156,8 +182,11 @@ minimise() {
         [ -d "$work/grown/$name" ] || { skip "$name: nothing in build/fuzz/grown/$name"; continue; }
         compile "$name" "$headers" "$work/$name" || { fail "$name: does not compile"; continue; }
         into=$work/corpus/$name
-        if ( cd "$work" && "$work/$name" -set_cover_merge=1 -use_counters=0 -max_len=512 "$into" "$work/grown/$name" ) >"$work/$name.merge.log" 2>&1
-        then "$here/corpus.sh" pack "$into" "$here/corpus/$name.txt"; pass "$name: $(corpus_of "$name" | wc -l) inputs"; else fail "$name: see $work/$name.merge.log"; fi
+        if ( cd "$work" && "$work/$name" -set_cover_merge=1 -use_counters=0 -max_len=512 "$into" \
+            "$work/grown/$name" ) >"$work/$name.merge.log" 2>&1
+        then "$here/corpus.sh" pack "$into" "$here/corpus/$name.txt"
+        pass "$name: $(corpus_of "$name" | wc -l) inputs"
+        else fail "$name: see $work/$name.merge.log"; fi
     done
 }
 
@@ -169,7 +198,7 @@ while [ $# -gt 0 ]; do
     --only) only=$2; shift ;;
     --self-check) mode=self_check ;;
     --minimise) mode=minimise ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift
 done

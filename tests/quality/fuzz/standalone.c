@@ -1,9 +1,11 @@
-/* standalone.c - runs a fuzzer without libFuzzer: the files of its corpus, then inputs made by a generator.
+/* standalone.c - runs a fuzzer without libFuzzer: the files of its corpus, then inputs made by a
+   generator.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       standalone RUNS FILE...     RUNS: of made inputs; a failing one is written to standalone-crash
+       standalone RUNS FILE...     RUNS: of made inputs; a failing one is in standalone-crash
 
-   The made inputs are the files with some bytes changed, or bytes by chance. Always the same ones. */
+   The made inputs are the files with some bytes changed, or bytes by chance. Always the same
+   ones. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,7 +74,8 @@ int main(int argc, char **argv)
         size_t size, change;
         if (argc > 2 && roll(4)) {
             size = read_file(argv[2 + roll((uint32_t)argc - 2)], data);
-            for (change = 1 + roll(6); change > 0 && size > 0; change--) data[roll((uint32_t)size)] = (uint8_t)roll(256);
+            for (change = 1 + roll(6); change > 0 && size > 0; change--)
+                data[roll((uint32_t)size)] = (uint8_t)roll(256);
         } else {
             size = roll(200);
             for (change = 0; change < size; change++) data[change] = (uint8_t)roll(256);

@@ -1,30 +1,44 @@
 #!/bin/bash
-# Do the tests notice when a header is wrong? Changes one operator, constant or statement at a time and runs the tests.
+# Do the tests notice when a header is wrong? Changes one operator, constant or statement at a time
+# and runs the tests.
 #
-#   tests/quality/mutation/run.sh                       60 mutants of each header, sampled with a fixed seed: hours
-#   tests/quality/mutation/run.sh --cuda                of each .cu file instead, judged on the emulator of tests/emu
+#   tests/quality/mutation/run.sh                       60 mutants of each header, sampled with a
+#                                                       fixed seed: hours
+#   tests/quality/mutation/run.sh --cuda                of each .cu file instead, judged on the
+#                                                       emulator of tests/emu
 #   tests/quality/mutation/run.sh --header lbvh         of one of them
 #   tests/quality/mutation/run.sh --mutants 20          so many of each
 #   tests/quality/mutation/run.sh --seed 2              another sample
 #   tests/quality/mutation/run.sh --jobs 16             so many at a time
 #   tests/quality/mutation/run.sh --minutes 30          stops after that, with what there is
-#   tests/quality/mutation/run.sh --only lbvh.h:2057    every mutant of that line, again (lbvh.h:2057:9: of that column; cuda/lbvh.cu:90)
-#   tests/quality/mutation/run.sh --survivors           again those that survived: after a test was added
-#   tests/quality/mutation/run.sh --hasty               the quick tests only; --survivors then does the rest
-#   tests/quality/mutation/run.sh --report              what there is; survivors with the lines around them
-#   tests/quality/mutation/run.sh --list --header lbvh  what can be changed: line, column, kind, before, after
-#   tests/quality/mutation/run.sh --self-check          is a mutant caught that must be, and does one survive that changes nothing?
+#   tests/quality/mutation/run.sh --only lbvh.h:2057    every mutant of that line, again
+#                                                       (lbvh.h:2057:9: of that column;
+#                                                       cuda/lbvh.cu:90)
+#   tests/quality/mutation/run.sh --survivors           again those that survived: after a test was
+#                                                       added
+#   tests/quality/mutation/run.sh --hasty               the quick tests only; --survivors then does
+#                                                       the rest
+#   tests/quality/mutation/run.sh --report              what there is; survivors with the lines
+#                                                       around them
+#   tests/quality/mutation/run.sh --list --header lbvh  what can be changed: line, column, kind,
+#                                                       before, after
+#   tests/quality/mutation/run.sh --self-check          is a mutant caught that must be, and does
+#                                                       one survive that changes nothing?
 #   tests/quality/mutation/run.sh --results FILE        keeps the results there
-#   tests/quality/mutation/run.sh --pack FOLDER         copies cmocka and stb there, for a machine without them; there: --libraries FOLDER
+#   tests/quality/mutation/run.sh --pack FOLDER         copies cmocka and stb there, for a machine
+#                                                       without them; there: --libraries FOLDER
 #
-# Results are kept in build/mutation/results.tsv; the next run goes on where this one stopped, for files that have not changed since.
+# Results are kept in build/mutation/results.tsv; the next run goes on where this one stopped, for
+# files that have not changed since.
 # It works on copies of the headers and tests; the repository is not touched. Low priority.
-# A mutant is caught when a test fails, crashes or takes several times the processor time that is usual. One that the quick tests leave
-# alive meets the full ones, the same with sanitizers, with doubles and in valgrind (--cuda: the emulator's other modes and orders), and
-# last the corpus of tests/quality/fuzz, which is counted apart.
-# The last line is "N passed, M failed, K skipped": of mutants, caught, survived, and such as do not compile (another takes their place).
-# Survivors are not an error by themselves: README.md says which ones cannot be noticed. Environment: CC (cc), CXX (clang++ if it has its
-# sanitizers, else g++).
+# A mutant is caught when a test fails, crashes or takes several times the processor time that is
+# usual. One that the quick tests leave alive meets the full ones, the same with sanitizers, with
+# doubles and in valgrind (--cuda: the emulator's other modes and orders), and last the corpus of
+# tests/quality/fuzz, which is counted apart.
+# The last line is "N passed, M failed, K skipped": of mutants, caught, survived, and such as do not
+# compile (another takes their place).
+# Survivors are not an error by themselves: README.md says which ones cannot be noticed.
+# Environment: CC (cc), CXX (clang++ if it has its sanitizers, else g++).
 set -u
 export LC_ALL=C
 
@@ -43,7 +57,8 @@ hasty=
 libraries=
 cc=${CC:-cc}
 results=$work/results.tsv
-tree=$work/whole                        # what is compiled: here as it is; a worker has a copy of its own
+# what is compiled: here as it is; a worker has a copy of its own
+tree=$work/whole
 own=$work                               # where programs and logs are: likewise
 valgrind=
 valgrind -q true >/dev/null 2>&1 && valgrind=yes
@@ -58,13 +73,16 @@ ulimit -c 0
 file_of() { case $1 in cuda/*) echo "$1.cu" ;; *) echo "$1.h" ;; esac; }
 slug() { echo "${1//\//_}"; }
 
-# Programs, one a line: test, flags, environment. First what is quick (fastest first), then, for survivors, what takes longer.
+# Programs, one a line: test, flags, environment. First what is quick (fastest first), then, for
+# survivors, what takes longer.
 quick() {
     case $1 in
     ugrid) echo "test_ugrid -O1 UGRID_TEST_SHARE=1024" ;;
     lbvh|nlist) echo "test_$1 -O0 TEST_SMALL=1" ;;
     nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
-    cuda/*) echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"; echo "cuda/test_${1#cuda/} ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
+    cuda/*)
+        echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"
+        echo "cuda/test_${1#cuda/} ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
     esac
     case $1 in cuda/*) ;; *) echo "test_verify -O0 TEST_SMALL=1" ;; esac
 }
@@ -98,7 +116,8 @@ thorough_serial() {
     for test in $(tests_of "$1"); do
         case $test in
         test_ugrid) ;;                                                              # takes minutes
-        test_nbody) echo "$test VALGRIND TEST_SMALL=1,TEST_GROUP=fields" ;;         # and so do its calls
+        # and so do its calls
+        test_nbody) echo "$test VALGRIND TEST_SMALL=1,TEST_GROUP=fields" ;;
         *) echo "$test VALGRIND TEST_SMALL=1" ;;
         esac
     done
@@ -114,14 +133,19 @@ fuzzers() {
 
 flags() {
     case $1 in
-    SANITIZED) echo "-O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
+    SANITIZED)
+        echo "-O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
     VALGRIND) echo "-O1 -g1" ;;
     EMULATED) echo "-O1" ;;
-    ADDRESS) echo "-O0 -g1 -fsanitize=address $shared_section" ;;       # compiles in half the time of -O1
-    CHECKED) echo "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all $shared_section" ;;
+    # compiles in half the time of -O1
+    ADDRESS) echo "-O0 -g1 -fsanitize=address $shared_section" ;;
+    CHECKED)
+        echo "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all $shared_section" ;;
     THREADS) echo "-O1 -g1 -fsanitize=thread" ;;
     MEMORY) echo "-O1 -g1 -fno-omit-frame-pointer -fsanitize=memory -D_GLIBCXX_ASSERTIONS" ;;
-    DOUBLE*) [ "$1" = DOUBLE ] && echo -O1; echo "-DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double" ;;
+    DOUBLE*)
+        [ "$1" = DOUBLE ] && echo -O1
+        echo "-DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double" ;;
     *) echo "$1" ;;
     esac
 }
@@ -132,7 +156,7 @@ left() { echo $((stop_at - $(now))); }
 late() { [ "$(left)" -le 0 ]; }
 in_time() { local seconds; seconds=$(left); timeout -k 5 $((seconds > 0 ? seconds : 1)) "$@"; }
 
-# ---- the copy -------------------------------------------------------------------------------------------------------------------
+# ---- the copy ------------------------------------------------------------------------------------
 
 copy_tree() {
     rm -rf "$work/whole" "$work"/worker.* "$work"/baseline.* "$work/queue"
@@ -153,16 +177,19 @@ packages() {
 pack() {
     local name headers
     # shellcheck disable=SC2046
-    headers=$(printf '#include <%s>\n' stdarg.h stddef.h setjmp.h cmocka.h stb/stb_ds.h | $cc $(pkg-config --cflags cmocka stb) -x c -M - |
+    headers=$(printf '#include <%s>\n' stdarg.h stddef.h setjmp.h cmocka.h stb/stb_ds.h |
+        $cc $(pkg-config --cflags cmocka stb) -x c -M - |
         tr -s ' \\' '\n\n' | grep -E '/(cmocka|stb_ds)[^/]*\.h$')
     mkdir -p "$1/stb" || return
     for name in $headers; do
         case $name in */stb_ds.h) cp "$name" "$1/stb/" ;; *) cp "$name" "$1/" ;; esac || return
     done
     for name in cmocka stb; do
-        cp -L "$($cc -print-file-name=lib$name.so.0)" "$1/lib$name.so.0" && cp "$1/lib$name.so.0" "$1/lib$name.so" || return
+        cp -L "$($cc -print-file-name=lib$name.so.0)" "$1/lib$name.so.0" &&
+            cp "$1/lib$name.so.0" "$1/lib$name.so" || return
     done
-    [ -f "$1/cmocka.h" ] && [ -f "$1/stb/stb_ds.h" ] || { echo "FAILED   the headers of cmocka and stb are not to be found"; return 1; }
+    [ -f "$1/cmocka.h" ] && [ -f "$1/stb/stb_ds.h" ] ||
+        { echo "FAILED   the headers of cmocka and stb are not to be found"; return 1; }
     echo "$1 has what the tests need: $(cd "$1" && find . -type f | sort | tr '\n' ' ')"
 }
 
@@ -187,14 +214,16 @@ compile() {
 }
 compile_serial() {
     # shellcheck disable=SC2046
-    in_time $cc -std=c99 -w $(flags "$2") -I"$tree" $(packages --cflags) "$(source_of "$1")" -o "$own/program" \
+    in_time $cc -std=c99 -w $(flags "$2") -I"$tree" $(packages --cflags) "$(source_of "$1")" -o \
+        "$own/program" \
         -Wl,--as-needed $(packages --libs) -lm
 }
 compile_emulated() {
     local object=emu.o
     [ "$2" = MEMORY ] && object=emu.msan.o
     # shellcheck disable=SC2046
-    in_time $cxx $(emulator) $(flags "$2") "$(source_of "$1")" -x none "$work/$object" -o "$own/program" \
+    in_time $cxx $(emulator) $(flags "$2") "$(source_of "$1")" -x none "$work/$object" -o \
+        "$own/program" \
         -Wl,--as-needed $(packages --libs)
 }
 
@@ -217,17 +246,22 @@ choose_emulator() {
     # shellcheck disable=SC2086
     $cxx "$@" $include -c "$work/whole/tests/emu/emu.cc" -o "$work/emu.o" || return
     # shellcheck disable=SC2086
-    [ ! "$clang" ] || [ "$hasty" ] || $cxx "$@" $include -fsanitize=memory -c "$work/whole/tests/emu/emu.cc" -o "$work/emu.msan.o"
+    [ ! "$clang" ] || [ "$hasty" ] ||
+        $cxx "$@" $include -fsanitize=memory -c "$work/whole/tests/emu/emu.cc" -o "$work/emu.msan.o"
 }
-has_sanitizers() { echo 'int main() { return 0; }' | $1 -x c++ - -fsanitize=thread -o "$work/probe" >/dev/null 2>&1; }
+has_sanitizers() {
+    echo 'int main() { return 0; }' | $1 -x c++ - -fsanitize=thread -o "$work/probe" >/dev/null 2>&1
+}
 
 # Some machines forbid what LeakSanitizer does.
 allow_no_leaks() {
-    echo 'int main() { return 0; }' | $cc -x c - -fsanitize=address -o "$work/probe" >/dev/null 2>&1 || return 0
+    echo 'int main() { return 0; }' | $cc -x c - -fsanitize=address -o "$work/probe" >/dev/null \
+        2>&1 || return 0
     "$work/probe" >/dev/null 2>&1 || export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 }
 
-# run_it SECONDS HOW ENVIRONMENT COMMAND...: at most so much processor time, 4 GB (a sanitizer needs address space) and 20 MB of messages.
+# run_it SECONDS HOW ENVIRONMENT COMMAND...: at most so much processor time, 4 GB (a sanitizer needs
+# address space) and 20 MB of messages.
 run_it() {
     local limit=$1 how=$2 environment=$3 patience=$(($1 * 8 + 60)); shift 3
     [ "$patience" -lt "$(left)" ] || patience=$(left)
@@ -235,7 +269,9 @@ run_it() {
         ulimit -St "$limit"
         case $how in
         SANITIZED|ADDRESS|CHECKED|THREADS|MEMORY) ;;
-        VALGRIND) set -- valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all "$@" ;;
+        VALGRIND)
+            set -- valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=all \
+                "$@" ;;
         *) ulimit -v 4000000 ;;
         esac
         ulimit -f 40000
@@ -267,11 +303,12 @@ measure() {
     : >"$own/usual"
     compile "$1" "$2" || { echo "FAILED   $1 ($2) does not compile: $own/compile.log"; return 1; }
     seconds=$(TIMEFORMAT='%U %S'; { time run_it 600 "$2" "$3" "$own/program" || echo failed; } 2>&1)
-    case $seconds in *failed*) echo "FAILED   $1 ($2) fails on the file as it is: $own/program.log"; return 1 ;; esac
+    case $seconds in *failed*) echo "FAILED   $1 ($2) fails on the file as it is: $own/program.log";
+        return 1 ;; esac
     echo "$1 $2 $3 $(echo "$seconds" | awk '{ print int($1 + $2) + 1 }')" >"$own/usual"
 }
 
-# ---- mutants --------------------------------------------------------------------------------------------------------------------
+# ---- mutants -------------------------------------------------------------------------------------
 
 # The lines of a file that its tests compile: no directives, nothing for another processor.
 live_lines() {
@@ -288,12 +325,18 @@ live_lines() {
         { line++ }' | sort -un
 }
 
-sites() { live_lines "$1" >"$work/live" && awk -f "$here/sites.awk" "$work/live" "$work/whole/$(file_of "$1")"; }
+sites() {
+    live_lines "$1" >"$work/live" &&
+        awk -f "$here/sites.awk" "$work/live" "$work/whole/$(file_of "$1")"
+}
 
-# The sites in an order by chance, always the same for a seed. There are many constants: one is taken a third as often as the rest.
+# The sites in an order by chance, always the same for a seed. There are many constants: one is
+# taken a third as often as the rest.
 shuffled() {
-    awk -F'\t' -v seed="$1" 'BEGIN { OFS = "\t"; r = (seed * 7919 + 12345) % 2147483647; for (k = 0; k < 20; k++) r = r * 16807 % 2147483647 }
-        { r = r * 16807 % 2147483647; key = r / 2147483647 * ($3 == "const" ? 3 : 1); printf "%.9f\t%s\n", key, $0 }' | sort -n | cut -f2-
+    awk -F'\t' -v seed="$1" \
+        'BEGIN { OFS = "\t"; r = (seed * 7919 + 12345) % 2147483647; for (k = 0; k < 20; k++) r = r * 16807 % 2147483647 }
+        { r = r * 16807 % 2147483647; key = r / 2147483647 * ($3 == "const" ? 3 : 1);
+          printf "%.9f\t%s\n", key, $0 }' | sort -n | cut -f2-
 }
 
 # apply PART LINE COLUMN BEFORE AFTER: into the worker's copy.
@@ -333,43 +376,56 @@ meet() {
     done < <($2 "$part")
 }
 
-# The test that failed: of cmocka's the last that began; of those in tests/cuda the first that says so, or what came after the last good one.
+# The test that failed: of cmocka's the last that began; of those in tests/cuda the first that says
+# so, or what came after the last good one.
 where_it_failed() {
     sed -n 's/^\[ RUN *\] //p' "$own/program.log" | tail -n 1
-    awk '/^FAILED / { print $2; exit } /^ok / { last = $2 } END { if (last) print "after " last }' "$own/program.log" | head -n 1
+    awk '/^FAILED / { print $2; exit } /^ok / { last = $2 } END { if (last) print "after " last }' \
+        "$own/program.log" | head -n 1
 }
 
 # The corpus, no made inputs.
 meet_fuzzers() {
     local name
     for name in $(fuzzers "$1"); do
-        [ -d "$work/corpus/$name" ] || "$root/tests/quality/fuzz/corpus.sh" unpack "$root/tests/quality/fuzz/corpus/$name.txt" "$work/corpus/$name"
+        [ -d "$work/corpus/$name" ] ||
+            "$root/tests/quality/fuzz/corpus.sh" unpack \
+            "$root/tests/quality/fuzz/corpus/$name.txt" "$work/corpus/$name"
         # shellcheck disable=SC2046
-        if ! $cc -std=c99 -w -O0 -g1 -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all -I"$tree" -I"$root/tests/quality/fuzz" \
-            "$root/tests/quality/fuzz/fuzz_$name.c" "$root/tests/quality/fuzz/standalone.c" -o "$own/program" -lm >"$own/compile.log" 2>&1; then continue; fi
+        if ! $cc -std=c99 -w -O0 -g1 -ffp-contract=off -fsanitize=address,undefined \
+            -fno-sanitize-recover=all -I"$tree" -I"$root/tests/quality/fuzz" \
+            "$root/tests/quality/fuzz/fuzz_$name.c" "$root/tests/quality/fuzz/standalone.c" -o \
+            "$own/program" -lm >"$own/compile.log" 2>&1; then continue; fi
         # shellcheck disable=SC2046
-        ( cd "$own" && run_it 60 SANITIZED X=1 "$own/program" 0 $(find "$work/corpus/$name" -type f | sort) ) ||
-            { verdict=fuzz; by="corpus of $name: $(tail -n 1 "$own/program.log" | cut -c 1-80 | tr '\t' ' ')"; return; }
+        ( cd "$own" && run_it 60 SANITIZED X=1 "$own/program" 0 \
+            $(find "$work/corpus/$name" -type f | sort) ) ||
+            { verdict=fuzz; by="corpus of $name: $(tail -n 1 "$own/program.log" | cut -c 1-80 |
+            tr '\t' ' ')"; return; }
     done
 }
 
-# try PART LINE COLUMN KIND BEFORE AFTER: one mutant; its verdict is added to the results, unless time is over.
+# try PART LINE COLUMN KIND BEFORE AFTER: one mutant; its verdict is added to the results, unless
+# time is over.
 try() {
     local part=$1 start file
     start=$(now) file=$(file_of "$1")
     verdict=survived by=-
-    apply "$1" "$2" "$3" "$5" "$6" || { echo "FAILED   $file:$2:$3 has no '$5'"; restore "$part"; return 1; }
+    apply "$1" "$2" "$3" "$5" "$6" ||
+        { echo "FAILED   $file:$2:$3 has no '$5'"; restore "$part"; return 1; }
     meet "$part" quick
     if [ $verdict = survived ] && [ "$hasty" ]; then by="not tried by the thorough tests"; fi
     if [ $verdict = survived ] && [ ! "$hasty" ]; then meet "$part" thorough; fi
     if [ $verdict = survived ] && [ ! "$hasty" ]; then meet_fuzzers "$part"; fi
     restore "$part"
     [ $verdict != unfinished ] || return 0
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$part" "$(sum_of "$part")" "$2" "$3" "$4" "$5" "$6" $verdict "$by" $(($(now) - start)) >>"$results"
-    printf '%-9s %s:%s: %s -> %s   [%s, %s s]\n' $verdict "$file" "$2" "$(shorter "$5")" "$(shorter "${6:-(nothing)}")" "$by" $(($(now) - start))
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$part" "$(sum_of "$part")" "$2" "$3" "$4" \
+        "$5" "$6" $verdict "$by" $(($(now) - start)) >>"$results"
+    printf '%-9s %s:%s: %s -> %s   [%s, %s s]\n' $verdict "$file" "$2" "$(shorter "$5")" \
+        "$(shorter "${6:-(nothing)}")" "$by" $(($(now) - start))
 }
 
-# Does a slow program pass on the file as it is? Asked when it has failed on a mutant, once a worker.
+# Does a slow program pass on the file as it is? Asked when it has failed on a mutant, once a
+# worker.
 declare -A good
 innocent() {
     local part=$1 test=$2 how=$3 environment=$4 file result=0
@@ -392,16 +448,19 @@ shorter() { local t=$1; if [ ${#t} -gt 90 ]; then t="${t:0:87}..."; fi; echo "$t
 # Results count while the file's text is the same.
 sum_of() { cksum <"$work/whole/$(file_of "$1")" | cut -d' ' -f1; }
 
-# The newest verdict on each mutant of a file as it is now: line, column, kind, before, after, verdict, by.
+# The newest verdict on each mutant of a file as it is now: line, column, kind, before, after,
+# verdict, by.
 verdicts() {
     awk -F'\t' -v part="$1" -v sum="$(sum_of "$1")" 'BEGIN { OFS = "\t" }
-        $1 == part && $2 == sum { key = $3 OFS $4 OFS $5 OFS $6 OFS $7; if (!(key in v)) order[++n] = key; v[key] = $8 OFS $9 }
+        $1 == part && $2 == sum { key = $3 OFS $4 OFS $5 OFS $6 OFS $7;
+                                  if (!(key in v)) order[++n] = key; v[key] = $8 OFS $9 }
         END { for (k = 1; k <= n; k++) print order[k], v[order[k]] }' "$results"
 }
 
-# ---- the queue: rows of mutants in the order in which they are taken, and of each part how many are ---------------------------------
+# ---- the queue: rows of mutants in the order in which they are taken, and how many of each part --
 
-# enqueue PART: rows from stdin, after what is known of each: - nothing, done, or that it does not compile.
+# enqueue PART: rows from stdin, after what is known of each: - nothing, done, or that it does not
+# compile.
 enqueue() {
     local file
     file=$work/queue/$(slug "$1")
@@ -409,12 +468,15 @@ enqueue() {
     cat >"$file.rows"
     verdicts "$1" >"$file.known"
     awk -F'\t' -v fresh="$2" '
-        FILENAME == ARGV[1] { v[$1 FS $2 FS $3 FS $4 FS $5] = $6 == "uncompilable" ? "no" : "done"; next }
-        { print (!fresh && ($0 in v) ? v[$0] : "-") FS $0 }' "$file.known" "$file.rows" | tr '\t' '\001' >"$file.queue"
+        FILENAME == ARGV[1] { v[$1 FS $2 FS $3 FS $4 FS $5] = $6 == "uncompilable" ? "no" : "done";
+                              next }
+        { print (!fresh && ($0 in v) ? v[$0] : "-") FS $0 }' "$file.known" "$file.rows" |
+        tr '\t' '\001' >"$file.queue"
     echo "0 0" >"$file.state"
 }
 
-# take: the next row of the part of which the fewest are taken, into part, line, col, kind, before, after.
+# take: the next row of the part of which the fewest are taken, into part, line, col, kind, before,
+# after.
 take() {
     local status
     exec 9>"$work/queue/lock"; flock 9
@@ -428,7 +490,9 @@ take_locked() {
         file=$work/queue/$(slug "$p")
         skip_known "$file"
         read -r at taken <"$file.state"
-        if [ "$taken" -lt "$least" ] && [ "$at" -lt "$(wc -l <"$file.queue")" ]; then best=$p least=$taken; fi
+        if [ "$taken" -lt "$least" ] && [ "$at" -lt "$(wc -l <"$file.queue")" ]; then
+            best=$p least=$taken
+        fi
     done
     [ "$best" ] || return
     part=$best file=$work/queue/$(slug "$best")
@@ -442,7 +506,8 @@ skip_known() {
         FNR <= at || stop { next }
         $1 == "-" || taken >= most { stop = 1; next }
         { at++; taken += $1 == "done" }
-        END { print at, taken }' "$1.state" "$1.queue" >"$1.state.new" && mv "$1.state.new" "$1.state"
+        END { print at, taken }' "$1.state" "$1.queue" >"$1.state.new" &&
+        mv "$1.state.new" "$1.state"
 }
 # One that does not compile: another takes its place.
 give_back() {
@@ -487,26 +552,36 @@ again() {       # again ROWS: the sites that this command prints for a part
 }
 of_the_line() {
     local place=${only#*.*:}
-    sites "$1" | awk -F'\t' -v line="${place%%:*}" -v col="${place#"${place%%:*}"}" '$1 == line && (col == "" || ":" $2 == col)'
+    sites "$1" | awk -F'\t' -v line="${place%%:*}" -v col="${place#"${place%%:*}"}" \
+        '$1 == line && (col == "" || ":" $2 == col)'
 }
-that_survived() { verdicts "$1" | awk -F'\t' 'BEGIN { OFS = "\t" } $6 == "survived" || $6 == "fuzz" { print $1, $2, $3, $4, $5 }'; }
+that_survived() {
+    verdicts "$1" | awk -F'\t' \
+        'BEGIN { OFS = "\t" } $6 == "survived" || $6 == "fuzz" { print $1, $2, $3, $4, $5 }'
+}
 
-# ---- the report -----------------------------------------------------------------------------------------------------------------
+# ---- the report ----------------------------------------------------------------------------------
 
 report() {
     local p
-    for p in $parts; do verdicts "$p" | awk -v p="$p" -v file="$(file_of "$p")" '{ print p "\t" file "\t" $0 }'; done >"$work/verdicts.tsv"
+    for p in $parts; do
+        verdicts "$p" | awk -v p="$p" -v file="$(file_of "$p")" '{ print p "\t" file "\t" $0 }'
+    done >"$work/verdicts.tsv"
     echo
     awk -F'\t' '
         function row(name, all, caught, only, survived, also) {
-            printf "%-11s %8d %16d %24d %10d %16d %8.1f %%\n", name, all, caught, only, survived, also, all ? 100 * caught / all : 0
+            printf "%-11s %8d %16d %24d %10d %16d %8.1f %%\n", name, all, caught, only, survived,
+                also, all ? 100 * caught / all : 0
         }
         { n[$8 == "uncompilable" ? "skip" : "all", $1]++; v[$8, $1]++
-          quick[$1] += $8 == "caught" && $9 !~ /SANITIZED|DOUBLE|VALGRIND|ADDRESS|CHECKED|THREADS|MEMORY/
+          quick[$1] += $8 == "caught" &&
+              $9 !~ /SANITIZED|DOUBLE|VALGRIND|ADDRESS|CHECKED|THREADS|MEMORY/
           if (!($1 in seen)) { seen[$1]; order[++k] = $1 } }
         END {
-            printf "%-11s %8s %16s %24s %10s %16s %10s\n", "part", "mutants", "caught by tests", "of these only in", "survived", "also survived", "caught"
-            printf "%-11s %8s %16s %24s %10s %16s\n", "", "", "", "other builds, valgrind", "the tests", "the fuzz corpus"
+            printf "%-11s %8s %16s %24s %10s %16s %10s\n", "part", "mutants", "caught by tests",
+                "of these only in", "survived", "also survived", "caught"
+            printf "%-11s %8s %16s %24s %10s %16s\n", "", "", "", "other builds, valgrind",
+                "the tests", "the fuzz corpus"
             for (i = 1; i <= k; i++) {
                 h = order[i]; s = v["survived", h]; f = v["fuzz", h]; c = v["caught", h]
                 row(h, n["all", h], c, c - quick[h], s + f, s)
@@ -524,16 +599,23 @@ report() {
 survivors_in_place() {
     local file line col kind before after verdict by
     while IFS=$'\001' read -r file line col kind before after verdict by; do
-        printf '\nsurvived  %s:%s:%s  %s:  %s  ->  %s   [%s]\n' "$file" "$line" "$col" "$kind" "$(shorter "$before")" "$(shorter "${after:-(nothing)}")" \
+        printf '\nsurvived  %s:%s:%s  %s:  %s  ->  %s   [%s]\n' "$file" "$line" "$col" "$kind" \
+            "$(shorter "$before")" "$(shorter "${after:-(nothing)}")" \
             "$([ "$verdict" = fuzz ] && echo "the fuzz corpus finds it" || echo "$by")"
         awk -v at="$line" '
-            FNR <= at && /^[A-Za-z].*\(/ && !/;$/ && !/^(template|namespace|struct|union|enum|typedef)/ { name = FNR; text = $0 }
-            FNR >= at - 4 && FNR <= at + 3 { around = around (FNR == at ? "  > " : "    ") FNR ": " $0 "\n"; if (!first) first = FNR }
-            END { if (name && name < first) print "    " name ": " text "\n    ..."; printf "%s", around }' "$work/whole/$file"
-    done < <(awk -F'\t' '$8 == "survived" || $8 == "fuzz"' "$work/verdicts.tsv" | cut -f2- | tr '\t' '\001')
+            FNR <= at && /^[A-Za-z].*\(/ && !/;$/ &&
+                !/^(template|namespace|struct|union|enum|typedef)/ { name = FNR; text = $0 }
+            FNR >= at - 4 &&
+                FNR <= at + 3 { around = around (FNR == at ? "  > " : "    ") FNR ": " $0 "\n";
+                                if (!first) first = FNR }
+            END { if (name && name < first) print "    " name ": " text "\n    ...";
+                  printf "%s", around }' "$work/whole/$file"
+    done < <(awk -F'\t' '$8 == "survived" || $8 == "fuzz"' "$work/verdicts.tsv" | cut -f2- |
+        tr '\t' '\001')
 }
 
-# must_be VERDICT PART KIND PATTERN BEFORE AFTER: the first line with PATTERN, changed, must come out so.
+# must_be VERDICT PART KIND PATTERN BEFORE AFTER: the first line with PATTERN, changed, must come
+# out so.
 must_be() {
     local want=$1 line text before
     line=$(grep -nF -- "$4" "$root/$(file_of "$2")" | head -n 1 | cut -d: -f1)
@@ -553,7 +635,8 @@ self_check() {
     mkdir -p "$own" && cp -r "$work/whole" "$tree" || exit 1
     must_be caught lbvh compare 'return (node->min[0] <= max[0]) & ' '<=' '<' || status=1
     must_be survived lbvh none 'if (!tree) return LBVH_BAD_ARGUMENT;' '!tree' '(!tree)' || status=1
-    must_be caught cuda/lbvh compare 'if (i >= n) return;' '>=' '>' || status=1      # out of bounds: ADDRESS sees it
+    # out of bounds: ADDRESS sees it
+    must_be caught cuda/lbvh compare 'if (i >= n) return;' '>=' '>' || status=1
     must_be survived cuda/lbvh none 'if (!gpu || !queries) return' '!gpu' '(!gpu)' || status=1
     exit $status
 }
@@ -590,13 +673,17 @@ copy_tree
 allow_no_leaks
 case "$mode $parts" in
 report*) ;;
-self_check*|*cuda/*) choose_emulator || { echo "FAILED   tests/emu/emu.cc does not compile"; exit 1; } ;;
+self_check*|*cuda/*)
+    choose_emulator || { echo "FAILED   tests/emu/emu.cc does not compile"; exit 1; } ;;
 esac
 
 status=0
 case $mode in
 self_check) self_check ;;
-list) for part in $parts; do sites "$part" | awk -v f="$(file_of "$part")" '{ print f ":" $0 }'; done; exit ;;
+list)
+    for part in $parts; do
+        sites "$part" | awk -v f="$(file_of "$part")" '{ print f ":" $0 }'
+    done; exit ;;
 only) again of_the_line; exit ;;
 survivors) again that_survived || status=1 ;;
 run) sample || status=1 ;;

@@ -1,14 +1,18 @@
 #!/bin/bash
-# Are the packages whole? Each is made from a copy of the tree as packaging/README.md says, away from the machine's own files; what it
-# brings is compared with the tree, and programs are built with it.
+# Are the packages whole? Each is made from a copy of the tree as packaging/README.md says, away
+# from the machine's own files; what it brings is compared with the tree, and programs are built
+# with it.
 #
-#   tests/quality/packages/run.sh                 with CI=true and as root the Debian package is also installed for real, and removed again
-#   tests/quality/packages/run.sh --self-check    are wrong versions, missing headers and missing licences noticed?
+#   tests/quality/packages/run.sh                 with CI=true and as root the Debian package is
+#                                                 also installed for real, and removed again
+#   tests/quality/packages/run.sh --self-check    are wrong versions, missing headers and missing
+#                                                 licences noticed?
 #
 #   versions   every place that names the version names the same one
 #   release    packaging/release.sh, in a repository of its own
 #   clib       the files that clib.json names, copied into one folder as clib does
-#   vcpkg      the port, by stand-ins for vcpkg's functions; by vcpkg itself where that is ($VCPKG_ROOT/vcpkg, or in PATH)
+#   vcpkg      the port, by stand-ins for vcpkg's functions; by vcpkg itself where that is
+#              ($VCPKG_ROOT/vcpkg, or in PATH)
 #   conan      conan create ($CONAN, build/conan/bin/conan, or in PATH)
 #   debian     dpkg-buildpackage, lintian, dpkg, an example
 #
@@ -17,7 +21,8 @@ set -u
 cd "$(dirname "$0")/../../.." && here=$PWD || exit 1
 . tests/common/units.sh
 self=
-case ${1:-} in '') ;; --self-check) self=yes ;; *) echo "test_packages.sh: what is '$1'?"; exit 2 ;; esac
+case ${1:-} in '') ;; --self-check) self=yes ;; *) echo "test_packages.sh: what is '$1'?";
+    exit 2 ;; esac
 headers="ugrid lbvh nlist nbody"
 tree=$units/tree        # the copy, or one with a fault
 export LC_ALL=C
@@ -27,7 +32,9 @@ skip() { echo "$*"; exit 77; }
 wrong() { echo "wrong: $*"; return 1; }
 
 # in_folder FOLDER LOG COMMAND...: its status; what it says goes into LOG
-in_folder() { local folder=$1 log=$2; shift 2; mkdir -p "$folder"; (cd "$folder" && "$@") >"$log" 2>&1; }
+in_folder() {
+    local folder=$1 log=$2; shift 2; mkdir -p "$folder"; (cd "$folder" && "$@") >"$log" 2>&1
+}
 
 # try NAME FOLDER COMMAND...
 try() {
@@ -36,14 +43,20 @@ try() {
     case $? in
     0)  passed=$((passed + 1)); echo "ok       $name" ;;
     77) skipped=$((skipped + 1)); echo "skipped  $name: $(tail -n 1 "$log")" ;;
-    *)  failed=$((failed + 1)); echo "FAILED   $name"; tail -n 30 "$log" | cut -c1-200 | sed 's/^/    | /' ;;
+    *)
+        failed=$((failed + 1)); echo "FAILED   $name"; tail -n 30 "$log" | cut -c1-200 |
+            sed 's/^/    | /' ;;
     esac
 }
 
 # What git knows, as it lies here; without git (a tarball) everything but what was built.
 copy_tree() {
     mkdir "$tree"
-    if git rev-parse -q --git-dir >/dev/null 2>&1; then git ls-files -z; else find . -path ./build -prune -o -type f -print0; fi |
+    if git rev-parse -q --git-dir >/dev/null 2>&1; then
+        git ls-files -z
+    else
+        find . -path ./build -prune -o -type f -print0
+    fi |
         tar c --null --ignore-failed-read -T - | tar x -C "$tree"
 }
 
@@ -53,18 +66,22 @@ version() { sed -n 's/^project(nearfield VERSION \([0-9.]*\).*/\1/p' "$tree/CMak
 brings() {
     local header
     for header in $headers; do
-        cmp "$tree/$header.h" "$1/$header.h" && cmp "$tree/cuda/$header.cu" "$1/cuda/$header.cu" || return 1
+        cmp "$tree/$header.h" "$1/$header.h" && cmp "$tree/cuda/$header.cu" "$1/cuda/$header.cu" ||
+            return 1
     done
-    grep -q 'Permission is hereby granted' "$2" && grep -q 'free and unencumbered' "$2" || wrong "no licence in $2"
+    grep -q 'Permission is hereby granted' "$2" && grep -q 'free and unencumbered' "$2" ||
+        wrong "no licence in $2"
 }
 
-# outsiders CMAKE-PREFIX PKG-CONFIG-PATH: a program for each header, by find_package and by pkg-config
+# outsiders CMAKE-PREFIX PKG-CONFIG-PATH: a program for each header, by find_package and by
+# pkg-config
 outsiders() {
-    CMAKE_PREFIX_PATH=$1 PKG_CONFIG_PATH=$2 JOBS=1 "$here/tests/quality/consumers/run.sh" --installed | tee outsiders.log
+    CMAKE_PREFIX_PATH=$1 PKG_CONFIG_PATH=$2 JOBS=1 "$here/tests/quality/consumers/run.sh" \
+        --installed | tee outsiders.log
     grep -qx '[12] passed, 0 failed, [01] skipped' outsiders.log
 }
 
-# ---- versions and releases ---------------------------------------------------------------------------------
+# ---- versions and releases -----------------------------------------------------------------------
 
 versions_agree() {
     "$tree/packaging/versions.sh" "$tree" | tee versions
@@ -79,37 +96,51 @@ make_repository() {
     for header in $headers; do sed -i "/>>changes/{n;a\\   $1  what the test changed
 }" "$header.h"; done
     sed -i '0,/^## \[Unreleased\]/s//&\n\n- What the test changed./' CHANGELOG.md
-    export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=t@x.invalid GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=t@x.invalid
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=t@x.invalid \
+        GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=t@x.invalid
     git init -q && git add -A && git commit -q -m 'all'
 }
 
 refused() { ! packaging/release.sh "$@" || wrong "not refused: $*"; }
-untouched() { [ -z "$(git status --porcelain)" ] && [ "$(git rev-list --count HEAD)" = 1 ] && [ -z "$(git tag)" ] || wrong "not as it was"; }
+untouched() {
+    [ -z "$(git status --porcelain)" ] && [ "$(git rev-list --count HEAD)" = 1 ] &&
+        [ -z "$(git tag)" ] || wrong "not as it was"
+}
 
 releases() {
     local today day; day=$(date -u +%F)
     have git || skip "no git"
     make_repository 7.8.9 || return
-    refused && refused 7.8 && refused v7.8.9 && refused 07.8.9 && refused 0.0.9 && refused 7.8.10 || return
+    refused && refused 7.8 && refused v7.8.9 && refused 07.8.9 && refused 0.0.9 && refused 7.8.10 ||
+        return
     echo >>README.md && refused 7.8.9 && git checkout -q README.md && untouched || return
-    mkdir ../dry && TMPDIR=$PWD/../dry packaging/release.sh --dry-run 7.8.9 >../shown 2>&1 && untouched && [ -z "$(ls ../dry)" ] &&
-        grep -q 'tag: v7.8.9' ../shown && ! grep 'line [0-9]' ../shown || wrong "the dry run: $(cat ../shown)" || return
+    mkdir ../dry && TMPDIR=$PWD/../dry packaging/release.sh --dry-run 7.8.9 >../shown 2>&1 &&
+        untouched && [ -z "$(ls ../dry)" ] &&
+        grep -q 'tag: v7.8.9' ../shown && ! grep 'line [0-9]' ../shown ||
+        wrong "the dry run: $(cat ../shown)" || return
     packaging/release.sh 7.8.9 && refused 7.8.9 || return
     today=$(sed -n 's/^## \[7.8.9\] - //p' CHANGELOG.md)
-    [ "$today" = "$day" ] || [ "$today" = "$(date -u +%F)" ] || wrong "the date: $today" || return # (it may be midnight)
-    [ "$(packaging/versions.sh | cut -d' ' -f1 | uniq -c | tr -s ' ')" = " 15 7.8.9" ] || wrong "versions" || return
-    [ "$(git cat-file -t v7.8.9)" = tag ] && [ "$(git rev-parse 'v7.8.9^{commit}')" = "$(git rev-parse HEAD)" ] || wrong "the tag" || return
+    [ "$today" = "$day" ] || [ "$today" = "$(date -u +%F)" ] || wrong "the date: $today" ||
+        return # (it may be midnight)
+    [ "$(packaging/versions.sh | cut -d' ' -f1 | uniq -c | tr -s ' ')" = " 15 7.8.9" ] ||
+        wrong "versions" || return
+    [ "$(git cat-file -t v7.8.9)" = tag ] &&
+        [ "$(git rev-parse 'v7.8.9^{commit}')" = "$(git rev-parse HEAD)" ] || wrong "the tag" ||
+        return
     [ -z "$(git status --porcelain)" ] || wrong "something is not committed" || return
-    grep -qx "## \[7.8.9\] - $today" CHANGELOG.md && grep -qx '## \[Unreleased\]' CHANGELOG.md || wrong "CHANGELOG.md" || return
+    grep -qx "## \[7.8.9\] - $today" CHANGELOG.md && grep -qx '## \[Unreleased\]' CHANGELOG.md ||
+        wrong "CHANGELOG.md" || return
     grep -qx "date-released: $today" CITATION.cff || wrong "CITATION.cff" || return
     ! grep -q UNRELEASED packaging/debian/changelog || wrong "debian/changelog" || return
-    { ! have dpkg-parsechangelog || [ "$(dpkg-parsechangelog -l packaging/debian/changelog -S Version)" = 7.8.9 ]; } || return
+    { ! have dpkg-parsechangelog ||
+        [ "$(dpkg-parsechangelog -l packaging/debian/changelog -S Version)" = 7.8.9 ]; } || return
     echo '#include "nbody.h"
-_Static_assert(NBODY_VERSION_MAJOR == 7 && NBODY_VERSION_MINOR == 8 && NBODY_VERSION_PATCH == 9, "version");' >v.c
+_Static_assert(NBODY_VERSION_MAJOR == 7 && NBODY_VERSION_MINOR == 8 &&
+    NBODY_VERSION_PATCH == 9, "version");' >v.c
     ${CC:-cc} -std=c11 -fsyntax-only v.c
 }
 
-# ---- clib --------------------------------------------------------------------------------------------------
+# ---- clib ----------------------------------------------------------------------------------------
 
 # Prints the files of clib.json, whose required fields are there.
 clib_files() {
@@ -127,11 +158,12 @@ clib() {
     have python3 || skip "no python3"
     clib_files "$tree/clib.json" >files && mkdir -p deps/nearfield || return
     while read -r file; do cp "$tree/$file" "deps/nearfield/${file##*/}" || return; done <files
-    cp "$tree/packaging/conan/test_package/example.c" . && grep -q 'Permission is hereby granted' deps/nearfield/LICENSE &&
+    cp "$tree/packaging/conan/test_package/example.c" . &&
+        grep -q 'Permission is hereby granted' deps/nearfield/LICENSE &&
     ${CC:-cc} -std=c99 -Wall -Wextra -Werror -Ideps/nearfield example.c -o example -lm && ./example
 }
 
-# ---- vcpkg -------------------------------------------------------------------------------------------------
+# ---- vcpkg ---------------------------------------------------------------------------------------
 
 # What the port calls of vcpkg's functions. What it may not call is not there, and an error.
 stand_ins() {
@@ -145,12 +177,14 @@ function(run)
 endfunction()
 function(vcpkg_cmake_configure)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "SOURCE_PATH" "OPTIONS")
-  run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${CURRENT_BUILDTREES_DIR} -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} ${arg_OPTIONS})
+  run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${CURRENT_BUILDTREES_DIR}
+      -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} ${arg_OPTIONS})
 endfunction()
 function(vcpkg_cmake_install)
   run(${CMAKE_COMMAND} --install ${CURRENT_BUILDTREES_DIR})
 endfunction()
-# Moves the package to share/PORT, one folder higher than share/cmake/PORT: so one step less from its files to the prefix.
+# Moves the package to share/PORT, one folder higher than share/cmake/PORT: so one step less from
+# its files to the prefix.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "CONFIG_PATH" "")
   file(RENAME ${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH} ${CURRENT_PACKAGES_DIR}/share/${PORT})
@@ -179,11 +213,14 @@ import json, re, sys
 manifest = json.load(open(sys.argv[1]))
 assert manifest["name"] == "nearfield" and re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", manifest["name"])
 assert manifest["description"] and manifest["license"] == "MIT OR Unlicense"
-assert {(d["name"], d["host"]) for d in manifest["dependencies"]} == {("vcpkg-cmake", True), ("vcpkg-cmake-config", True)}' "$1"
+assert {(d["name"], d["host"]) for d in manifest["dependencies"]} == {("vcpkg-cmake", True),
+    ("vcpkg-cmake-config", True)}' "$1"
 }
 
 vcpkg_brings() {
-    [ -f "$1/share/nearfield/nearfieldConfig.cmake" ] && grep -q nearfield::ugrid "$1/share/nearfield/usage" || wrong "not where vcpkg wants it" || return
+    [ -f "$1/share/nearfield/nearfieldConfig.cmake" ] &&
+        grep -q nearfield::ugrid "$1/share/nearfield/usage" || wrong "not where vcpkg wants it" ||
+        return
     brings "$1/include/nearfield" "$1/share/nearfield/copyright"
 }
 
@@ -192,21 +229,24 @@ vcpkg_stand_ins() {
     have cmake || skip "no cmake"
     manifest_is_right "$port/vcpkg.json" || return
     stand_ins >ports.cmake
-    cmake -DPORT=nearfield -DCURRENT_PORT_DIR="$port" -DCURRENT_PACKAGES_DIR="$PWD/out" -DCURRENT_BUILDTREES_DIR="$PWD/build" -P ports.cmake &&
+    cmake -DPORT=nearfield -DCURRENT_PORT_DIR="$port" -DCURRENT_PACKAGES_DIR="$PWD/out" \
+        -DCURRENT_BUILDTREES_DIR="$PWD/build" -P ports.cmake &&
     vcpkg_brings out && outsiders "$PWD/out" "$PWD/out/lib/pkgconfig"
 }
 
 vcpkg_itself() {
     local vcpkg=${VCPKG_ROOT:+$VCPKG_ROOT/vcpkg} prefix
     [ -x "$vcpkg" ] || vcpkg=$(command -v vcpkg) || skip "no vcpkg"
-    VCPKG_DISABLE_METRICS=1 "$vcpkg" install nearfield --classic --overlay-ports="$tree/packaging/vcpkg" --no-binarycaching \
-        --x-install-root="$PWD/installed" --x-packages-root="$PWD/packages" --x-buildtrees-root="$PWD/buildtrees" 2>&1 | tee log
+    VCPKG_DISABLE_METRICS=1 "$vcpkg" install nearfield --classic \
+        --overlay-ports="$tree/packaging/vcpkg" --no-binarycaching \
+        --x-install-root="$PWD/installed" --x-packages-root="$PWD/packages" \
+        --x-buildtrees-root="$PWD/buildtrees" 2>&1 | tee log
     ! grep -i 'warning:\|error:' log || return
     prefix=$(dirname "$(dirname "$(ls -d installed/*/include/nearfield)")")
     vcpkg_brings "$prefix" && outsiders "$PWD/$prefix" "$PWD/$prefix/lib/pkgconfig"
 }
 
-# ---- Conan -------------------------------------------------------------------------------------------------
+# ---- Conan ---------------------------------------------------------------------------------------
 
 conan_package() {
     local conan=${CONAN:-$here/build/conan/bin/conan} package
@@ -214,51 +254,64 @@ conan_package() {
     have "$conan" || skip "no conan (pip install conan)"
     have cmake || skip "no cmake"
     export CONAN_HOME=$PWD/home
-    cp -r "$tree" tree && "$conan" profile detect && "$conan" create tree/packaging/conan --no-remote 2>&1 | tee log || return
+    cp -r "$tree" tree && "$conan" profile detect &&
+        "$conan" create tree/packaging/conan --no-remote 2>&1 | tee log || return
     grep -qx 'the answers are right' log || wrong "the test package did not run" || return
     package=$(find home -type d -path '*/p/include/nearfield')
     brings "$package" "$package/../../licenses/LICENSE" || return
-    "$conan" install --no-remote --requires="nearfield/$(version)" -g CMakeDeps -g PkgConfigDeps -of deps &&
+    "$conan" install --no-remote --requires="nearfield/$(version)" -g CMakeDeps -g PkgConfigDeps \
+        -of deps &&
     CMAKE_BUILD_TYPE=Release outsiders "$PWD/deps" "$PWD/deps"
 }
 
-# ---- Debian ------------------------------------------------------------------------------------------------
+# ---- Debian --------------------------------------------------------------------------------------
 
 deb_builds() {
     have dpkg-buildpackage || skip "no dpkg-dev"
     have dh || skip "no debhelper"
     have cmake || skip "no cmake"
-    rm -rf nearfield && cp -r "$tree" nearfield && cp -r "$tree/packaging/debian" nearfield/debian &&
-    (cd nearfield && dpkg-buildpackage -us -uc -b) && dpkg-deb -x libnearfield-dev_*_all.deb files || return
-    [ "$(dpkg-deb -f libnearfield-dev_*_all.deb Version)" = "$(version)" ] || wrong "version" || return
+    rm -rf nearfield && cp -r "$tree" nearfield &&
+        cp -r "$tree/packaging/debian" nearfield/debian &&
+    (cd nearfield && dpkg-buildpackage -us -uc -b) &&
+    dpkg-deb -x libnearfield-dev_*_all.deb files || return
+    [ "$(dpkg-deb -f libnearfield-dev_*_all.deb Version)" = "$(version)" ] || wrong "version" ||
+        return
     brings files/usr/include/nearfield files/usr/share/doc/libnearfield-dev/copyright
 }
 
 deb_exists() { ls libnearfield-dev_*_all.deb 2>/dev/null || skip "no package"; }
-deb_lints() { deb_exists; have lintian || skip "no lintian"; lintian --allow-root --fail-on error nearfield_*.changes; }
+deb_lints() {
+    deb_exists; have lintian || skip "no lintian"
+    lintian --allow-root --fail-on error nearfield_*.changes
+}
 
 # One of the installed examples, as a user would build it.
 example_runs() {
     pkg-config --exists stb || { echo "no libstb-dev: no example"; return 0; }
     # shellcheck disable=SC2046
-    ${CC:-cc} -std=c99 "$1/usr/share/doc/libnearfield-dev/examples/rebound.c" -o rebound $(pkg-config --cflags --libs nearfield stb) -lm &&
+    ${CC:-cc} -std=c99 "$1/usr/share/doc/libnearfield-dev/examples/rebound.c" -o rebound \
+        $(pkg-config --cflags --libs nearfield stb) -lm &&
     ./rebound --help
 }
 
-# A dpkg with a root folder of its own, which needs neither root's rights nor this machine's database.
+# A dpkg with a root folder of its own, which needs neither root's rights nor this machine's
+# database.
 own_dpkg() {
     local as_root=
     [ "$(id -u)" = 0 ] || as_root=fakeroot
-    mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updates root/var/lib/dpkg/triggers && touch root/var/lib/dpkg/status
+    mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updates root/var/lib/dpkg/triggers &&
+        touch root/var/lib/dpkg/status
     $as_root dpkg --root="$PWD/root" --log=/dev/null --force-not-root "$@"
 }
 
 deb_installs() {
     deb_exists
     [ "$(id -u)" = 0 ] || have fakeroot || skip "no fakeroot"
-    own_dpkg -i libnearfield-dev_*_all.deb && outsiders "$PWD/root/usr" "$PWD/root/usr/share/pkgconfig" || return
+    own_dpkg -i libnearfield-dev_*_all.deb &&
+        outsiders "$PWD/root/usr" "$PWD/root/usr/share/pkgconfig" || return
     PKG_CONFIG_PATH=$PWD/root/usr/share/pkgconfig example_runs "$PWD/root" || return
-    own_dpkg --purge libnearfield-dev && [ -z "$(find root/usr ! -type d 2>/dev/null)" ] || wrong "purge left files"
+    own_dpkg --purge libnearfield-dev && [ -z "$(find root/usr ! -type d 2>/dev/null)" ] ||
+        wrong "purge left files"
 }
 
 # Where compilers, CMake and pkg-config look by themselves. Whatever happens, it is removed.
@@ -268,8 +321,10 @@ deb_installs_for_real() {
     [ ! -e /usr/include/nearfield ] || skip "it is installed already"
     trap 'dpkg --purge libnearfield-dev' EXIT
     trap 'exit 1' HUP INT TERM
-    dpkg -i libnearfield-dev_*_all.deb && outsiders '' '' && example_runs '' && dpkg --purge libnearfield-dev && trap - EXIT &&
-    [ ! -e /usr/include/nearfield ] && [ ! -e /usr/share/doc/libnearfield-dev ] || wrong "purge left files"
+    dpkg -i libnearfield-dev_*_all.deb && outsiders '' '' && example_runs '' &&
+        dpkg --purge libnearfield-dev && trap - EXIT &&
+    [ ! -e /usr/include/nearfield ] && [ ! -e /usr/share/doc/libnearfield-dev ] ||
+    wrong "purge left files"
 }
 
 debian() {
@@ -279,14 +334,17 @@ debian() {
     try "debian: installed on this machine, used, and removed" "$units/debian" deb_installs_for_real
 }
 
-# ---- faults ------------------------------------------------------------------------------------------------
+# ---- faults --------------------------------------------------------------------------------------
 
 # noticed NAME FUNCTION FILE SED: a tree with FILE changed so; FUNCTION has to fail.
 noticed() {
-    local name="noticed: $1" function=$2 file=$3 script=$4 work=$units/fault.$BASHPID log=$units/log.$BASHPID
+    local name="noticed: $1" function=$2 file=$3 script=$4 work=$units/fault.$BASHPID \
+        log=$units/log.$BASHPID
     cp -r "$tree" "$work.tree" && tree=$work.tree
     cp "$tree/$file" "$work.before" && sed -i "$script" "$tree/$file"
-    if cmp -s "$work.before" "$tree/$file"; then failed=$((failed + 1)); echo "FAILED   $name: there is nothing to plant"; return; fi
+    if cmp -s "$work.before" "$tree/$file"; then
+        failed=$((failed + 1)); echo "FAILED   $name: there is nothing to plant"; return
+    fi
     in_folder "$work" "$log" "$function"
     case $? in
     0)  failed=$((failed + 1)); echo "FAILED   $name" ;;
@@ -299,11 +357,14 @@ noticed() {
 wrong_version() { noticed "another version in $1" versions_agree "$1" "$2"; }
 
 planted_faults() {
-    unit noticed "the package lacks nbody.h (Debian)" deb_builds CMakeLists.txt 's/^foreach(header ugrid lbvh nlist nbody)/foreach(header ugrid lbvh nlist)/'
-    unit noticed "the package lacks kernels (Conan)" conan_package packaging/conan/conanfile.py '/cuda\/{header}.cu/d'
+    unit noticed "the package lacks nbody.h (Debian)" deb_builds CMakeLists.txt \
+        's/^foreach(header ugrid lbvh nlist nbody)/foreach(header ugrid lbvh nlist)/'
+    unit noticed "the package lacks kernels (Conan)" conan_package packaging/conan/conanfile.py \
+        '/cuda\/{header}.cu/d'
     unit wrong_version ugrid.h 's/^\(#define UGRID_VERSION_PATCH\) .*/\1 77/'
     unit wrong_version nbody.h '1s/v[0-9.]*/v7.7.7/'
-    unit wrong_version CMakeLists.txt 's/^project(nearfield VERSION [0-9.]*/project(nearfield VERSION 7.7.7/'
+    unit wrong_version CMakeLists.txt \
+        's/^project(nearfield VERSION [0-9.]*/project(nearfield VERSION 7.7.7/'
     unit wrong_version CITATION.cff 's/^version: .*/version: 7.7.7/'
     unit wrong_version clib.json 's/"version": .*/"version": "7.7.7",/'
     unit wrong_version packaging/vcpkg/nearfield/vcpkg.json 's/"version": .*//'
@@ -312,13 +373,18 @@ planted_faults() {
     unit wrong_version CHANGELOG.md 's/^## \[Unreleased\]/&\n\n## [7.7.7] - 2026-01-01/'
     unit noticed "a release forgets a place" releases packaging/release.sh '/CMakeLists.txt$/d'
     unit noticed "a release forgets the changelog" releases packaging/release.sh '/ CHANGELOG.md$/d'
-    unit noticed "a release does not look whether all is committed" releases packaging/release.sh '/git status --porcelain/d'
+    unit noticed "a release does not look whether all is committed" releases packaging/release.sh \
+        '/git status --porcelain/d'
     unit noticed "a file that clib would copy is missing" clib clib.json 's/"nlist.h", //'
     unit noticed "clib.json is no JSON" clib clib.json 's/"license"/license/'
-    unit noticed "the package lacks nlist.h (vcpkg)" vcpkg_stand_ins CMakeLists.txt 's/^foreach(header ugrid lbvh nlist nbody)/foreach(header ugrid lbvh nbody)/'
-    unit noticed "the package lacks its licence (vcpkg)" vcpkg_stand_ins packaging/vcpkg/nearfield/portfile.cmake '/copyright/d'
-    unit noticed "the CMake package is not where vcpkg wants it" vcpkg_stand_ins packaging/vcpkg/nearfield/portfile.cmake '/config_fixup/d'
-    unit noticed "the pkg-config file is not where vcpkg wants it" vcpkg_stand_ins packaging/vcpkg/nearfield/portfile.cmake '/RENAME/d'
+    unit noticed "the package lacks nlist.h (vcpkg)" vcpkg_stand_ins CMakeLists.txt \
+        's/^foreach(header ugrid lbvh nlist nbody)/foreach(header ugrid lbvh nbody)/'
+    unit noticed "the package lacks its licence (vcpkg)" vcpkg_stand_ins \
+        packaging/vcpkg/nearfield/portfile.cmake '/copyright/d'
+    unit noticed "the CMake package is not where vcpkg wants it" vcpkg_stand_ins \
+        packaging/vcpkg/nearfield/portfile.cmake '/config_fixup/d'
+    unit noticed "the pkg-config file is not where vcpkg wants it" vcpkg_stand_ins \
+        packaging/vcpkg/nearfield/portfile.cmake '/RENAME/d'
 }
 
 copy_tree

@@ -1,17 +1,19 @@
-/* bits.c - what the four headers compute, as one line per case: a name and a hash. Two machines that keep the promise of equal bits print
-   the same lines (tests/quality/portability/run.sh compares them).
+/* bits.c - what the four headers compute, as one line per case: a name and a hash. Two machines
+   that keep the promise of equal bits print the same lines (tests/quality/portability/run.sh
+   compares them).
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -std=c99 -O2 -I. tests/quality/portability/bits.c -o bits -lm
        bits                    all cases
-       bits quick              a third of the cases, and smaller ones: what runs in an emulator in seconds
+       bits quick              a third of the cases, and smaller ones: seconds in an emulator
        bits ugrid|lbvh|nlist|nbody|limits|malloc        one part
        bits save FOLDER        writes saved trees and lists into FOLDER
-       bits load FOLDER        loads those files: a hash of what is in them, or by which code they were refused
+       bits load FOLDER        loads them: a hash of their contents, or the code of the refusal
 
-   Hashes are taken of values, number by number, never of memory as it lies. Inputs are made of integers, and are
-   exact: no processor can round them in its own way. A line that begins with "ok" or "bad" says what was checked on the spot.
-   UGRID_REAL, LBVH_REAL, NLIST_REAL and NBODY_REAL must be the same. */
+   Hashes are taken of values, number by number, never of memory as it lies. Inputs are made of
+   integers, and are exact: no processor can round them in its own way. A line that begins with "ok"
+   or "bad" says what was checked on the spot. UGRID_REAL, LBVH_REAL, NLIST_REAL and NBODY_REAL must
+   be the same. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -32,13 +34,14 @@ typedef ugrid_real real;
 
 /* ------------------------------------------------------------------------------------------------
    Hashes
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static uint64_t sum;
 static char name[160];
 static int bad;
 
-/* FNV-1a with words in the place of bytes (eight times as fast, which an emulated processor needs), and the upper half mixed down. */
+/* FNV-1a with words in the place of bytes (eight times as fast, which an emulated processor needs),
+   and the upper half mixed down. */
 static void put(uint64_t value)
 {
     sum = (sum ^ value) * 1099511628211u;
@@ -47,7 +50,8 @@ static void put(uint64_t value)
 
 static void put_int(int64_t value) { put((uint64_t)value); }
 
-/* A float as a double: the same number. All NaN are one; found by bits, as comparisons mean nothing under -ffast-math. */
+/* A float as a double: the same number. All NaN are one; found by bits, as comparisons mean nothing
+   under -ffast-math. */
 static void put_number(double value)
 {
     uint64_t bits;
@@ -98,7 +102,8 @@ static void begin(void) { sum = 14695981039346656037u; }
 /* The line of a case; `part` is appended to its name. Begins the next one. */
 static void line(const char *part)
 {
-    printf("%s %s %08lx%08lx\n", name, part, (unsigned long)(sum >> 32), (unsigned long)(sum & 0xFFFFFFFFu));
+    printf("%s %s %08lx%08lx\n", name, part, (unsigned long)(sum >> 32),
+           (unsigned long)(sum & 0xFFFFFFFFu));
     begin();
 }
 
@@ -124,7 +129,7 @@ static void *take(size_t bytes)
 
 /* ------------------------------------------------------------------------------------------------
    How much
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static int quick, counter;
 
@@ -135,7 +140,7 @@ static int chosen(void) { return ((uint32_t)counter++ * 2654435761u >> 16) % 3 =
 
 /* ------------------------------------------------------------------------------------------------
    Inputs: all exact
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static uint64_t state;
 
@@ -165,11 +170,16 @@ static real fraction(uint64_t k) { return (real)((double)k * power_of_two(-DIGIT
 static real unit(void) { return fraction(draw() >> (64 - DIGITS)); }
 
 enum { UNIFORM, CLUSTERED, LATTICE, COINCIDENT, BORDER, SCALES, TINY, ONE, NONE, WORKLOADS };
-static const char *const workload_name[] = {"uniform", "clustered", "lattice", "coincident", "border", "scales", "tiny", "one", "none"};
+static const char *const workload_name[] = {
+    "uniform", "clustered", "lattice", "coincident", "border", "scales", "tiny", "one", "none"};
 
-static int workload_size(int workload, int n) { return workload == ONE ? 1 : workload == NONE ? 0 : workload == TINY ? 5 : sized(n); }
+static int workload_size(int workload, int n)
+{
+    return workload == ONE ? 1 : workload == NONE ? 0 : workload == TINY ? 5 : sized(n);
+}
 
-/* n points in the unit cube (BORDER: some on its border and outside of it; SCALES: from 2^-126 on). */
+/* n points in the unit cube (BORDER: some on its border and outside of it; SCALES: from 2^-126
+   on). */
 static void make_points(int workload, uint64_t s, int32_t n, int dim, real *out)
 {
     int32_t i;
@@ -181,7 +191,10 @@ static void make_points(int workload, uint64_t s, int32_t n, int dim, real *out)
             real *x = out + (size_t)dim * (size_t)i + a;
             uint64_t const k = draw() >> (64 - DIGITS), one = (uint64_t)1 << DIGITS;
             switch (workload) {
-            case CLUSTERED: *x = fraction((k >> 5) + ((uint64_t)(group * group * 3 + (uint32_t)a * 5) % 31 << (DIGITS - 5))); break;
+            case CLUSTERED:
+                *x = fraction((k >> 5) + ((uint64_t)(group * group * 3 + (uint32_t)a * 5) % 31
+                                          << (DIGITS - 5)));
+                break;
             case LATTICE: *x = fraction((k >> (DIGITS - 3)) << (DIGITS - 3)); break;
             case COINCIDENT: *x = fraction(((uint64_t)group + 1 + (uint64_t)a) * 7654321u); break;
             case BORDER:
@@ -203,7 +216,7 @@ static void make_points(int workload, uint64_t s, int32_t n, int dim, real *out)
 
 /* ------------------------------------------------------------------------------------------------
    ugrid.h
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct grid_option { const char *text; ugrid_desc desc; } grid_option;
 
@@ -223,7 +236,8 @@ static void put_grid(const ugrid *grid)
     put_number((double)grid->tight_half);
     for (a = 0; a < 3; a++) {
         const ugrid_axis *axis = &grid->axis[a];
-        real const numbers[7] = {axis->min, axis->max, axis->length, axis->half, axis->per_cell, axis->last, axis->margin};
+        real const numbers[7] = {axis->min,      axis->max,  axis->length, axis->half,
+                                 axis->per_cell, axis->last, axis->margin};
         put_numbers(numbers, 7);
         put_int(axis->cells);
         put_int(axis->span);
@@ -241,8 +255,9 @@ static void put_grid(const ugrid *grid)
     for (c = 0; c < grid->cell_count && grid->slot; c++) {
         int32_t s;
         for (s = 0; s < grid->count[c]; s++)
-            put_int(grid->slot[grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? (int64_t)c * grid->desc.slots + s
-                                                                            : (int64_t)s * grid->cell_count + c]);
+            put_int(grid->slot[grid->desc.slot_layout == UGRID_SLOTS_BY_ROW
+                                   ? (int64_t)c * grid->desc.slots + s
+                                   : (int64_t)s * grid->cell_count + c]);
     }
     for (c = 0; c < grid->cell_count && grid->next; c++) {
         int32_t e;
@@ -262,7 +277,8 @@ static int put_pair(void *user, int32_t i, int32_t j)
 static void put_searches(const ugrid *grid, int dim, real radius)
 {
     int32_t const n = grid->n, m = 40;
-    int64_t *offsets = (int64_t *)take(((size_t)n + (size_t)m + 1) * sizeof *offsets), needed = 0, pairs = 0;
+    int64_t *offsets = (int64_t *)take(((size_t)n + (size_t)m + 1) * sizeof *offsets), needed = 0,
+            pairs = 0;
     int32_t *counts = (int32_t *)take(((size_t)n + 1) * sizeof *counts), *ids, found, q;
     real points[3 * 40], *sums, *values;
     int flags, a;
@@ -270,7 +286,8 @@ static void put_searches(const ugrid *grid, int dim, real radius)
         ugrid_result r = ugrid_neighbors(grid, radius, flags, offsets, NULL, 0, &needed);
         check("count only", r == UGRID_OK || r == UGRID_BUFFER_TOO_SMALL);
         ids = (int32_t *)take(((size_t)needed + 1) * sizeof *ids);
-        check("neighbors", ugrid_neighbors(grid, radius, flags, offsets, ids, needed, &needed) == UGRID_OK);
+        check("neighbors",
+              ugrid_neighbors(grid, radius, flags, offsets, ids, needed, &needed) == UGRID_OK);
         put_longs(offsets, (int64_t)n + 1);
         put_ints(ids, needed);
         check("counts", ugrid_count_neighbors(grid, radius, flags, counts) == UGRID_OK);
@@ -283,9 +300,11 @@ static void put_searches(const ugrid *grid, int dim, real radius)
     check("each", ugrid_each_pair(grid, radius, UGRID_HALF, put_pair, NULL) == UGRID_OK);
     check("each", ugrid_each_pair(grid, radius, 0, put_pair, NULL) == UGRID_OK);
     for (q = 0; q < m * dim; q++) points[q] = unit();
-    check("at", ugrid_neighbors_at(grid, points, 0, m, radius, offsets, NULL, 0, &needed) != UGRID_BAD_ARGUMENT);
+    check("at", ugrid_neighbors_at(grid, points, 0, m, radius, offsets, NULL, 0, &needed) !=
+                    UGRID_BAD_ARGUMENT);
     ids = (int32_t *)take(((size_t)needed + (size_t)n + 1) * sizeof *ids);
-    check("at", ugrid_neighbors_at(grid, points, 0, m, radius, offsets, ids, needed, &needed) == UGRID_OK);
+    check("at", ugrid_neighbors_at(grid, points, 0, m, radius, offsets, ids, needed, &needed) ==
+                    UGRID_OK);
     put_longs(offsets, m + 1);
     put_ints(ids, needed);
     for (q = 0; q < 5; q++) {
@@ -309,7 +328,8 @@ static void put_searches(const ugrid *grid, int dim, real radius)
     for (a = 0; a < 2 * grid->cell_count; a++) if (sums[a] != 0) put_number((double)sums[a]);
     check("gather", ugrid_gather(grid, values, sizeof *values, sums) == UGRID_OK);
     put_numbers(sums, n);
-    check("scatter", ugrid_scatter(grid, sums, sizeof *values, sums + n) == UGRID_OK && memcmp(sums + n, values, (size_t)n * sizeof *values) == 0);
+    check("scatter", ugrid_scatter(grid, sums, sizeof *values, sums + n) == UGRID_OK &&
+                         memcmp(sums + n, values, (size_t)n * sizeof *values) == 0);
     free(values);
     free(sums);
     free(ids);
@@ -317,14 +337,16 @@ static void put_searches(const ugrid *grid, int dim, real radius)
     free(offsets);
 }
 
-static void grid_case(int workload, int dim, int periodic, const grid_option *option, int32_t n, real radius)
+static void grid_case(int workload, int dim, int periodic, const grid_option *option, int32_t n,
+                      real radius)
 {
     ugrid grid = {0};
     ugrid_desc desc = option->desc;
     real *pos = (real *)take(((size_t)n + 1) * (size_t)dim * sizeof *pos);
     ugrid_result r;
     int a;
-    snprintf(name, sizeof name, "ugrid %s %dD%s %s", workload_name[workload], dim, periodic ? " periodic" : "", option->text);
+    snprintf(name, sizeof name, "ugrid %s %dD%s %s", workload_name[workload], dim,
+             periodic ? " periodic" : "", option->text);
     desc.dim = dim;
     for (a = 0; a < dim && !desc.unbounded && desc.cell >= 0; a++) {
         desc.max[a] = 1;
@@ -357,11 +379,14 @@ static void ugrid_part(void)
     OPTION("count", DESC.method = UGRID_COUNT);
     OPTION("sort inverse", (DESC.method = UGRID_SORT, DESC.inverse = 1));
     OPTION("sort morton", (DESC.method = UGRID_SORT, DESC.cell_order = UGRID_MORTON));
-    OPTION("count split hybrid", (DESC.method = UGRID_COUNT, DESC.split = 4, DESC.walk = UGRID_HYBRID));
-    OPTION("count modular bare", (DESC.method = UGRID_COUNT, DESC.walk = UGRID_MODULAR, DESC.no_records = 1));
+    OPTION("count split hybrid",
+           (DESC.method = UGRID_COUNT, DESC.split = 4, DESC.walk = UGRID_HYBRID));
+    OPTION("count modular bare",
+           (DESC.method = UGRID_COUNT, DESC.walk = UGRID_MODULAR, DESC.no_records = 1));
     OPTION("count cells", (DESC.method = UGRID_COUNT, DESC.walk = UGRID_CELLS));
     OPTION("fixed", (DESC.method = UGRID_FIXED, DESC.slots = 600));
-    OPTION("fixed rows", (DESC.method = UGRID_FIXED, DESC.slots = 600, DESC.slot_layout = UGRID_SLOTS_BY_ROW));
+    OPTION("fixed rows",
+           (DESC.method = UGRID_FIXED, DESC.slots = 600, DESC.slot_layout = UGRID_SLOTS_BY_ROW));
     OPTION("fixed full", (DESC.method = UGRID_FIXED, DESC.slots = 1));
     OPTION("list", DESC.method = UGRID_LIST);
     OPTION("packed", DESC.method = UGRID_LIST_PACKED);
@@ -372,18 +397,24 @@ static void ugrid_part(void)
     OPTION("defaults", DESC.cell = -1);
 #undef OPTION
 #undef DESC
-    for (w = 0; w < WORKLOADS; w++) for (dim = 2; dim <= 3; dim++) for (periodic = 0; periodic < 2; periodic++)
-        for (o = 0; o < options; o++) {
-            if ((periodic && (option[o].desc.unbounded || option[o].desc.cell < 0)) || !chosen()) continue;
-            grid_case(w, dim, periodic, &option[o], workload_size(w, w == COINCIDENT ? 90 : 260), (real)(o % 3 == 2 ? 0.23 : 0.1));
-        }
+    for (w = 0; w < WORKLOADS; w++)
+        for (dim = 2; dim <= 3; dim++)
+            for (periodic = 0; periodic < 2; periodic++)
+                for (o = 0; o < options; o++) {
+                    if ((periodic && (option[o].desc.unbounded || option[o].desc.cell < 0)) ||
+                        !chosen())
+                        continue;
+                    grid_case(w, dim, periodic, &option[o],
+                              workload_size(w, w == COINCIDENT ? 90 : 260),
+                              (real)(o % 3 == 2 ? 0.23 : 0.1));
+                }
     grid_case(UNIFORM, 3, 0, &option[0], quick ? 500 : 6000, (real)0.07);
     grid_case(CLUSTERED, 2, 1, &option[1], quick ? 500 : 6000, (real)0.005);
 }
 
 /* ------------------------------------------------------------------------------------------------
    lbvh.h
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { BOXES, POINTS, SPHERES, TRIANGLES, INDEXED, KINDS };
 static const char *const kind_name[] = {"boxes", "points", "spheres", "triangles", "indexed"};
@@ -392,7 +423,10 @@ static const char *const kind_name[] = {"boxes", "points", "spheres", "triangles
 static int make_elements(int workload, int dim, int kind, int32_t n, real *out)
 {
     real *centre = (real *)take(((size_t)n + 1) * (size_t)dim * sizeof *centre);
-    int const width = kind == BOXES ? 2 * dim : kind == SPHERES ? dim + 1 : kind == TRIANGLES ? 3 * dim : dim;
+    int const width = kind == BOXES       ? 2 * dim
+                      : kind == SPHERES   ? dim + 1
+                      : kind == TRIANGLES ? 3 * dim
+                                          : dim;
     int32_t i;
     int a, k;
     make_points(workload, (uint64_t)(10 + dim + 5 * kind), n, dim, centre);
@@ -404,7 +438,8 @@ static int make_elements(int workload, int dim, int kind, int32_t n, real *out)
             real const d = (real)((double)unit() * power_of_two(e));
             to[a] = c[a];
             if (kind == BOXES) to[dim + a] = c[a] + d;
-            for (k = 1; k < 3 && kind == TRIANGLES; k++) to[k * dim + a] = c[a] + (k == 1 ? d : -d / 4) * (real)(a == k ? 1 : -1);
+            for (k = 1; k < 3 && kind == TRIANGLES; k++)
+                to[k * dim + a] = c[a] + (k == 1 ? d : -d / 4) * (real)(a == k ? 1 : -1);
         }
         if (kind == SPHERES) to[dim] = (real)((double)unit() * power_of_two(e));
     }
@@ -487,10 +522,12 @@ static void put_nearest(const lbvh *tree, int dim)
         int32_t ids[9], found = 0;
         lbvh_near walk;
         for (a = 0; a < dim; a++) p[a] = unit() * 2;
-        check("nearest", lbvh_nearest(tree, p, 1 + q % 9, q % 2 ? (real)0.25 : lbvh_i_infinity(), NULL, NULL, ids, d2, &found) == LBVH_OK);
+        check("nearest", lbvh_nearest(tree, p, 1 + q % 9, q % 2 ? (real)0.25 : lbvh_i_infinity(),
+                                      NULL, NULL, ids, d2, &found) == LBVH_OK);
         put_ints(ids, found);
         put_numbers(d2, found);
-        check("nearest", lbvh_nearest(tree, p, 1 + q % 9, lbvh_i_infinity(), to_corner, (void *)(uintptr_t)tree, ids, d2, &found) == LBVH_OK);
+        check("nearest", lbvh_nearest(tree, p, 1 + q % 9, lbvh_i_infinity(), to_corner,
+                                      (void *)(uintptr_t)tree, ids, d2, &found) == LBVH_OK);
         put_ints(ids, found);
         put_numbers(d2, found);
         walk = lbvh_near_point(tree, p, (real)0.5);
@@ -589,18 +626,24 @@ static void check_saved(const lbvh *tree, const lbvh_desc *desc)
 
 static void tree_case(int workload, int dim, int kind, int bits, int masked, int32_t n)
 {
-    static const lbvh_kind kinds[] = {LBVH_BOXES, LBVH_POINTS, LBVH_SPHERES, LBVH_TRIANGLES, LBVH_TRIANGLES};
+    static const lbvh_kind kinds[] = {LBVH_BOXES, LBVH_POINTS, LBVH_SPHERES, LBVH_TRIANGLES,
+                                      LBVH_TRIANGLES};
     lbvh tree = {0}, split = {0};
     lbvh_desc desc = {0};
     lbvh_quality quality;
     lbvh_result r;
     int64_t pairs = 0, needed = 0;
-    int32_t count = kind == INDEXED && n > 2 ? n - 2 : kind == INDEXED ? 0 : n, i, *pair, *index = (int32_t *)take(((size_t)n + 1) * 3 * sizeof *index);
+    int32_t count = kind == INDEXED && n > 2 ? n - 2
+                    : kind == INDEXED        ? 0
+                                             : n,
+            i, *pair, *index = (int32_t *)take(((size_t)n + 1) * 3 * sizeof *index);
     uint32_t *masks = (uint32_t *)take(((size_t)n + 1) * sizeof *masks);
-    real *data = (real *)take(((size_t)n + 1) * 9 * sizeof *data), *boxes = (real *)take(((size_t)n + 1) * 6 * sizeof *boxes);
+    real *data = (real *)take(((size_t)n + 1) * 9 * sizeof *data),
+         *boxes = (real *)take(((size_t)n + 1) * 6 * sizeof *boxes);
     int width;
     uint64_t merged;
-    snprintf(name, sizeof name, "lbvh %s %dD %s %d%s", workload_name[workload], dim, kind_name[kind], bits, masked ? " masks" : "");
+    snprintf(name, sizeof name, "lbvh %s %dD %s %d%s", workload_name[workload], dim,
+             kind_name[kind], bits, masked ? " masks" : "");
     width = make_elements(workload, dim, kind, n, data);
     for (i = 0; i < n; i++) masks[i] = (uint32_t)(draw() >> 29) & 15u;
     for (i = 0; i < 3 * count; i++) index[i] = i / 3 + i % 3;
@@ -705,8 +748,13 @@ static void left_out_case(void)
 static void lbvh_part(void)
 {
     int w, dim, kind, bits;
-    for (w = 0; w < WORKLOADS; w++) for (dim = 2; dim <= 3; dim++) for (kind = 0; kind < KINDS; kind++) for (bits = 30; bits <= 63; bits += 33)
-        if (chosen()) tree_case(w, dim, kind, bits, (w + kind + bits) % 2, workload_size(w, w == COINCIDENT ? 60 : 200));
+    for (w = 0; w < WORKLOADS; w++)
+        for (dim = 2; dim <= 3; dim++)
+            for (kind = 0; kind < KINDS; kind++)
+                for (bits = 30; bits <= 63; bits += 33)
+                    if (chosen())
+                        tree_case(w, dim, kind, bits, (w + kind + bits) % 2,
+                                  workload_size(w, w == COINCIDENT ? 60 : 200));
     tree_case(UNIFORM, 3, SPHERES, 63, 0, quick ? 400 : 4000);
     tree_case(SCALES, 2, BOXES, 30, 1, quick ? 200 : 2000);
     left_out_case();
@@ -714,7 +762,7 @@ static void lbvh_part(void)
 
 /* ------------------------------------------------------------------------------------------------
    nlist.h
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void put_list(const nlist *list)
 {
@@ -732,7 +780,8 @@ static void put_list(const nlist *list)
         while (nlist_next(&e)) {
             put_int(e.id);
             put_int(e.entry);
-            for (k = 0; k < list->desc.history && e.history; k++) put_int(((unsigned char *)e.history)[k]);
+            for (k = 0; k < list->desc.history && e.history; k++)
+                put_int(((unsigned char *)e.history)[k]);
         }
     }
     if (rows->touched) put_ints(rows->touched, rows->touched_count);
@@ -759,7 +808,8 @@ static void write_history(nlist *list)
             unsigned char *bytes = (unsigned char *)e.history;
             if (!bytes) return;
             bytes[0]++;
-            for (k = 1; k < list->desc.history; k++) if (bytes[k] == 0) bytes[k] = (unsigned char)(i * 7 + e.id * 3 + k);
+            for (k = 1; k < list->desc.history; k++)
+                if (bytes[k] == 0) bytes[k] = (unsigned char)(i * 7 + e.id * 3 + k);
         }
     }
 }
@@ -767,12 +817,14 @@ static void write_history(nlist *list)
 static const real *contact_pos;
 static int contact_dim;
 
-static int contact(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other)
+static int contact(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
+                   nlist_real *other)
 {
     int a;
     (void)user;
     for (a = 0; a < contact_dim; a++) {
-        real const d = contact_pos[(size_t)contact_dim * (size_t)i + (size_t)a] - contact_pos[(size_t)contact_dim * (size_t)j + (size_t)a];
+        real const d = contact_pos[(size_t)contact_dim * (size_t)i + (size_t)a] -
+                       contact_pos[(size_t)contact_dim * (size_t)j + (size_t)a];
         own[a] = d * (real)0.3;
         other[a] = -own[a];
     }
@@ -800,8 +852,10 @@ static void put_sums(nlist *list, const real *pos)
 static void put_list_pairs(const nlist *list, const real *pos)
 {
     int64_t needed = 0;
-    int32_t *pair = (int32_t *)take(((size_t)list->total + 1) * 2 * sizeof *pair), *shift = (int32_t *)take(((size_t)list->total + 1) * 3 * sizeof *shift);
-    check("pairs", nlist_pairs(list, pair, list->total, &needed, pos, 0, shift) == NLIST_OK && needed == list->total);
+    int32_t *pair = (int32_t *)take(((size_t)list->total + 1) * 2 * sizeof *pair),
+            *shift = (int32_t *)take(((size_t)list->total + 1) * 3 * sizeof *shift);
+    check("pairs", nlist_pairs(list, pair, list->total, &needed, pos, 0, shift) == NLIST_OK &&
+                       needed == list->total);
     put_ints(pair, 2 * needed);
     put_ints(shift, 3 * needed);
     free(pair);
@@ -826,11 +880,13 @@ static void put_loaded(const nlist *list, const nlist_desc *given)
     for (layout = NLIST_COMPACT; layout <= NLIST_HYBRID; layout++) {
         nlist again = {0};
         desc.layout = (nlist_layout)layout;
-        if (list->keys && (layout == NLIST_STATIC || layout == NLIST_HYBRID)) { /* triangles are pairs */
+        /* triangles are pairs */
+        if (list->keys && (layout == NLIST_STATIC || layout == NLIST_HYBRID)) {
             check("refused", nlist_load(&again, &desc, bytes, needed) == NLIST_BAD_OPTION);
             continue;
         }
-        check("load", nlist_load(&again, &desc, bytes, needed) == NLIST_OK && nlist_validate(&again) == NLIST_OK);
+        check("load", nlist_load(&again, &desc, bytes, needed) == NLIST_OK &&
+                          nlist_validate(&again) == NLIST_OK);
         put_list(&again);
         bytes[needed - 1] ^= 1;
         check("damaged", nlist_load(&again, &desc, bytes, needed) == NLIST_BAD_FILE);
@@ -844,7 +900,8 @@ enum { BRUTE, GRID, TREE, PAIRS, SOURCES };
 static const char *const source_name[] = {"brute", "ugrid", "lbvh", "pairs"};
 static const char *const layout_name[] = {"compact", "static", "dynamic", "hybrid"};
 
-static nlist_result build_list(nlist *list, const nlist_desc *desc, int source, const real *pos, int32_t n)
+static nlist_result build_list(nlist *list, const nlist_desc *desc, int source, const real *pos,
+                               int32_t n)
 {
     ugrid grid = {0};
     ugrid_desc cells = {0};
@@ -891,17 +948,20 @@ static nlist_result build_list(nlist *list, const nlist_desc *desc, int source, 
     return r;
 }
 
-static void list_case(int workload, int dim, int source, int layout, int half, int periodic, int32_t n)
+static void list_case(int workload, int dim, int source, int layout, int half, int periodic,
+                      int32_t n)
 {
     nlist list = {0};
     nlist_desc desc = {0};
-    real *pos = (real *)take(((size_t)n + 1) * (size_t)dim * sizeof *pos), *radii = (real *)take(((size_t)n + 1) * sizeof *radii);
+    real *pos = (real *)take(((size_t)n + 1) * (size_t)dim * sizeof *pos),
+         *radii = (real *)take(((size_t)n + 1) * sizeof *radii);
     int32_t *new_id = (int32_t *)take(((size_t)n + 1) * sizeof *new_id), moved = 0, i;
     uint32_t *masks = (uint32_t *)take(((size_t)n + 1) * sizeof *masks);
     int step, a;
     nlist_result r;
-    snprintf(name, sizeof name, "nlist %s %dD %s %s%s%s", workload_name[workload], dim, source_name[source], layout_name[layout],
-             half ? " half" : "", periodic ? " periodic" : "");
+    snprintf(name, sizeof name, "nlist %s %dD %s %s%s%s", workload_name[workload], dim,
+             source_name[source], layout_name[layout], half ? " half" : "",
+             periodic ? " periodic" : "");
     make_points(workload, (uint64_t)(30 + dim), n, dim, pos);
     for (i = 0; i < n; i++) {
         radii[i] = unit() / 64;
@@ -939,7 +999,8 @@ static void list_case(int workload, int dim, int source, int layout, int half, i
             put_list(&list);
             put_loaded(&list, &desc);
         }
-        for (i = 0; i < n * dim; i++) if (pos[i] >= (real)0.5 && pos[i] < 1) pos[i] -= (real)((i * 37 + step) % 8) / 256;
+        for (i = 0; i < n * dim; i++)
+            if (pos[i] >= (real)0.5 && pos[i] < 1) pos[i] -= (real)((i * 37 + step) % 8) / 256;
         if (desc.skin > 0) {
             put_int(nlist_moved(&list, pos, 0, &moved));
             put_int(moved);
@@ -979,7 +1040,8 @@ static void mesh_case(int indexed)
         for (k = 0; k < 6; k++) index[3 * triangles + k] = both[k];
         triangles += 2;
     }
-    for (i = 0; i < 3 * triangles; i++) memcpy(corner + 3 * i, vertex + 3 * index[i], 3 * sizeof *corner);
+    for (i = 0; i < 3 * triangles; i++)
+        memcpy(corner + 3 * i, vertex + 3 * index[i], 3 * sizeof *corner);
     mesh.vertices = indexed ? vertex : corner;
     mesh.vertex_count = SIDE * SIDE;
     mesh.indices = indexed ? index : NULL;
@@ -1019,14 +1081,19 @@ static void nlist_part(void)
 {
     static const int workloads[] = {UNIFORM, CLUSTERED, LATTICE, COINCIDENT, BORDER, TINY};
     int w, dim, source, layout, half;
-    for (w = 0; w < COUNT_OF(workloads); w++) for (dim = 2; dim <= 3; dim++) for (source = 0; source < SOURCES; source++)
-        for (layout = 0; layout < 4; layout++) for (half = 0; half < 2; half++) {
-            int const periodic = (layout + half + dim) % 2 && source != PAIRS;
-            int32_t const n = workload_size(workloads[w], workloads[w] == COINCIDENT ? 30 : 120);
-            if (!chosen()) continue;
-            if (workloads[w] == BORDER && periodic && source == TREE) continue; /* points outside the box: the images searched differ */
-            list_case(workloads[w], dim, source, layout, half, periodic, n);
-        }
+    for (w = 0; w < COUNT_OF(workloads); w++)
+        for (dim = 2; dim <= 3; dim++)
+            for (source = 0; source < SOURCES; source++)
+                for (layout = 0; layout < 4; layout++)
+                    for (half = 0; half < 2; half++) {
+                        int const periodic = (layout + half + dim) % 2 && source != PAIRS;
+                        int32_t const n =
+                            workload_size(workloads[w], workloads[w] == COINCIDENT ? 30 : 120);
+                        if (!chosen()) continue;
+                        /* points outside the box: the images searched differ */
+                        if (workloads[w] == BORDER && periodic && source == TREE) continue;
+                        list_case(workloads[w], dim, source, layout, half, periodic, n);
+                    }
     list_case(UNIFORM, 3, GRID, NLIST_COMPACT, 0, 1, quick ? 300 : 3000);
     mesh_case(0);
     mesh_case(1);
@@ -1034,14 +1101,21 @@ static void nlist_part(void)
 
 /* ------------------------------------------------------------------------------------------------
    nbody.h
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-typedef struct force_option { const char *text; nbody_method method; int order; nbody_sources sources; int levels, leaf; } force_option;
+typedef struct force_option {
+    const char *text;
+    nbody_method method;
+    int order;
+    nbody_sources sources;
+    int levels, leaf;
+} force_option;
 
 static void put_frame(const nbody *sim)
 {
     const nbody_frame *f = sim->frame;
-    double const numbers[9] = {f->min[0], f->min[1], f->size, f->length, f->mass, f->origin[0], f->origin[1], f->inverse, f->soften2};
+    double const numbers[9] = {f->min[0],    f->min[1],    f->size,    f->length, f->mass,
+                               f->origin[0], f->origin[1], f->inverse, f->soften2};
     int k;
     for (k = 0; k < 9; k++) put_number(numbers[k]);
     put_int(f->levels);
@@ -1063,7 +1137,9 @@ static void put_sim(const nbody *sim)
     if (!sim->cell) return;
     for (c = 0; c < sim->frame->cells; c++) {
         const nbody_cell *cell = &sim->cell[c];
-        int const numbers[9] = {cell->x, cell->y, cell->first, cell->count, cell->parent, cell->child, cell->level, cell->children, cell->quarters};
+        int const numbers[9] = {cell->x,     cell->y,        cell->first,
+                                cell->count, cell->parent,   cell->child,
+                                cell->level, cell->children, cell->quarters};
         for (k = 0; k < 9; k++) put_int(numbers[k]);
         put_ints(cell->beside, cell->besides);
     }
@@ -1071,7 +1147,8 @@ static void put_sim(const nbody *sim)
         put_number((double)sim->rule.t[k]);
         put_number((double)sim->rule.scale[k]);
     }
-    for (c = sim->frame->levels > 2 ? sim->frame->level_first[2] : sim->frame->cells; c < sim->frame->cells; c++) {
+    for (c = sim->frame->levels > 2 ? sim->frame->level_first[2] : sim->frame->cells;
+         c < sim->frame->cells; c++) {
         int64_t const at = (int64_t)c * sim->per_cell;
         int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
         int32_t const made = centres ? sim->cell[c].child < 0 ? 0 : sim->made[c] : sim->per_cell;
@@ -1081,7 +1158,8 @@ static void put_sim(const nbody *sim)
             if (!centres) continue;
             put_number((double)sim->vx[at + s]);
             put_number((double)sim->vy[at + s]);
-            if (!sim->vxx || sim->desc.method != NBODY_VIRTUAL_PARTICLES || sim->desc.order != 2) continue;
+            if (!sim->vxx || sim->desc.method != NBODY_VIRTUAL_PARTICLES || sim->desc.order != 2)
+                continue;
             put_number((double)sim->vxx[at + s]);
             put_number((double)sim->vxy[at + s]);
             put_number((double)sim->vyy[at + s]);
@@ -1089,7 +1167,8 @@ static void put_sim(const nbody *sim)
     }
 }
 
-/* Within the direct sum by a share of all terms: what each setting can do, with room (tests/unit/nbody/test_nbody.c has the measured ones). */
+/* Within the direct sum by a share of all terms: what each setting can do, with room
+   (tests/unit/nbody/test_nbody.c has the measured ones). */
 static void check_share(const nbody *sim, const real *acc, double most)
 {
     nbody_error error;
@@ -1106,19 +1185,23 @@ static void check_share(const nbody *sim, const real *acc, double most)
     put_number(error.length);
 }
 
-static void force_case(int workload, const force_option *option, nbody_law law, int32_t n, int with_mass)
+static void force_case(int workload, const force_option *option, nbody_law law, int32_t n,
+                       int with_mass)
 {
     nbody sim = {0};
     nbody_desc desc = {0};
     nbody_bodies bodies = {0};
     nbody_energies energy;
     nbody_counts counts;
-    real *pos = (real *)take(((size_t)n + 1) * 2 * sizeof *pos), *vel = (real *)take(((size_t)n + 1) * 2 * sizeof *vel);
-    real *acc = (real *)take(((size_t)n + 1) * 2 * sizeof *acc), *phi = (real *)take(((size_t)n + 1) * sizeof *phi);
+    real *pos = (real *)take(((size_t)n + 1) * 2 * sizeof *pos),
+         *vel = (real *)take(((size_t)n + 1) * 2 * sizeof *vel);
+    real *acc = (real *)take(((size_t)n + 1) * 2 * sizeof *acc),
+         *phi = (real *)take(((size_t)n + 1) * sizeof *phi);
     real *mass = (real *)take(((size_t)n + 1) * sizeof *mass), points[40], at[40], potential[20];
     int32_t i;
     nbody_result r;
-    snprintf(name, sizeof name, "nbody %s %s%s%s", workload_name[workload], option->text, law == NBODY_INVERSE ? " 1/d" : "", with_mass ? " masses" : "");
+    snprintf(name, sizeof name, "nbody %s %s%s%s", workload_name[workload], option->text,
+             law == NBODY_INVERSE ? " 1/d" : "", with_mass ? " masses" : "");
     make_points(workload, 50, n, 2, pos);
     for (i = 0; i < n; i++) mass[i] = unit() + 1;
     for (i = 0; i < 2 * n; i++) vel[i] = unit() - (real)0.5;
@@ -1168,7 +1251,9 @@ static void force_case(int workload, const force_option *option, nbody_law law, 
     bodies.acc = acc;
     bodies.mass = with_mass ? mass : NULL;
     bodies.n = n;
-    for (i = 0; i < 3; i++) put_int(nbody_step(&sim, &desc, &bodies, (real)0.001, i == 2 ? NBODY_EULER : NBODY_LEAPFROG));
+    for (i = 0; i < 3; i++)
+        put_int(
+            nbody_step(&sim, &desc, &bodies, (real)0.001, i == 2 ? NBODY_EULER : NBODY_LEAPFROG));
     put_numbers(pos, 2 * n);
     put_numbers(vel, 2 * n);
     line("steps");
@@ -1202,17 +1287,21 @@ static void nbody_part(void)
         {"nodes 7 levels", NBODY_FORCE_NODES, 7, NBODY_SOURCES_AUTO, 4, 0},
         {"nodes 12", NBODY_FORCE_NODES, 12, NBODY_SOURCES_AUTO, 0, 0},
     };
-    static const int workloads[] = {UNIFORM, CLUSTERED, LATTICE, COINCIDENT, BORDER, SCALES, TINY, ONE, NONE};
+    static const int workloads[] = {UNIFORM, CLUSTERED, LATTICE, COINCIDENT, BORDER,
+                                    SCALES,  TINY,      ONE,     NONE};
     int w, o;
     for (w = 0; w < COUNT_OF(workloads); w++) for (o = 0; o < COUNT_OF(option); o++)
-        if (chosen()) force_case(workloads[w], &option[o], (w + o) % 3 == 1 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE, workload_size(workloads[w], 300), o % 2);
+            if (chosen())
+                force_case(workloads[w], &option[o],
+                           (w + o) % 3 == 1 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE,
+                           workload_size(workloads[w], 300), o % 2);
     force_case(CLUSTERED, &option[5], NBODY_INVERSE_SQUARE, quick ? 300 : 4000, 1);
     force_case(UNIFORM, &option[5], NBODY_INVERSE, quick ? 200 : 3000, 0);
 }
 
 /* ------------------------------------------------------------------------------------------------
    Sizes that 32 bits cannot count: refused, never wrapped
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { SMALL = 1 << 22 };
 static uint64_t asked;          /* bytes, in all */
@@ -1247,20 +1336,26 @@ static void limited_free(void *at, size_t bytes, void *user)
 static void settle(int ok, int refused, int32_t n, uint64_t least)
 {
     check("refused or enough", refused || (ok && asked >= (uint64_t)n * least));
-    line("reserve");        /* which of the two is not hashed: records of doubles have 28 bytes on i386, and 32 elsewhere */
+    /* which of the two is not hashed: records of doubles have 28 bytes on i386, and 32 elsewhere */
+    line("reserve");
     asked = 0;
 }
 
 static void limits_part(void)
 {
-    static const int32_t sizes[] = {1 << 20, 1 << 24, (1 << 25) + 1, 44739243, 1 << 26, 67108865, 89478486, 107374183, 1 << 27, 134217729, 178956971, 1 << 28,
-                                    268435457, 357913942, 1 << 29, 536870913, 715827883, (1 << 30) - 512, 1 << 30, 1073741825, 2147482624, 2147483647};
+    static const int32_t sizes[] = {1 << 20,    1 << 24,   (1 << 25) + 1,   44739243,  1 << 26,
+                                    67108865,   89478486,  107374183,       1 << 27,   134217729,
+                                    178956971,  1 << 28,   268435457,       357913942, 1 << 29,
+                                    536870913,  715827883, (1 << 30) - 512, 1 << 30,   1073741825,
+                                    2147482624, 2147483647};
     int k, o;
     asked = 0;
     for (k = 0; k < COUNT_OF(sizes); k++) {
         int32_t const n = sizes[k];
         for (o = 0; o < 8; o++) {
-            static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED, UGRID_COUNT, UGRID_LIST, UGRID_SORT};
+            static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT,        UGRID_FIXED,
+                                                   UGRID_LIST,  UGRID_LIST_PACKED, UGRID_COUNT,
+                                                   UGRID_LIST,  UGRID_SORT};
             static const uint64_t least[] = {24, 36, 0, 4, 16, 64, 32, 160};
             ugrid grid = {0};
             ugrid_desc desc = {0};
@@ -1274,7 +1369,10 @@ static void limits_part(void)
             desc.slots = o == 2 ? 3000000 : 0;
             snprintf(name, sizeof name, "limits ugrid %d of %ld", o, (long)n);
             r = ugrid_reserve(&grid, &desc, n);
-            settle(r == UGRID_OK, r == UGRID_OUT_OF_MEMORY || r == UGRID_TOO_MANY_ENTRIES || r == UGRID_BAD_ARGUMENT, n, least[o]);
+            settle(r == UGRID_OK,
+                   r == UGRID_OUT_OF_MEMORY || r == UGRID_TOO_MANY_ENTRIES ||
+                       r == UGRID_BAD_ARGUMENT,
+                   n, least[o]);
             ugrid_free(&grid);
         }
         for (o = 0; o < 4; o++) {
@@ -1288,7 +1386,8 @@ static void limits_part(void)
             desc.masks = o & 2 ? &mask : NULL;
             snprintf(name, sizeof name, "limits lbvh %d of %ld", o, (long)n);
             r = lbvh_reserve(&tree, &desc, n);
-            settle(r == LBVH_OK, r == LBVH_OUT_OF_MEMORY || r == LBVH_TOO_MANY, n, 65 + (o & 1 ? 8 : 0) + (o & 2 ? 8 : 0));
+            settle(r == LBVH_OK, r == LBVH_OUT_OF_MEMORY || r == LBVH_TOO_MANY, n,
+                   65 + (o & 1 ? 8 : 0) + (o & 2 ? 8 : 0));
             lbvh_free(&tree);
         }
         for (o = 0; o < 16; o++) {
@@ -1303,7 +1402,8 @@ static void limits_part(void)
             desc.history = o & 4 ? 4096 : 0;
             desc.width = 1024;
             desc.radius = 1;
-            if (desc.layout == NLIST_STATIC || desc.layout == NLIST_HYBRID) least = 4096 + (o & 4 ? (uint64_t)4096 * 1024 : 0);
+            if (desc.layout == NLIST_STATIC || desc.layout == NLIST_HYBRID)
+                least = 4096 + (o & 4 ? (uint64_t)4096 * 1024 : 0);
             if (o & 8) least = desc.layout == NLIST_STATIC ? 0 : 4 + (o & 4 ? 4096 : 4096 * 4);
             snprintf(name, sizeof name, "limits nlist %d of %ld", o, (long)n);
             r = nlist_reserve(&list, &desc, o & 8 ? 3 : n, entries);
@@ -1316,7 +1416,9 @@ static void limits_part(void)
             nbody_result r;
             desc.allocator.alloc = limited_alloc;
             desc.allocator.free = limited_free;
-            desc.method = o == 0 ? NBODY_DIRECT : o == 1 ? NBODY_VIRTUAL_PARTICLES : NBODY_FORCE_NODES;
+            desc.method = o == 0   ? NBODY_DIRECT
+                          : o == 1 ? NBODY_VIRTUAL_PARTICLES
+                                   : NBODY_FORCE_NODES;
             desc.order = o == 3 ? 12 : 0;
             desc.levels = o == 2 ? 17 : 0;
             snprintf(name, sizeof name, "limits nbody %d of %ld", o, (long)n);
@@ -1329,9 +1431,10 @@ static void limits_part(void)
 
 /* ------------------------------------------------------------------------------------------------
    Malloc, as it is
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* All zero is a valid desc, and so is its allocator: with malloc and free, whatever the machine, small and large blocks. */
+/* All zero is a valid desc, and so is its allocator: with malloc and free, whatever the machine,
+   small and large blocks. */
 static void malloc_part(void)
 {
     static real pos[3 * 3000];
@@ -1350,7 +1453,9 @@ static void malloc_part(void)
         desc.radius = (real)0.0625;
         check("ugrid_build", ugrid_build(&grid, NULL, pos, 0, sizes[k]) == UGRID_OK);
         check("lbvh_build", lbvh_build(&tree, &points, pos, 0, sizes[k]) == LBVH_OK);
-        if (sizes[k] <= 1000) check("nlist_build_brute", nlist_build_brute(&list, &desc, pos, 0, sizes[k]) == NLIST_OK);
+        if (sizes[k] <= 1000)
+            check("nlist_build_brute",
+                  nlist_build_brute(&list, &desc, pos, 0, sizes[k]) == NLIST_OK);
         check("nbody_build", nbody_build(&sim, NULL, pos, 0, NULL, sizes[k]) == NBODY_OK);
         ugrid_free(&grid);
         lbvh_free(&tree);
@@ -1363,7 +1468,7 @@ static void malloc_part(void)
 
 /* ------------------------------------------------------------------------------------------------
    Files
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static char folder[400];
 
@@ -1473,7 +1578,8 @@ static void load_files(void)
                 put_nearest(&tree, tree.desc.dim);
                 line("loaded");
             } else printf("%s refused%s\n", name, r == LBVH_BAD_FILE ? "" : " by a wrong code");
-            for (shorter = 0; shorter < 130 && shorter < size; shorter += 1 + shorter / 8) /* never a crash */
+            /* never a crash */
+            for (shorter = 0; shorter < 130 && shorter < size; shorter += 1 + shorter / 8)
                 check("cut", lbvh_load(&tree, &shape, bytes, shorter) == LBVH_BAD_FILE);
         } else {
             nlist_result const r = nlist_load(&list, &desc, bytes, size);
@@ -1493,8 +1599,9 @@ static void load_files(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *text; void (*run)(void); } part[] = {
-        {"ugrid", ugrid_part}, {"lbvh", lbvh_part}, {"nlist", nlist_part}, {"nbody", nbody_part}, {"limits", limits_part}, {"malloc", malloc_part}};
+    static const struct { const char *text; void (*run)(void);
+    } part[] = {{"ugrid", ugrid_part}, {"lbvh", lbvh_part},     {"nlist", nlist_part},
+                {"nbody", nbody_part}, {"limits", limits_part}, {"malloc", malloc_part}};
     int k, done = 0;
     begin();
     quick = argc > 1 && strcmp(argv[1], "quick") == 0;

@@ -1,21 +1,25 @@
-/* soak.c - two granular scenes that run for as long as you like, while everything about their lists changes at random, checked against a
-   model that knows nothing of the library.
+/* soak.c - two granular scenes that run for as long as you like, while everything about their lists
+   changes at random, checked against a model that knows nothing of the library.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   drum   spheres 1 : 3 in a drum that turns (gravity turns, and the drum stands still), periodic along its axis
-   dam    two sizes 1 : 10 in a long box, filled from a reservoir on the left, with an outlet on the right
+   drum   spheres 1 : 3 in a rotating drum (gravity turns instead), periodic along its axis
+   dam    two sizes 1 : 10 in a long box, a reservoir on the left, an outlet on the right
 
-   In every step the contacts come from a nlist with history: spring, the step at which the contact began, and both uids, in the order of the
-   row. The list is made by a source that changes at random, kept for some steps by a skin, changes its layout, is saved, freed, loaded;
-   particles are sorted, inserted and deleted by nlist_remap.
+   In every step the contacts come from a nlist with history: spring, the step at which the contact
+   began, and both uids, in the order of the row. The list is made by a source that changes at
+   random, kept for some steps by a skin, changes its layout, is saved, freed, loaded; particles are
+   sorted, inserted and deleted by nlist_remap.
 
-   The model: (uid, uid) -> the step at which they began to touch, from this program's own search (a sweep along x in every step; all pairs
-   against all at every check). After every step the number of touching entries and a sum of hashes of (uids, first step) must agree with the
-   list's; at every check each entry, and ugrid_verify, lbvh_verify, nlist_verify with all particles, energy, positions, memory.
+   The model: (uid, uid) -> the step at which they began to touch, from this program's own search (a
+   sweep along x in every step; all pairs against all at every check). After every step the number
+   of touching entries and a sum of hashes of (uids, first step) must agree with the list's; at
+   every check each entry, and ugrid_verify, lbvh_verify, nlist_verify with all particles, energy,
+   positions, memory.
 
-   The first failure ends the run. All decisions depend on the seed alone, but when to stop: with --steps that too. SIGINT ends a run with its summary.
+   The first failure ends the run. All decisions depend on the seed alone, but when to stop: with
+   --steps that too. SIGINT ends a run with its summary.
 
-       build/soak/soak --scene drum --minutes 30 --seed 1 --particles 2000 --check 200                                                 */
+       build/soak/soak --scene drum --minutes 30 --seed 1 --particles 2000 --check 200 */
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -38,14 +42,15 @@
 #include "../../common/workloads.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define SOAK_ASAN 1     /* its quarantine and shadow are resident too: the growth is printed, and not judged */
+/* its quarantine and shadow are resident too: the growth is printed, and not judged */
+#define SOAK_ASAN 1
 #else
 #define SOAK_ASAN 0
 #endif
 
 /* ------------------------------------------------------------------------------------------------
    >>state
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { DRUM, DAM };
 enum { NEWCOMERS = 12 };  /* at once, at most */
@@ -71,7 +76,8 @@ typedef struct soak {
     uint32_t seed;
     wl_random random;
     int32_t most, n, next_uid, target;
-    float *rec, *radii, *vel, *spin, *boxes, *sums; /* [most]: x y z r; r; velocity; angular velocity; box; force and torque */
+    /* [most]: x y z r; r; velocity; angular velocity; box; force and torque */
+    float *rec, *radii, *vel, *spin, *boxes, *sums;
     int32_t *uid, *by_x, *new_id, *names;
     unsigned char *spare;                           /* 16 bytes a particle, for moving */
     float smallest, largest, dt, size[3], drum;     /* drum: its radius */
@@ -98,8 +104,9 @@ typedef struct soak {
     int have_energy;
     double greatest_gain;   /* of energy between checks, against all of it */
 
-    int64_t builds[SOURCES], sorts[SORTS], inserted, deleted, layouts, saves, tree_saves, reserves, frees, remaps, refused, kept,
-        checks, compared, contacts_begun, verified_rows, sums_in_units;
+    int64_t builds[SOURCES], sorts[SORTS], inserted, deleted, layouts, saves, tree_saves, reserves,
+        frees, remaps, refused, kept, checks, compared, contacts_begun, verified_rows,
+        sums_in_units;
     int64_t rss_first, rss_last, held_first, held_most;
     int32_t most_ever;
     int64_t widest, most_entries, most_cells, most_spans;   /* what held memory may come from */
@@ -110,12 +117,14 @@ static void fail(soak *s, const char *format, ...)
 {
     va_list arguments;
     if (s->failures++) return;
-    printf("FAILURE step %d, scene %s, seed %u: ", (int)s->step, s->scene == DRUM ? "drum" : "dam", (unsigned)s->seed);
+    printf("FAILURE step %d, scene %s, seed %u: ", (int)s->step, s->scene == DRUM ? "drum" : "dam",
+           (unsigned)s->seed);
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
-    printf(" (n %d, layout %d, width %d, skin %g, entries %ld)\n", (int)s->n, (int)s->list.desc.layout, (int)s->list.desc.width,
-           (double)s->list.desc.skin, (long)s->list.total);
+    printf(" (n %d, layout %d, width %d, skin %g, entries %ld)\n", (int)s->n,
+           (int)s->list.desc.layout, (int)s->list.desc.width, (double)s->list.desc.skin,
+           (long)s->list.total);
     fflush(stdout);
 }
 
@@ -171,11 +180,14 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int64_t held(const soak *s) { return s->grid_memory.live + s->tree_memory.live + s->list_memory.live; }
+static int64_t held(const soak *s)
+{
+    return s->grid_memory.live + s->tree_memory.live + s->list_memory.live;
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>model: who touches, and since when. Not a line of it from the library.
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* d from i to j, the nearest image along the drum's axis. 1: they touch. */
 static int touch(const soak *s, int32_t i, int32_t j, float d[3], float *d2)
@@ -207,9 +219,13 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 31;
 }
 
-static uint64_t hash_of(uint64_t key, int32_t began) { return mixed(key + 0x9E3779B97F4A7C15u * (uint64_t)(uint32_t)(began + 1)); }
+static uint64_t hash_of(uint64_t key, int32_t began)
+{
+    return mixed(key + 0x9E3779B97F4A7C15u * (uint64_t)(uint32_t)(began + 1));
+}
 
-/* The entry of a pair, or the empty one where it belongs (key 0: no pair has it, uids begin with 1). */
+/* The entry of a pair, or the empty one where it belongs (key 0: no pair has it, uids begin with
+   1). */
 static known *look_up(const soak *s, known *table, uint64_t key)
 {
     uint32_t at = (uint32_t)mixed(key) & s->table_mask;
@@ -231,7 +247,8 @@ static void tidy(soak *s)
     }
     s->other_table = s->table;
     s->table = fresh;
-    if (s->table_used > (int32_t)(s->table_mask / 4 * 3)) fail(s, "the model's table is full: too many contacts for it");
+    if (s->table_used > (int32_t)(s->table_mask / 4 * 3))
+        fail(s, "the model's table is full: too many contacts for it");
 }
 
 static void model_meet(soak *s, int32_t i, int32_t j)
@@ -257,7 +274,8 @@ static void model_step(soak *s)
     for (a = 1; a < s->n; a++) {
         int32_t const i = s->by_x[a];
         float const x = s->rec[4 * (size_t)i];
-        for (b = a; b > 0 && s->rec[4 * (size_t)s->by_x[b - 1]] > x; b--) s->by_x[b] = s->by_x[b - 1];
+        for (b = a; b > 0 && s->rec[4 * (size_t)s->by_x[b - 1]] > x; b--)
+            s->by_x[b] = s->by_x[b - 1];
         s->by_x[b] = i;
     }
     s->touching = 0;
@@ -265,7 +283,8 @@ static void model_step(soak *s)
     if (s->table_used > (int32_t)(s->table_mask / 2)) tidy(s);
     for (a = 0; a < s->n; a++) {
         int32_t const i = s->by_x[a];
-        float const up_to = s->rec[4 * (size_t)i] + (s->rec[4 * (size_t)i + 3] + s->largest) * 1.0001f + 1e-4f;
+        float const up_to =
+            s->rec[4 * (size_t)i] + (s->rec[4 * (size_t)i + 3] + s->largest) * 1.0001f + 1e-4f;
         for (b = a + 1; b < s->n && s->rec[4 * (size_t)s->by_x[b]] <= up_to; b++)
             if (touch(s, i, s->by_x[b], d, &d2)) model_meet(s, i, s->by_x[b]);
     }
@@ -288,17 +307,21 @@ static void model_brute(soak *s)
         }
     }
     if (pairs != s->touching || sum != s->sum)
-        fail(s, "the model's sweep found %ld pairs, brute force %ld", (long)s->touching, (long)pairs);
+        fail(s, "the model's sweep found %ld pairs, brute force %ld", (long)s->touching,
+             (long)pairs);
 }
 
 /* ------------------------------------------------------------------------------------------------
    >>physics: springs and dashpots, along the normal and along the surface, Coulomb's limit
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static float const stiffness = 2000, stiffness_t = 0.4f, friction = 0.4f, damping = 0.2f;
 
 static float mass_of(float r) { return 4.18879f * r * r * r; }
-static float dot(const float a[3], const float b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+static float dot(const float a[3], const float b[3])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
 
 static void cross(const float a[3], const float b[3], float c[3])
 {
@@ -307,10 +330,13 @@ static void cross(const float a[3], const float b[3], float c[3])
     c[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* Force on the one that `normal` points away from, that moves with `speed` at the contact relative to the other. spring may be NULL. */
-static void contact_force(float k, float mass, float overlap, const float normal[3], const float speed[3], float dt, float *spring, float force[3])
+/* Force on the one that `normal` points away from, that moves with `speed` at the contact relative
+   to the other. spring may be NULL. */
+static void contact_force(float k, float mass, float overlap, const float normal[3],
+                          const float speed[3], float dt, float *spring, float force[3])
 {
-    float const c = 2 * damping * sqrtf(k * mass), along = dot(speed, normal), kt = stiffness_t * k, ct = 0.5f * c;
+    float const c = 2 * damping * sqrtf(k * mass), along = dot(speed, normal), kt = stiffness_t * k,
+                ct = 0.5f * c;
     float push = k * overlap + c * along, slide[3], most, length, s = 0;
     int a;
     if (push < 0) push = 0;
@@ -330,12 +356,15 @@ static void contact_force(float k, float mass, float overlap, const float normal
 }
 
 /* For nlist_sum, and the bookkeeping in the contact's bytes. */
-static int contact(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other)
+static int contact(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
+                   nlist_real *other)
 {
     soak *s = (soak *)user;
     bytes_kept *kept = (bytes_kept *)history;
-    float const a = s->radii[i], b = s->radii[j], mass = mass_of(a) * mass_of(b) / (mass_of(a) + mass_of(b));
-    float d[3], d2, distance, normal[3] = {0, 0, 1}, turn[3], lever[3], speed[3], force[3], torque[3];
+    float const a = s->radii[i], b = s->radii[j],
+                mass = mass_of(a) * mass_of(b) / (mass_of(a) + mass_of(b));
+    float d[3], d2, distance, normal[3] = {0, 0, 1}, turn[3], lever[3], speed[3], force[3],
+                              torque[3];
     int axis;
     if (!touch(s, i, j, d, &d2)) {
         memset(kept, 0, sizeof *kept);
@@ -352,16 +381,20 @@ static int contact(void *user, int32_t i, int32_t j, void *history, nlist_real *
         s->list_sum += hash_of(key_of(kept->own, kept->partner), kept->began);
     }
     if (kept->own != s->uid[i] || kept->partner != s->uid[j])
-        fail(s, "the bytes of %d and %d are in the row of %d with %d", (int)kept->own, (int)kept->partner, (int)s->uid[i], (int)s->uid[j]);
+        fail(s, "the bytes of %d and %d are in the row of %d with %d", (int)kept->own,
+             (int)kept->partner, (int)s->uid[i], (int)s->uid[j]);
     distance = sqrtf(d2);
     for (axis = 0; axis < 3; axis++) {
         if (distance > 0) normal[axis] = d[axis] / distance;
-        lever[axis] = a * s->spin[3 * (size_t)i + (size_t)axis] + b * s->spin[3 * (size_t)j + (size_t)axis];
+        lever[axis] =
+            a * s->spin[3 * (size_t)i + (size_t)axis] + b * s->spin[3 * (size_t)j + (size_t)axis];
     }
     cross(lever, normal, turn);
     for (axis = 0; axis < 3; axis++)
-        speed[axis] = s->vel[3 * (size_t)i + (size_t)axis] - s->vel[3 * (size_t)j + (size_t)axis] + turn[axis];
-    contact_force(stiffness * 2 * a * b / (a + b), mass, a + b - distance, normal, speed, s->dt, kept->spring, force);
+        speed[axis] = s->vel[3 * (size_t)i + (size_t)axis] - s->vel[3 * (size_t)j + (size_t)axis] +
+                      turn[axis];
+    contact_force(stiffness * 2 * a * b / (a + b), mass, a + b - distance, normal, speed, s->dt,
+                  kept->spring, force);
     cross(normal, force, torque);
     for (axis = 0; axis < 3; axis++) {
         own[axis] = force[axis];
@@ -403,7 +436,8 @@ static double potential_of(const soak *s, int32_t i)
     const float *p = s->rec + 4 * (size_t)i;
     double const g = sqrt((double)dot(s->gravity, s->gravity));
     double const height = s->scene == DRUM ? (double)s->drum : 0; /* above the lowest point */
-    return (double)mass_of(p[3]) * (g * height - (double)s->gravity[0] * p[0] - (double)s->gravity[1] * p[1] - (double)s->gravity[2] * p[2]);
+    return (double)mass_of(p[3]) * (g * height - (double)s->gravity[0] * p[0] -
+                                    (double)s->gravity[1] * p[1] - (double)s->gravity[2] * p[2]);
 }
 
 static double energy_of(const soak *s, int32_t i)
@@ -423,13 +457,16 @@ static double energy_in_contacts(const soak *s)
         nlist_each e = nlist_of(&s->list, i);
         while (nlist_next(&e)) {
             const bytes_kept *kept = (const bytes_kept *)e.history;
-            float const a = s->radii[i], b = s->radii[e.id], stiff = stiffness * 2 * a * b / (a + b);
+            float const a = s->radii[i], b = s->radii[e.id],
+                        stiff = stiffness * 2 * a * b / (a + b);
             double over;
             if (!touch(s, i, e.id, d, &d2)) continue;
             over = (double)(a + b) - sqrt((double)d2);
-            sum += (s->full ? 0.25 : 0.5) * (double)stiff * (over * over + (double)stiffness_t * (double)dot(kept->spring, kept->spring));
+            sum += (s->full ? 0.25 : 0.5) * (double)stiff *
+                   (over * over + (double)stiffness_t * (double)dot(kept->spring, kept->spring));
         }
-        for (k = walls(s, i, normal, overlap) - 1; k >= 0; k--) sum += 0.5 * (double)(stiffness * s->radii[i] * overlap[k] * overlap[k]);
+        for (k = walls(s, i, normal, overlap) - 1; k >= 0; k--)
+            sum += 0.5 * (double)(stiffness * s->radii[i] * overlap[k] * overlap[k]);
     }
     return sum;
 }
@@ -451,7 +488,8 @@ static void move(soak *s)
 {
     int32_t i;
     for (i = 0; i < s->n; i++) {
-        float *p = s->rec + 4 * (size_t)i, *v = s->vel + 3 * (size_t)i, *w = s->spin + 3 * (size_t)i, *sum = s->sums + 6 * (size_t)i;
+        float *p = s->rec + 4 * (size_t)i, *v = s->vel + 3 * (size_t)i,
+              *w = s->spin + 3 * (size_t)i, *sum = s->sums + 6 * (size_t)i;
         float const r = p[3], m = mass_of(r);
         float normal[6][3], overlap[6];
         int k, axis;
@@ -480,7 +518,7 @@ static void move(soak *s)
 
 /* ------------------------------------------------------------------------------------------------
    >>sources: grids and trees of any kind, and lists from them
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static ugrid_desc random_cells(soak *s, int sorted)
 {
@@ -493,13 +531,15 @@ static ugrid_desc random_cells(soak *s, int sorted)
     desc.cell_order = (ugrid_cell_order)below(s, 2);
     desc.cell = between(s, 0.6f, 2.0f) * (2 * s->largest + s->desc.skin);
     if (s->scene == DAM && one_in(s, 3)) desc.cell = between(s, 0.3f, 0.6f);
-    if (desc.cell_order == UGRID_ROWS) desc.split = one_in(s, 3) ? 1 + (int32_t)below(s, 4) : 0; /* Morton: a cube of cells, the longest axis decides */
+    /* Morton: a cube of cells, the longest axis decides */
+    if (desc.cell_order == UGRID_ROWS) desc.split = one_in(s, 3) ? 1 + (int32_t)below(s, 4) : 0;
     desc.no_records = one_in(s, 4);
     desc.inverse = sorted || one_in(s, 4);
     desc.slot_layout = (ugrid_slot_layout)below(s, 2);
     desc.slots = 1 + (int32_t)below(s, 32);
     if (desc.placement == UGRID_TIGHT) desc.size = desc.cell * between(s, 0.5f, 1);
-    if (desc.method == UGRID_FIXED) { /* as many slots as the fullest cell takes, for every cell: not many cells */
+    /* as many slots as the fullest cell takes, for every cell: not many cells */
+    if (desc.method == UGRID_FIXED) {
         desc.cell_order = UGRID_ROWS;
         desc.split = 0;
         desc.cell = between(s, 1, 2) * (2 * s->largest + s->desc.skin);
@@ -531,7 +571,8 @@ static void build_grid(soak *s, int sorted)
             r = ugrid_build(&s->grid, &desc, s->rec, 16, s->n);
         }
         if (r == UGRID_OK) {
-            int64_t const cells = (int64_t)s->grid.cell_count * (s->grid.slot ? s->grid.desc.slots : 1);
+            int64_t const cells =
+                (int64_t)s->grid.cell_count * (s->grid.slot ? s->grid.desc.slots : 1);
             if (cells > s->most_cells) s->most_cells = cells;
             if (s->grid.spans > s->most_spans) s->most_spans = s->grid.spans;
             return;
@@ -638,9 +679,11 @@ static void check_events(soak *s, int64_t had)
     int64_t const twice = s->full ? 2 : 1;
     const int64_t *count = s->list.event_count;
     if (!s->desc.events) return;
-    if ((count[NLIST_BEGUN] + count[NLIST_PERSISTED]) * twice != s->list.total || (count[NLIST_PERSISTED] + count[NLIST_ENDED]) * twice != had)
-        fail(s, "events: %ld begun, %ld persisted, %ld ended; entries %ld before, %ld now", (long)count[NLIST_BEGUN],
-             (long)count[NLIST_PERSISTED], (long)count[NLIST_ENDED], (long)had, (long)s->list.total);
+    if ((count[NLIST_BEGUN] + count[NLIST_PERSISTED]) * twice != s->list.total ||
+        (count[NLIST_PERSISTED] + count[NLIST_ENDED]) * twice != had)
+        fail(s, "events: %ld begun, %ld persisted, %ld ended; entries %ld before, %ld now",
+             (long)count[NLIST_BEGUN], (long)count[NLIST_PERSISTED], (long)count[NLIST_ENDED],
+             (long)had, (long)s->list.total);
 }
 
 static int build_list(soak *s)
@@ -674,7 +717,7 @@ static int build_list(soak *s)
 
 /* ------------------------------------------------------------------------------------------------
    >>particles: sorted, inserted, deleted, all by one call of nlist_remap
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void permute(soak *s, void *data, size_t size)
 {
@@ -682,7 +725,8 @@ static void permute(soak *s, void *data, size_t size)
     int32_t i;
     memcpy(s->spare, data, (size_t)s->n * size);
     for (i = 0; i < s->n; i++)
-        if (s->new_id[i] >= 0) memcpy(at + (size_t)s->new_id[i] * size, s->spare + (size_t)i * size, size);
+        if (s->new_id[i] >= 0)
+            memcpy(at + (size_t)s->new_id[i] * size, s->spare + (size_t)i * size, size);
 }
 
 static void add_particle(soak *s, int32_t i, const float p[3], float r)
@@ -724,14 +768,17 @@ static int free_place(soak *s, float r, int anywhere, int32_t n, float p[3])
             const float *q = s->rec + 4 * (size_t)k;
             float dz = fabsf(p[2] - q[2]), reach = (r + q[3]) * 1.001f;
             if (s->scene == DRUM && dz > s->size[2] / 2) dz = s->size[2] - dz;
-            if ((p[0] - q[0]) * (p[0] - q[0]) + (p[1] - q[1]) * (p[1] - q[1]) + dz * dz <= reach * reach) j = -1;
+            if ((p[0] - q[0]) * (p[0] - q[0]) + (p[1] - q[1]) * (p[1] - q[1]) + dz * dz <=
+                reach * reach)
+                j = -1;
         }
         if (j >= 0) return 1;
     }
     return 0;
 }
 
-/* new_id says where everybody goes (-1: away); n: how many there will be. The list and the arrays follow. */
+/* new_id says where everybody goes (-1: away); n: how many there will be. The list and the arrays
+   follow. */
 static void follow(soak *s, int32_t n)
 {
     int32_t i, k = 0;
@@ -785,14 +832,17 @@ static int32_t choose_leavers(soak *s, int32_t go)
     memset(s->new_id, 0, (size_t)s->n * sizeof *s->new_id);
     for (i = 0; gone < go && i < 40 * go; i++) {
         int32_t const k = (int32_t)below(s, (uint32_t)s->n);
-        if (s->new_id[k] < 0 || (s->scene == DAM && s->rec[4 * (size_t)k] < 0.75f * s->size[0] && i < 20 * go)) continue;
+        if (s->new_id[k] < 0 ||
+            (s->scene == DAM && s->rec[4 * (size_t)k] < 0.75f * s->size[0] && i < 20 * go))
+            continue;
         s->new_id[k] = -1;
         gone++;
     }
     return gone;
 }
 
-/* Some leave, some come, and the others keep their order or get any names: one call of nlist_remap. */
+/* Some leave, some come, and the others keep their order or get any names: one call of
+   nlist_remap. */
 static void come_and_go(soak *s)
 {
     int32_t const most = s->scene == DAM ? NEWCOMERS : NEWCOMERS / 2, had = s->n;
@@ -811,7 +861,9 @@ static void come_and_go(soak *s)
         p[3] = random_radius(s);
         if (!free_place(s, p[3], 0, had, p)) continue;
         for (k = 0; k < found; k++) /* the others that come: not even above each other */
-            if (fabsf(place[k][0] - p[0]) < 1.1f * (place[k][3] + p[3]) && fabsf(place[k][1] - p[1]) < 1.1f * (place[k][3] + p[3])) break;
+            if (fabsf(place[k][0] - p[0]) < 1.1f * (place[k][3] + p[3]) &&
+                fabsf(place[k][1] - p[1]) < 1.1f * (place[k][3] + p[3]))
+                break;
         if (k == found) found++;
     }
     n = had - go + found;
@@ -836,7 +888,7 @@ static void come_and_go(soak *s)
 
 /* ------------------------------------------------------------------------------------------------
    >>upkeep: files, reserves, memory given back
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void file_of(soak *s, int64_t size)
 {
@@ -864,21 +916,32 @@ static void through_file(soak *s)
     if (before == 2 || before == 3) {
         nlist_desc desc = s->desc;
         if (before == 3) { nlist_free(&s->list); s->frees++; }
-        note_size(s, desc.width > 8 ? desc.width : 8, total + 1000 > desc.capacity ? total + 1000 : desc.capacity);
+        note_size(s, desc.width > 8 ? desc.width : 8,
+                  total + 1000 > desc.capacity ? total + 1000 : desc.capacity);
         r = nlist_reserve(&s->list, &desc, s->n + (int32_t)below(s, 100), total + below(s, 1000));
         if (r != NLIST_OK) fail(s, "nlist_reserve: %s", nlist_result_text(r));
         s->reserves++;
     }
     r = nlist_load(&s->list, &s->desc, s->file, size);
-    if (r == NLIST_ROW_FULL) { s->refused++; s->desc.width = s->list.needed_width; r = nlist_load(&s->list, &s->desc, s->file, size); }
-    if (r == NLIST_LIST_FULL) { s->refused++; s->desc.capacity = s->list.needed_entries; r = nlist_load(&s->list, &s->desc, s->file, size); }
+    if (r == NLIST_ROW_FULL) {
+        s->refused++;
+        s->desc.width = s->list.needed_width;
+        r = nlist_load(&s->list, &s->desc, s->file, size);
+    }
+    if (r == NLIST_LIST_FULL) {
+        s->refused++;
+        s->desc.capacity = s->list.needed_entries;
+        r = nlist_load(&s->list, &s->desc, s->file, size);
+    }
     if (r != NLIST_OK) { fail(s, "nlist_load: %s", nlist_result_text(r)); return; }
     if (s->desc.skin == skin) {
         r = nlist_save(&s->list, s->file + size, size, &again);
-        if (r != NLIST_OK || again != size || memcmp(s->file, s->file + size, (size_t)size) != 0) fail(s, "a list that was loaded is saved differently");
+        if (r != NLIST_OK || again != size || memcmp(s->file, s->file + size, (size_t)size) != 0)
+            fail(s, "a list that was loaded is saved differently");
     }
     note_size(s, s->list.desc.width, s->list.rows[s->list.current].capacity);
-    if (s->list.total != total) fail(s, "%ld entries were saved, %ld loaded", (long)total, (long)s->list.total);
+    if (s->list.total != total)
+        fail(s, "%ld entries were saved, %ld loaded", (long)total, (long)s->list.total);
     s->saves++;
 }
 
@@ -896,7 +959,8 @@ static void tree_through_file(soak *s)
     if (one_in(s, 2)) { lbvh_free(&s->tree); s->frees++; }
     r = lbvh_load(&s->tree, &desc, s->file, size);
     if (r != LBVH_OK) { fail(s, "lbvh_load: %s", lbvh_result_text(r)); return; }
-    if (lbvh_verify(&s->tree, 100, (uint32_t)s->step, &bad) != LBVH_OK) fail(s, "a loaded tree finds others for %d", (int)bad);
+    if (lbvh_verify(&s->tree, 100, (uint32_t)s->step, &bad) != LBVH_OK)
+        fail(s, "a loaded tree finds others for %d", (int)bad);
     s->tree_saves++;
 }
 
@@ -904,7 +968,8 @@ static void reserve_sources(soak *s)
 {
     if (one_in(s, 2)) {
         lbvh_desc const desc = tree_desc(s);
-        lbvh_result const r = lbvh_reserve(&s->tree, &desc, (int32_t)below(s, (uint32_t)s->most + 1));
+        lbvh_result const r =
+            lbvh_reserve(&s->tree, &desc, (int32_t)below(s, (uint32_t)s->most + 1));
         if (r != LBVH_OK) fail(s, "lbvh_reserve: %s", lbvh_result_text(r));
     } else {
         ugrid_desc desc = random_cells(s, 1);
@@ -934,14 +999,15 @@ static void upkeep(soak *s)
 
 /* ------------------------------------------------------------------------------------------------
    >>checks
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* The same number of contacts, and the same first steps? */
 static void check_sums(soak *s)
 {
     if (s->list_touching == s->touching && s->list_sum == s->sum) return;
     if (s->list_touching != s->touching)
-        fail(s, "%ld pairs touch, the list has %ld of them", (long)s->touching, (long)s->list_touching);
+        fail(s, "%ld pairs touch, the list has %ld of them", (long)s->touching,
+             (long)s->list_touching);
 }
 
 /* Every entry that touches, against the model. */
@@ -959,28 +1025,46 @@ static void check_contacts(soak *s)
             k = look_up(s, s->table, key_of(s->uid[i], s->uid[e.id]));
             found++;
             if (!k->key || k->seen != s->step)
-                fail(s, "uids %d and %d touch, and the model does not know", (int)s->uid[i], (int)s->uid[e.id]);
-            else if (kept->began != k->began || kept->own != s->uid[i] || kept->partner != s->uid[e.id])
-                fail(s, "uids %d and %d have touched since step %d; their bytes say %d, of %d and %d", (int)s->uid[i], (int)s->uid[e.id],
-                     (int)k->began, (int)kept->began, (int)kept->own, (int)kept->partner);
+                fail(s, "uids %d and %d touch, and the model does not know", (int)s->uid[i],
+                     (int)s->uid[e.id]);
+            else if (kept->began != k->began || kept->own != s->uid[i] ||
+                     kept->partner != s->uid[e.id])
+                fail(s,
+                     "uids %d and %d have touched since step %d; their bytes say %d, of %d and %d",
+                     (int)s->uid[i], (int)s->uid[e.id], (int)k->began, (int)kept->began,
+                     (int)kept->own, (int)kept->partner);
         }
     }
-    if (found != s->touching * (s->full ? 2 : 1)) fail(s, "%ld pairs touch, the list has %ld of them", (long)s->touching, (long)found);
+    if (found != s->touching * (s->full ? 2 : 1))
+        fail(s, "%ld pairs touch, the list has %ld of them", (long)s->touching, (long)found);
     s->compared += found;
 }
 
-/* What objects hold is what their allocators gave, and at most about twice what the manuals say that the largest of them took. */
+/* What objects hold is what their allocators gave, and at most about twice what the manuals say
+   that the largest of them took. */
 static void check_memory(soak *s)
 {
     int64_t const n = s->most + 100, h = (int64_t)sizeof(bytes_kept);
-    int64_t const list = 2 * (200 * n + 2 * n * s->widest * (4 + h) + s->most_entries * (2 * (12 + h) + 64)) + 65536;
-    int64_t const tree = 2 * 100 * n + 65536, grid = 2 * (48 * n * (s->most_spans ? s->most_spans : 1) + 8 * s->most_cells) + (4 << 20);
-    if (s->list_memory.live > list) fail(s, "the list holds %ld bytes, more than %ld", (long)s->list_memory.live, (long)list);
-    if (s->tree_memory.live > tree) fail(s, "the tree holds %ld bytes, more than %ld", (long)s->tree_memory.live, (long)tree);
-    if (s->grid_memory.live > grid) fail(s, "the grid holds %ld bytes, more than %ld", (long)s->grid_memory.live, (long)grid);
-    if (ugrid_bytes(&s->grid) != s->grid_memory.live) fail(s, "the grid says %ld bytes, its allocator %ld", (long)ugrid_bytes(&s->grid), (long)s->grid_memory.live);
-    if (lbvh_bytes(&s->tree) != s->tree_memory.live) fail(s, "the tree says %ld bytes, its allocator %ld", (long)lbvh_bytes(&s->tree), (long)s->tree_memory.live);
-    if (nlist_bytes(&s->list) != s->list_memory.live) fail(s, "the list says %ld bytes, its allocator %ld", (long)nlist_bytes(&s->list), (long)s->list_memory.live);
+    int64_t const list =
+        2 * (200 * n + 2 * n * s->widest * (4 + h) + s->most_entries * (2 * (12 + h) + 64)) + 65536;
+    int64_t const tree = 2 * 100 * n + 65536,
+                  grid = 2 * (48 * n * (s->most_spans ? s->most_spans : 1) + 8 * s->most_cells) +
+                         (4 << 20);
+    if (s->list_memory.live > list)
+        fail(s, "the list holds %ld bytes, more than %ld", (long)s->list_memory.live, (long)list);
+    if (s->tree_memory.live > tree)
+        fail(s, "the tree holds %ld bytes, more than %ld", (long)s->tree_memory.live, (long)tree);
+    if (s->grid_memory.live > grid)
+        fail(s, "the grid holds %ld bytes, more than %ld", (long)s->grid_memory.live, (long)grid);
+    if (ugrid_bytes(&s->grid) != s->grid_memory.live)
+        fail(s, "the grid says %ld bytes, its allocator %ld", (long)ugrid_bytes(&s->grid),
+             (long)s->grid_memory.live);
+    if (lbvh_bytes(&s->tree) != s->tree_memory.live)
+        fail(s, "the tree says %ld bytes, its allocator %ld", (long)lbvh_bytes(&s->tree),
+             (long)s->tree_memory.live);
+    if (nlist_bytes(&s->list) != s->list_memory.live)
+        fail(s, "the list says %ld bytes, its allocator %ld", (long)nlist_bytes(&s->list),
+             (long)s->list_memory.live);
 }
 
 static void check_particles(soak *s)
@@ -992,14 +1076,20 @@ static void check_particles(soak *s)
         const float *p = s->rec + 4 * (size_t)i;
         energy += energy_of(s, i);
         for (a = 0; a < 3; a++) {
-            float const low = s->scene == DRUM && a < 2 ? -s->drum : 0, high = s->scene == DRUM && a < 2 ? s->drum : s->size[a];
-            if (!(p[a] > low - s->largest && p[a] < high + s->largest)) { fail(s, "particle %d is at %g %g %g", (int)i, (double)p[0], (double)p[1], (double)p[2]); return; }
+            float const low = s->scene == DRUM && a < 2 ? -s->drum : 0,
+                        high = s->scene == DRUM && a < 2 ? s->drum : s->size[a];
+            if (!(p[a] > low - s->largest && p[a] < high + s->largest)) {
+                fail(s, "particle %d is at %g %g %g", (int)i, (double)p[0], (double)p[1],
+                     (double)p[2]);
+                return;
+            }
         }
     }
     gain = energy - s->energy - s->work;
     if (s->have_energy && gain / energy > s->greatest_gain) s->greatest_gain = gain / energy;
     if (s->have_energy && gain > 0.01 * energy)
-        fail(s, "energy %g came from nowhere; there was %g, and %g was added", gain, s->energy, s->work);
+        fail(s, "energy %g came from nowhere; there was %g, and %g was added", gain, s->energy,
+             s->work);
     s->energy = energy;
     s->work = 0;
     s->have_energy = 1;
@@ -1008,7 +1098,8 @@ static void check_particles(soak *s)
 static void check_grid(soak *s)
 {
     int32_t bad = -1;
-    ugrid_result const r = ugrid_verify(&s->grid, between(s, 0.2f, 2.2f) * s->largest, s->n, (uint32_t)s->step, &bad);
+    ugrid_result const r =
+        ugrid_verify(&s->grid, between(s, 0.2f, 2.2f) * s->largest, s->n, (uint32_t)s->step, &bad);
     if (r != UGRID_OK) fail(s, "ugrid_verify: %s, particle %d", ugrid_result_text(r), (int)bad);
 }
 
@@ -1019,7 +1110,8 @@ static void check_tree(soak *s)
     if (r != LBVH_OK) fail(s, "lbvh_verify: %s, element %d", lbvh_result_text(r), (int)bad);
 }
 
-/* As the list is; then built at these positions, all of it against brute force; and the contacts again. */
+/* As the list is; then built at these positions, all of it against brute force; and the contacts
+   again. */
 static void check_all(soak *s)
 {
     nlist_desc desc;
@@ -1047,7 +1139,7 @@ static void check_all(soak *s)
 
 /* ------------------------------------------------------------------------------------------------
    >>run
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 static void forces(soak *s)
 {
@@ -1133,7 +1225,9 @@ static void begin(soak *s, int32_t particles)
         s->gravity[2] = -4;
     }
     for (i = 0; i < particles; i++) { /* the large ones first: they would find no place later */
-        float const r = s->scene == DRUM ? random_radius(s) : i < 1 + particles / 200 ? s->largest : s->smallest;
+        float const r = s->scene == DRUM          ? random_radius(s)
+                        : i < 1 + particles / 200 ? s->largest
+                                                  : s->smallest;
         float p[3];
         if (!free_place(s, r, 1, i, p)) { fail(s, "no place for particle %d", (int)i); return; }
         add_particle(s, i, p, r);
@@ -1149,7 +1243,8 @@ static void begin(soak *s, int32_t particles)
     s->desc.allocator.alloc = account_alloc;
     s->desc.allocator.free = account_free;
     s->desc.allocator.user = &s->list_memory;
-    file_of(s, (int64_t)particles * 1000); /* what files of this many will take, resident from the start */
+    /* what files of this many will take, resident from the start */
+    file_of(s, (int64_t)particles * 1000);
 }
 
 static uint64_t state_hash(const soak *s)
@@ -1166,7 +1261,8 @@ static void end(soak *s)
     ugrid_free(&s->grid);
     lbvh_free(&s->tree);
     nlist_free(&s->list);
-    if (held(s) != 0 || s->grid_memory.blocks || s->tree_memory.blocks || s->list_memory.blocks) fail(s, "%ld bytes are left after all was freed", (long)held(s));
+    if (held(s) != 0 || s->grid_memory.blocks || s->tree_memory.blocks || s->list_memory.blocks)
+        fail(s, "%ld bytes are left after all was freed", (long)held(s));
     free(s->rec);
     free(s->radii);
     free(s->vel);
@@ -1185,40 +1281,59 @@ static void end(soak *s)
 
 static void print_minute(const soak *s, double elapsed)
 {
-    printf("%5.1f min  CPU %.0f s  step %d  n %d  contacts %ld  checks %ld  held KiB grid %ld tree %ld list %ld  resident %ld KiB  allocations %ld\n",
-           elapsed / 60, (double)clock() / CLOCKS_PER_SEC, (int)s->step, (int)s->n, (long)s->touching, (long)s->checks, (long)s->grid_memory.live / 1024,
-           (long)s->tree_memory.live / 1024, (long)s->list_memory.live / 1024, (long)resident() / 1024,
+    printf("%5.1f min  CPU %.0f s  step %d  n %d  contacts %ld  checks %ld  held KiB grid %ld tree "
+           "%ld list %ld  resident %ld KiB  allocations %ld\n",
+           elapsed / 60, (double)clock() / CLOCKS_PER_SEC, (int)s->step, (int)s->n,
+           (long)s->touching, (long)s->checks, (long)s->grid_memory.live / 1024,
+           (long)s->tree_memory.live / 1024, (long)s->list_memory.live / 1024,
+           (long)resident() / 1024,
            (long)(s->grid_memory.calls + s->tree_memory.calls + s->list_memory.calls));
     fflush(stdout);
 }
 
-/* Resident at the end against after the first tenth: 5 % and 2 MiB more (free holes between blocks), and what larger objects explain: their bytes are counted, and
-   bounded by check_memory. */
+/* Resident at the end against after the first tenth: 5 % and 2 MiB more (free holes between
+   blocks), and what larger objects explain: their bytes are counted, and bounded by
+   check_memory. */
 static void judge_memory(soak *s)
 {
-    int64_t const allowed = s->rss_first + s->rss_first / 20 + (2 << 20) + (s->held_most > s->held_first ? s->held_most - s->held_first : 0);
+    int64_t const allowed = s->rss_first + s->rss_first / 20 + (2 << 20) +
+                            (s->held_most > s->held_first ? s->held_most - s->held_first : 0);
     if (SOAK_ASAN || s->failures || s->rss_first == 0) return;
-    if (s->rss_last > allowed) fail(s, "resident: %ld KiB after the first tenth, %ld at the end, of which larger objects explain %ld", (long)s->rss_first / 1024,
-             (long)s->rss_last / 1024, (long)(s->held_most - s->held_first) / 1024);
+    if (s->rss_last > allowed)
+        fail(s,
+             "resident: %ld KiB after the first tenth, %ld at the end, of which larger objects "
+             "explain %ld",
+             (long)s->rss_first / 1024, (long)s->rss_last / 1024,
+             (long)(s->held_most - s->held_first) / 1024);
 }
 
 static void print_summary(const soak *s, double elapsed)
 {
-    printf("scene %s, seed %u, %s lists, %.1f minutes (CPU %.0f s), %d steps, n %d of at most %d\n", s->scene == DRUM ? "drum" : "dam", (unsigned)s->seed,
-           s->full ? "full" : "half", elapsed / 60, (double)clock() / CLOCKS_PER_SEC, (int)s->step, (int)s->n, (int)s->most);
-    printf("  lists built    %ld: grid %ld, tree %ld, refitted %ld, out of date %ld, brute force %ld; kept by the skin in %ld steps\n",
-           (long)(s->builds[0] + s->builds[1] + s->builds[2] + s->builds[3] + s->builds[4]), (long)s->builds[BY_GRID], (long)s->builds[BY_TREE],
-           (long)s->builds[BY_REFIT], (long)s->builds[BY_STALE], (long)s->builds[BY_BRUTE], (long)s->kept);
-    printf("  layouts drawn  %ld; lists saved and loaded %ld, trees %ld; reserves %ld, freed %ld, refused and tried again %ld\n", (long)s->layouts, (long)s->saves,
-           (long)s->tree_saves, (long)s->reserves, (long)s->frees, (long)s->refused);
-    printf("  sorted         %ld: by grid %ld, by tree %ld, shuffled %ld; remaps %ld; inserted %ld, deleted %ld\n",
-           (long)(s->sorts[0] + s->sorts[1] + s->sorts[2]), (long)s->sorts[0], (long)s->sorts[1], (long)s->sorts[2], (long)s->remaps, (long)s->inserted,
-           (long)s->deleted);
-    printf("  contacts       %ld began; every step's sum compared; checks %ld: %ld contacts and %ld rows one by one\n", (long)s->contacts_begun, (long)s->checks,
-           (long)s->compared, (long)s->verified_rows);
-    printf("  energy         greatest gain between two checks %.4f %%; sums in units %ld\n", 100 * s->greatest_gain, (long)s->sums_in_units);
-    printf("  memory KiB     resident %ld after a tenth, %ld at the end; held %ld and %ld, most %ld; allocations %ld\n", (long)s->rss_first / 1024,
-           (long)s->rss_last / 1024, (long)s->held_first / 1024, (long)held(s) / 1024, (long)s->held_most / 1024,
+    printf("scene %s, seed %u, %s lists, %.1f minutes (CPU %.0f s), %d steps, n %d of at most %d\n",
+           s->scene == DRUM ? "drum" : "dam", (unsigned)s->seed, s->full ? "full" : "half",
+           elapsed / 60, (double)clock() / CLOCKS_PER_SEC, (int)s->step, (int)s->n, (int)s->most);
+    printf("  lists built    %ld: grid %ld, tree %ld, refitted %ld, out of date %ld, brute force "
+           "%ld; kept by the skin in %ld steps\n",
+           (long)(s->builds[0] + s->builds[1] + s->builds[2] + s->builds[3] + s->builds[4]),
+           (long)s->builds[BY_GRID], (long)s->builds[BY_TREE], (long)s->builds[BY_REFIT],
+           (long)s->builds[BY_STALE], (long)s->builds[BY_BRUTE], (long)s->kept);
+    printf("  layouts drawn  %ld; lists saved and loaded %ld, trees %ld; reserves %ld, freed %ld, "
+           "refused and tried again %ld\n",
+           (long)s->layouts, (long)s->saves, (long)s->tree_saves, (long)s->reserves, (long)s->frees,
+           (long)s->refused);
+    printf("  sorted         %ld: by grid %ld, by tree %ld, shuffled %ld; remaps %ld; inserted "
+           "%ld, deleted %ld\n",
+           (long)(s->sorts[0] + s->sorts[1] + s->sorts[2]), (long)s->sorts[0], (long)s->sorts[1],
+           (long)s->sorts[2], (long)s->remaps, (long)s->inserted, (long)s->deleted);
+    printf("  contacts       %ld began; every step's sum compared; checks %ld: %ld contacts and "
+           "%ld rows one by one\n",
+           (long)s->contacts_begun, (long)s->checks, (long)s->compared, (long)s->verified_rows);
+    printf("  energy         greatest gain between two checks %.4f %%; sums in units %ld\n",
+           100 * s->greatest_gain, (long)s->sums_in_units);
+    printf("  memory KiB     resident %ld after a tenth, %ld at the end; held %ld and %ld, most "
+           "%ld; allocations %ld\n",
+           (long)s->rss_first / 1024, (long)s->rss_last / 1024, (long)s->held_first / 1024,
+           (long)held(s) / 1024, (long)s->held_most / 1024,
            (long)(s->grid_memory.calls + s->tree_memory.calls + s->list_memory.calls));
     printf("  state          %016llx\n", (unsigned long long)state_hash(s));
 }
@@ -1242,16 +1357,24 @@ int main(int argc, char **argv)
     for (k = 1; k < argc; k++) {
         const char *value = k + 1 < argc ? argv[k + 1] : "";
         if (!strcmp(argv[k], "--full")) { s.full = 1; continue; }
-        if (!strcmp(argv[k], "--scene") && (!strcmp(value, "drum") || !strcmp(value, "dam"))) s.scene = strcmp(value, "drum") ? DAM : DRUM;
+        if (!strcmp(argv[k], "--scene") && (!strcmp(value, "drum") || !strcmp(value, "dam")))
+            s.scene = strcmp(value, "drum") ? DAM : DRUM;
         else if (!strcmp(argv[k], "--minutes")) minutes = atof(value);
         else if (!strcmp(argv[k], "--steps")) steps = (int32_t)atoi(value);
         else if (!strcmp(argv[k], "--seed")) s.seed = (uint32_t)strtoul(value, NULL, 10);
         else if (!strcmp(argv[k], "--particles")) particles = (int32_t)atoi(value);
         else if (!strcmp(argv[k], "--check")) check = (int32_t)atoi(value);
-        else { puts("soak --scene drum|dam [--minutes 1] [--steps 0] [--seed 1] [--particles 2000] [--check 200] [--full]"); return 2; }
+        else {
+            puts("soak --scene drum|dam [--minutes 1] [--steps 0] [--seed 1] [--particles 2000] "
+                 "[--check 200] [--full]");
+            return 2;
+        }
         k++;
     }
-    if (particles < 50 || particles > 100000 || check < 1 || !(minutes > 0)) { puts("particles 50 .. 100000, check and minutes positive"); return 2; }
+    if (particles < 50 || particles > 100000 || check < 1 || !(minutes > 0)) {
+        puts("particles 50 .. 100000, check and minutes positive");
+        return 2;
+    }
     signal(SIGINT, stop); /* an end as any other, with a summary */
     signal(SIGTERM, stop);
     begin(&s, particles);

@@ -11,10 +11,12 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
 passed=0 failed=0
 
-# The headers, their CUDA parts, the examples and the tests of both. Rows of numbers are not wrapped.
+# The headers, their CUDA parts, the examples and the tests of both. Rows of numbers are not
+# wrapped.
 sources() {
     { ls ./*.h cuda/*
-      find examples tests/common tests/unit tests/cuda tests/emu/*.mk tests/quality/*.mk tests/bench/*.mk \
+      find examples tests/common tests/unit tests/cuda tests/emu/*.mk tests/quality/*.mk \
+          tests/bench/*.mk \
           -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.mk' \)
     } | grep -v 'examples/python\|nbody_cases\|unit/all/\|cuda/all/' | sort
 }

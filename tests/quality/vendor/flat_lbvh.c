@@ -1,5 +1,6 @@
-/* A user of lbvh.h in 2D, built by run.sh with the optimizer's warnings: a point is two numbers, a box four, in arrays of exactly so
-   many, and no function may look as if it read more. Returns 1 when the answers are right. C99 and C++ alike. */
+/* A user of lbvh.h in 2D, built by run.sh with the optimizer's warnings: a point is two numbers, a
+   box four, in arrays of exactly so many, and no function may look as if it read more. Returns 1
+   when the answers are right. C99 and C++ alike. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -23,20 +24,23 @@ static int count(lbvh_overlap o)
 /* The inline functions. Three boxes in a row, the middle one touches both others. */
 static int walks(const lbvh *tree)
 {
-    const lbvh_real window[4] = {3, 0, 4, 1}, p[2] = {(lbvh_real)1.5, (lbvh_real)0.5}, q[2] = {1, 0};
+    const lbvh_real window[4] = {3, 0, 4, 1}, p[2] = {(lbvh_real)1.5, (lbvh_real)0.5},
+                    q[2] = {1, 0};
     lbvh_near walk = lbvh_near_point(tree, p, 1);
     lbvh_ray ray = lbvh_ray_cast(tree, p, q, 100);
     int around = 0, ahead = 0;
     while (lbvh_next_near(&walk)) around++;
     while (lbvh_next_ray(&ray)) ahead++;
     return count(lbvh_overlap_box(tree, window)) == 2 && count(lbvh_overlap_point(tree, p)) == 2 &&
-           count(lbvh_overlap_between(tree, p, p)) == 2 && count(lbvh_overlap_sphere(tree, p, 1)) == 2 && around == 2 && ahead == 3;
+           count(lbvh_overlap_between(tree, p, p)) == 2 &&
+           count(lbvh_overlap_sphere(tree, p, 1)) == 2 && around == 2 && ahead == 3;
 }
 
 /* One element: no loop hides how many numbers its array has. */
 static int alone(lbvh *tree)
 {
-    const lbvh_real point[2] = {1, 2}, box[4] = {0, 0, 1, 1}, sphere[3] = {0, 0, 1}, triangle[6] = {0, 0, 1, 0, 0, 1};
+    const lbvh_real point[2] = {1, 2}, box[4] = {0, 0, 1, 1}, sphere[3] = {0, 0, 1},
+                    triangle[6] = {0, 0, 1, 0, 0, 1};
     const lbvh_real *const one[4] = {box, point, sphere, triangle};
     const lbvh_kind kinds[4] = {LBVH_BOXES, LBVH_POINTS, LBVH_SPHERES, LBVH_TRIANGLES};
     lbvh_desc desc = EMPTY;
@@ -45,7 +49,8 @@ static int alone(lbvh *tree)
     desc.dim = 2;
     for (k = 0; k < 4; k++) {
         desc.kind = kinds[k];
-        right = right && lbvh_build(tree, &desc, one[k], 0, 1) == LBVH_OK && lbvh_validate(tree) == LBVH_OK;
+        right = right && lbvh_build(tree, &desc, one[k], 0, 1) == LBVH_OK &&
+                lbvh_validate(tree) == LBVH_OK;
     }
     lbvh_triangle_box(2, triangle, triangle + 2, triangle + 4, min, max);
     desc.kind = LBVH_POINTS;
@@ -65,7 +70,9 @@ int USE(void)
     desc.dim = 2;
     if (lbvh_build(&tree, &desc, boxes, 0, 3) != LBVH_OK) return 0;
     right = right && walks(&tree);
-    right = right && lbvh_nearest(&tree, at, 1, 100, NULL, NULL, &nearest, &distance2, &found) == LBVH_OK && nearest == 2;
+    right = right &&
+            lbvh_nearest(&tree, at, 1, 100, NULL, NULL, &nearest, &distance2, &found) == LBVH_OK &&
+            nearest == 2;
     right = right && lbvh_count_pairs(&tree, &pairs) == LBVH_OK && pairs == 2;
 #ifdef WITH_STB_DS
     {

@@ -1,5 +1,6 @@
-/* A user of nbody.h, which is all 2D, built by run.sh with the optimizer's warnings: a body is two numbers, in an array of exactly two,
-   and no function may look as if it read a third. Returns 1 when the answers are right. C99 and C++ alike. */
+/* A user of nbody.h, which is all 2D, built by run.sh with the optimizer's warnings: a body is two
+   numbers, in an array of exactly two, and no function may look as if it read a third. Returns 1
+   when the answers are right. C99 and C++ alike. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -13,11 +14,13 @@
 
 int USE(void);
 
-/* One body: no loop hides that its array has two numbers. At a distance of 2 it pulls with 1 / 4 of its mass. */
+/* One body: no loop hides that its array has two numbers. At a distance of 2 it pulls with 1 / 4 of
+   its mass. */
 int USE(void)
 {
     const nbody_real one[2] = {(nbody_real)0.5, (nbody_real)0.5}, mass[1] = {4};
-    nbody_real at[2] = {(nbody_real)0.5, (nbody_real)2.5}, acc[2] = {1, 1}, potential[1] = {1}, pos[2], vel[2] = {1, 0};
+    nbody_real at[2] = {(nbody_real)0.5, (nbody_real)2.5}, acc[2] = {1, 1}, potential[1] = {1},
+               pos[2], vel[2] = {1, 0};
     nbody sim = EMPTY;
     nbody_desc desc = EMPTY;
     nbody_bodies bodies = EMPTY;

@@ -1,5 +1,6 @@
-/* A user of nlist.h in 2D, built by run.sh with the optimizer's warnings: a point is two numbers, in an array of exactly two, and no
-   function may look as if it read a third. Returns 1 when the answers are right. C99 and C++ alike. */
+/* A user of nlist.h in 2D, built by run.sh with the optimizer's warnings: a point is two numbers,
+   in an array of exactly two, and no function may look as if it read a third. Returns 1 when the
+   answers are right. C99 and C++ alike. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -16,7 +17,8 @@ int USE(void);
 /* The inline functions, on a list of three points in a row. */
 static int walks(const nlist *list)
 {
-    const nlist_real p[2] = {(nlist_real)0.1, (nlist_real)0.5}, q[2] = {(nlist_real)0.3, (nlist_real)0.5};
+    const nlist_real p[2] = {(nlist_real)0.1, (nlist_real)0.5},
+                     q[2] = {(nlist_real)0.3, (nlist_real)0.5};
     nlist_real d[2];
     nlist_each e = nlist_of(list, 1);
     int met = 0;
@@ -30,13 +32,15 @@ static int alone(nlist *list, const nlist_desc *desc)
 {
     const nlist_real one[2] = {(nlist_real)0.5, (nlist_real)0.5};
     int32_t moved = 1;
-    if (nlist_build_brute(list, desc, one, 0, 1) != NLIST_OK || nlist_validate(list) != NLIST_OK) return 0;
+    if (nlist_build_brute(list, desc, one, 0, 1) != NLIST_OK || nlist_validate(list) != NLIST_OK)
+        return 0;
     return nlist_moved(list, one, 0, &moved) == NLIST_OK && !moved && list->total == 0;
 }
 
 int USE(void)
 {
-    const nlist_real pos[6] = {(nlist_real)0.1, (nlist_real)0.5, (nlist_real)0.2, (nlist_real)0.5, (nlist_real)0.3, (nlist_real)0.5};
+    const nlist_real pos[6] = {(nlist_real)0.1, (nlist_real)0.5, (nlist_real)0.2,
+                               (nlist_real)0.5, (nlist_real)0.3, (nlist_real)0.5};
     nlist list = EMPTY;
     nlist_desc desc = EMPTY;
     int right = 1;

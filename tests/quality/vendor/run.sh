@@ -4,13 +4,16 @@
 #   tests/quality/vendor/run.sh                    every header that exists
 #   tests/quality/vendor/run.sh --header ugrid     one of them
 #   tests/quality/vendor/run.sh --only 'g++.*c++17'  the rows whose name matches
-#   tests/quality/vendor/run.sh --self-check       does the matrix notice broken rules? (on toy/toy.h)
+#   tests/quality/vendor/run.sh --self-check       does the matrix notice broken rules? (on
+#                                                  toy/toy.h)
 #
 # One row per case: ok, FAILED (then what the compiler said) or skipped (and why). The last line is
 # "N passed, M failed, K skipped". A missing compiler skips its rows and fails nothing.
 #
-# For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is right, and flat_<header>.c, one in 2D.
-# Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL (1: more standards, nvcc's other rows).
+# For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is
+# right, and flat_<header>.c, one in 2D.
+# Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL
+# (1: more standards, nvcc's other rows).
 set -u
 export LC_ALL=C   # compilers must say "undefined reference", whatever the user's language
 
@@ -56,14 +59,16 @@ run_row() {
     0)  result=ok;      text="ok       $name" ;;
     77) result=skipped; text="skipped  $name: $(tail -n 1 "$OUT/log")" ;;
     *)  result=FAILED;  text="FAILED   $name"$'\n'$(explain)
-        [ ! "${LOGS:-}" ] || cp "$OUT/log" "$LOGS/vendor-$(basename "$OUT").log" ;;    # beside the log of this group (tests/run_all.sh)
+        # beside the log of this group (tests/run_all.sh)
+        [ ! "${LOGS:-}" ] || cp "$OUT/log" "$LOGS/vendor-$(basename "$OUT").log" ;;
     esac
     echo "$name" >"$OUT/name"
     echo $result >"$OUT/result"
     [ "$quiet" ] || printf '%s\n' "$text"     # one write: rows that end together do not mix
 }
 
-# What the compiler said; after a few failed rows, which tend to be one mistake, only where to find it.
+# What the compiler said; after a few failed rows, which tend to be one mistake, only where to find
+# it.
 explain() {
     if [ "$(count_rows FAILED)" -ge 5 ]; then echo "    | log: $OUT/log"; return; fi
     grep -v '^+ ' "$OUT/log" | head -n 30 | cut -c 1-300 | sed 's/^/    | /'
@@ -86,7 +91,8 @@ write_sources() {
     put impl_twice.c     "$implement" "$include" "$include"
     put late_impl.c      "$include" "$implement" "$include"
     # what windows.h does to the program: words that a header may then not use
-    put windows_words.c  "#define near" "#define far" "#define small char" "#define interface struct" "$implement" "$include"
+    put windows_words.c  "#define near" "#define far" "#define small char" \
+        "#define interface struct" "$implement" "$include"
     put static_unused.c  "#define ${HEADER}_STATIC" "$implement" "$include"
     put static_use.c     "#define ${HEADER}_STATIC" "$implement" "#include \"$here/use_$header.c\""
     put static_flat.c    "#define ${HEADER}_STATIC" "$implement" "#include \"$here/flat_$header.c\""
@@ -102,13 +108,20 @@ write_sources() {
     put fed_by_both.c    '#include "ugrid.h"' '#include "lbvh.h"' "$implement" "$include"
     put fed_backwards.c  '#include "lbvh.h"' '#include "ugrid.h"' "$implement" "$include"
     put fed_too_late.c   "$include" '#include "ugrid.h"' '#include "lbvh.h"' "$implement" "$include"
-    put fed_include.c    '#include "ugrid.h"' '#include "lbvh.h"' "$include" '#include "ugrid.h"' '#include "lbvh.h"' "$include"
-    put feeders.c        '#define UGRID_IMPLEMENTATION' '#include "ugrid.h"' '#define LBVH_IMPLEMENTATION' '#include "lbvh.h"'
-    put fed_static.c     '#define UGRID_STATIC' '#define LBVH_STATIC' "#define ${HEADER}_STATIC" '#define UGRID_IMPLEMENTATION' \
-                         '#define LBVH_IMPLEMENTATION' "$implement" "#include \"$here/use_$header.c\""
-    put fed_cuda.cu      '#define UGRID_CUDA' '#define LBVH_CUDA' "#define ${HEADER}_CUDA" '#define UGRID_IMPLEMENTATION' \
-                         '#define LBVH_IMPLEMENTATION' "$implement" '#include "ugrid.h"' '#include "lbvh.h"' "$include"
-    put fed_cuda_use.c   '#define UGRID_CUDA' '#define LBVH_CUDA' "#define ${HEADER}_CUDA" "#include \"$here/use_$header.c\""
+    put fed_include.c    '#include "ugrid.h"' '#include "lbvh.h"' "$include" '#include "ugrid.h"' \
+        '#include "lbvh.h"' "$include"
+    put feeders.c        '#define UGRID_IMPLEMENTATION' '#include "ugrid.h"' \
+        '#define LBVH_IMPLEMENTATION' '#include "lbvh.h"'
+    put fed_static.c     '#define UGRID_STATIC' '#define LBVH_STATIC' "#define ${HEADER}_STATIC" \
+        '#define UGRID_IMPLEMENTATION' \
+                         '#define LBVH_IMPLEMENTATION' "$implement" \
+                         "#include \"$here/use_$header.c\""
+    put fed_cuda.cu      '#define UGRID_CUDA' '#define LBVH_CUDA' "#define ${HEADER}_CUDA" \
+        '#define UGRID_IMPLEMENTATION' \
+                         '#define LBVH_IMPLEMENTATION' "$implement" '#include "ugrid.h"' \
+                         '#include "lbvh.h"' "$include"
+    put fed_cuda_use.c   '#define UGRID_CUDA' '#define LBVH_CUDA' "#define ${HEADER}_CUDA" \
+        "#include \"$here/use_$header.c\""
     cp "$src/impl.c" "$src/impl.cu"
     cp "$src/include.c" "$src/include.cu"
     cp "$src/cuda_include.c" "$src/cuda_include.cu"
@@ -125,7 +138,9 @@ compile() {
     say $command "$@" -I"$headers_dir" -c "$source" -o "$OUT/$object"
 }
 
-only_compiles() { local command=$1 s; shift; for s; do compile "$command" "$s.o" "$src/$s" || return 1; done; }
+only_compiles() {
+    local command=$1 s; shift; for s; do compile "$command" "$s.o" "$src/$s" || return 1; done
+}
 
 # link_and_run LINKER OBJECTS...: the program must say that both users got the right answer.
 link_and_run() {
@@ -156,14 +171,17 @@ static_program() {
     link_and_run "$linker" a.o b.o main.o
 }
 
-# two_levels A B COMMAND LINKER FLAGS...: a user in 2D, compiled at -O3 and -O2 (where gcc looks into arrays that it sees whole), from the
-# file A, and an implementation from B; none where A has its own.
+# two_levels A B COMMAND LINKER FLAGS...: a user in 2D, compiled at -O3 and -O2 (where gcc looks
+# into arrays that it sees whole), from the file A, and an implementation from B; none where A has
+# its own.
 two_levels() {
     local user=$1 implementation=$2 command=$3 linker=$4 objects="a.o b.o main.o"; shift 4
     compile "$command -O3" a.o "$user" -DUSE=use_a "$@" &&
     compile "$command -O2" b.o "$user" -DUSE=use_b "$@" &&
     compile "$command" main.o "$src/main.c" || return 1
-    if [ "$implementation" ]; then compile "$command -O2" impl.o "$implementation" "$@" || return 1; objects="$objects impl.o"; fi
+    if [ "$implementation" ]; then
+        compile "$command -O2" impl.o "$implementation" "$@" || return 1; objects="$objects impl.o"
+    fi
     # shellcheck disable=SC2086
     link_and_run "$linker" $objects
 }
@@ -171,7 +189,8 @@ two_levels() {
 flat_program() { two_levels "$here/flat_$header.c" "$src/${implementation:-impl.c}" "$@"; }
 flat_static_program() { two_levels "$src/static_flat.c" "" "$@"; }
 
-# with_stb HOW COMMAND LINKER FLAGS...: either of them with stb_ds.h in front, which adds the stb_ds forms.
+# with_stb HOW COMMAND LINKER FLAGS...: either of them with stb_ds.h in front, which adds the stb_ds
+# forms.
 with_stb() {
     local how=$1 command=$2 linker=$3 stb libraries implementation=stb_impl.c; shift 3
     stb=$(stb_flags) || skip "no stb_ds.h"
@@ -180,7 +199,8 @@ with_stb() {
     $how "$command" "$linker" -DWITH_STB_DS $stb "$@"
 }
 
-# fed_program SOURCE COMMAND LINKER FLAGS...: for a header that others feed, which are built in a file of their own.
+# fed_program SOURCE COMMAND LINKER FLAGS...: for a header that others feed, which are built in a
+# file of their own.
 fed_program() {
     local source=$1 command=$2 linker=$3; shift 3
     compile "$command" impl.o "$src/$source" "$@" &&
@@ -204,7 +224,8 @@ fed_static_program() {
 refuses_mixed_feeders() {
     local feeder
     for feeder in ugrid lbvh; do
-        if compile "$1" mixed.o "$src/fed_by_$feeder.c" "-D${HEADER}_REAL=double" >"$OUT/said" 2>&1; then
+        if compile "$1" mixed.o "$src/fed_by_$feeder.c" "-D${HEADER}_REAL=double" >"$OUT/said" 2>&1;
+            then
             echo "${HEADER}_REAL=double must not compile with a $feeder.h of floats"; return 1
         fi
         cat "$OUT/said"
@@ -233,7 +254,8 @@ links_not() {   # links_not LINKER OBJECTS...: must fail, and for the right reas
 mixed_reals() {
     local cc=$1 linker=$2 d="-D${HEADER}_REAL=double"
     compile "$cc" impl_f.o "$src/impl.c" && compile "$cc" impl_d.o "$src/impl.c" "$d" &&
-    compile "$cc" a_f.o "$here/use_$header.c" -DUSE=use_a && compile "$cc" b_d.o "$here/use_$header.c" -DUSE=use_b "$d" &&
+    compile "$cc" a_f.o "$here/use_$header.c" -DUSE=use_a &&
+    compile "$cc" b_d.o "$here/use_$header.c" -DUSE=use_b "$d" &&
     compile "$cc" main.o "$src/main.c" &&
     links_not "$linker" impl_f.o a_f.o b_d.o main.o &&
     links_not "$linker" impl_d.o a_f.o b_d.o main.o
@@ -252,7 +274,8 @@ refuses_cuda() {
 declares_cuda() {
     only_compiles "$1" cuda_include.c cuda_use.c || return 1
     # shellcheck disable=SC2086
-    if $1 -M -I"$headers_dir" "$src/cuda_include.c" | grep -E '/(cuda_runtime|cuda_runtime_api|driver_types|cuda)\.h'; then
+    if $1 -M -I"$headers_dir" "$src/cuda_include.c" |
+        grep -E '/(cuda_runtime|cuda_runtime_api|driver_types|cuda)\.h'; then
         echo "${HEADER}_CUDA must not read a CUDA header in plain C"; return 1
     fi
 }
@@ -261,13 +284,14 @@ declares_cuda() {
 # Names: everything that a header brings in begins with its name.
 # ------------------------------------------------------------------------------------------------
 
-# The one name of somebody else that the design allows: a declaration of cudaStream_t's struct. $feeders: of the headers that
-# were included before it, in rows where there are some.
+# The one name of somebody else that the design allows: a declaration of cudaStream_t's struct.
+# $feeders: of the headers that were included before it, in rows where there are some.
 ours() { grep -Ev "^(${header}|${HEADER}${feeders:+|$feeders})(_|\$)|^CUstream_st\$"; }
 
 # The <headers> that ours include, as a file of their own: what they bring is not our doing.
-# `-H` lists the included files with one dot per level: two are what our header includes itself (C++'s <math.h> reads the <stdlib.h>
-# of C, which is another file than its own). cuda/*.cu are read by nvcc alone.
+# `-H` lists the included files with one dot per level: two are what our header includes itself
+# (C++'s <math.h> reads the <stdlib.h> of C, which is another file than its own). cuda/*.cu are read
+# by nvcc alone.
 write_base() {
     local cc=$1 file=$2; shift 2
     # shellcheck disable=SC2086
@@ -279,7 +303,8 @@ write_base() {
     echo "typedef int ${header}_base;" >>"$OUT/base.c"
 }
 
-# check_macros COMMAND SOURCE FLAGS...: macros added, changed or removed against the bare system headers.
+# check_macros COMMAND SOURCE FLAGS...: macros added, changed or removed against the bare system
+# headers.
 check_macros() {
     local cc=$1 file=$2; shift 2
     write_base "$cc" "$file" "$@"
@@ -288,8 +313,10 @@ check_macros() {
         $cc "$@" -dM -E "$OUT/base.c" | sort >"$OUT/base.macros" &&
         $cc "$@" -dM -E -I"$headers_dir" "$file" | sort >"$OUT/with.macros"
     } || return 1
-    grep -q "define ${HEADER}_" "$OUT/with.macros" || { echo "no macro found: the check is broken"; return 1; }
-    diff "$OUT/base.macros" "$OUT/with.macros" | sed -n 's/^[<>] #define \([A-Za-z0-9_]*\).*/\1/p' | sort -u |
+    grep -q "define ${HEADER}_" "$OUT/with.macros" ||
+        { echo "no macro found: the check is broken"; return 1; }
+    diff "$OUT/base.macros" "$OUT/with.macros" | sed -n 's/^[<>] #define \([A-Za-z0-9_]*\).*/\1/p' |
+        sort -u |
         ours >"$OUT/foreign"
     no_foreign "macros"
 }
@@ -302,7 +329,8 @@ no_foreign() {
 macros() {
     local cc=$1
     check_macros "$cc" "$src/include.c" && check_macros "$cc" "$src/impl.c" &&
-    check_macros "$cc" "$src/static_unused.c" && check_macros "$cc" "$src/impl.c" "-D${HEADER}_REAL=double" &&
+    check_macros "$cc" "$src/static_unused.c" &&
+    check_macros "$cc" "$src/impl.c" "-D${HEADER}_REAL=double" &&
     check_macros "$cc" "$src/cuda_include.c"
 }
 
@@ -313,13 +341,15 @@ check_symbols() {
     compile "$cc" symbols.o "$file" "$@" && compile "$cc" base.o "$OUT/base.c" "$@" || return 1
     defined_symbols "$OUT/symbols.o" >"$OUT/with.symbols"
     defined_symbols "$OUT/base.o" >"$OUT/base.symbols"
-    grep -q "^${header}_" "$OUT/with.symbols" || { echo "no symbol found: the check is broken"; return 1; }
+    grep -q "^${header}_" "$OUT/with.symbols" ||
+        { echo "no symbol found: the check is broken"; return 1; }
     comm -13 "$OUT/base.symbols" "$OUT/with.symbols" | ours >"$OUT/foreign"
     no_foreign "symbols"
 }
 
 # Left out: the compiler's own (`__func__.0`) and static variables inside functions (`text.0`,
-# `function::text`), which nobody else can see. What the compiler splits off (`name.part.0`) is `name`.
+# `function::text`), which nobody else can see. What the compiler splits off (`name.part.0`) is
+# `name`.
 defined_symbols() {
     nm -C --defined-only "$1" | sed 's/^[0-9a-f]* *//' | grep -v '^[bdr] [^ ]*\.[0-9]*$' |
         sed 's/^. //; s/[.(:].*//' | grep . | sort -u
@@ -328,8 +358,10 @@ defined_symbols() {
 symbols() {
     local cc="$1 -O0"
     # gcc can be told to keep the functions that nobody calls; clang has no such switch.
-    case $1 in gcc*|g++*|$CC*|$CXX*) cc="$cc -fkeep-static-functions -fkeep-inline-functions" ;; esac
-    check_symbols "$cc" "$src/$2" && { [ "$2" != impl.c ] || check_symbols "$cc" "$src/$2" "-D${HEADER}_REAL=double"; }
+    case $1 in gcc*|g++*|$CC*|$CXX*) cc="$cc -fkeep-static-functions -fkeep-inline-functions" ;; \
+        esac
+    check_symbols "$cc" "$src/$2" &&
+        { [ "$2" != impl.c ] || check_symbols "$cc" "$src/$2" "-D${HEADER}_REAL=double"; }
 }
 
 # Types, enumerators, functions and variables of file scope, from the debugger's information:
@@ -340,7 +372,8 @@ declared_names() {
             tag = ""
             depth = $0; sub(/^ *</, "", depth); sub(/>.*/, "", depth)
             if (match($0, /DW_TAG_[a-z_]*/)) tag = substr($0, RSTART, RLENGTH)
-            wanted = depth == 1 && tag ~ /typedef|structure|union|enumeration|subprogram|variable/ ||
+            wanted = depth == 1 &&
+                tag ~ /typedef|structure|union|enumeration|subprogram|variable/ ||
                      depth == 2 && tag ~ /enumerator/
         }
         wanted && /DW_AT_name/ { sub(/ *$/, ""); print $NF; wanted = 0 }' | sort -u
@@ -351,13 +384,16 @@ names() {
     for file in include impl cuda_include; do
         write_base "$cc" "$src/$file.c"
         # shellcheck disable=SC2086
-        { compile "$cc" with.o "$src/$file.c" $keep && compile "$cc" base.o "$OUT/base.c" $keep; } || return 1
-        # What the file only calls (memset) is somebody else's, and so are reserved names of the system's headers (_mm_add_ps).
+        { compile "$cc" with.o "$src/$file.c" $keep && compile "$cc" base.o "$OUT/base.c" $keep; } \
+            || return 1
+        # What the file only calls (memset) is somebody else's, and so are reserved names of the
+        # system's headers (_mm_add_ps).
         $cc -E "$OUT/base.c" | grep -oE '\b_[A-Za-z0-9_]*' | sort -u >"$OUT/reserved"
         { nm -u "$OUT/with.o" | sed 's/^ *U //'; cat "$OUT/reserved"; } >"$OUT/others"
         declared_names "$OUT/with.o" | grep -vxFf "$OUT/others" >"$OUT/with.names"
         declared_names "$OUT/base.o" >"$OUT/base.names"
-        grep -q "^${header}_" "$OUT/with.names" || { echo "no name found: the check is broken"; return 1; }
+        grep -q "^${header}_" "$OUT/with.names" ||
+            { echo "no name found: the check is broken"; return 1; }
         comm -13 "$OUT/base.names" "$OUT/with.names" | ours >"$OUT/foreign"
         no_foreign "names ($file.c)" || return 1
     done
@@ -372,26 +408,34 @@ declare -A known=()
 
 # knows COMPILER-WITH-FLAGS LANGUAGE
 knows() {
-    [ "${known[$1]:-}" ] || known[$1]=$(echo 'typedef int known;' | $1 -x "$2" -fsyntax-only - 2>/dev/null && echo yes || echo no)
+    [ "${known[$1]:-}" ] ||
+        known[$1]=$(echo 'typedef int known;' | $1 -x "$2" -fsyntax-only - 2>/dev/null &&
+        echo yes || echo no)
     [ "${known[$1]}" = yes ]
 }
 
 links() {
-    [ "${known[$1 links]:-}" ] || known[$1 links]=$(printf '#include <stdlib.h>\nint main(void) { return 0; }\n' |
+    [ "${known[$1 links]:-}" ] ||
+        known[$1 links]=$(printf '#include <stdlib.h>\nint main(void) { return 0; }\n' |
         $1 -x "$2" - -o /dev/null 2>/dev/null && echo yes || echo no)
     [ "${known[$1 links]}" = yes ]
 }
 
-# Each standard is asked whether it understands the header. The optimizer, which has warnings of its own, is the same for all of
-# them: the main standard has it at -O2 here, at -O0 and -O3 in the programs below.
+# Each standard is asked whether it understands the header. The optimizer, which has warnings of its
+# own, is the same for all of them: the main standard has it at -O2 here, at -O0 and -O3 in the
+# programs below.
 standards() {   # standards COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
     local compiler=$1 warnings=$2 language=$3 main=$4 std c; shift 4
     for std; do
         c="$compiler -x $language -std=$std"
-        if ! knows "$c" "$language"; then row "$compiler $std" skip "$compiler does not know -std=$std"; continue; fi
+        if ! knows "$c" "$language"; then
+            row "$compiler $std" skip "$compiler does not know -std=$std"; continue
+        fi
         row "$compiler $std: included, not used" only_compiles "$c -O0 $warnings" include.c
-        if [ "$std" = "$main" ]; then row "$compiler $std -O2: implementation" only_compiles "$c -O2 $warnings" impl.c
-        else row "$compiler $std: implementation" only_compiles "$c -fsyntax-only $warnings" impl.c; fi
+        if [ "$std" = "$main" ]; then row "$compiler $std -O2: implementation" only_compiles \
+            "$c -O2 $warnings" impl.c
+        else row "$compiler $std: implementation" only_compiles "$c -fsyntax-only $warnings" impl.c
+        fi
     done
 }
 
@@ -399,7 +443,8 @@ standards() {   # standards COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS..
 programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
     local compiler=$1 c="$1 -x $3 -std=$4" name="$1 $4" double="-D${HEADER}_REAL=double"
     row "$name: included twice" only_compiles "$c -fsyntax-only $2" twice.c
-    row "$name: implementation included twice" only_compiles "$c -fsyntax-only $2" impl_twice.c late_impl.c
+    row "$name: implementation included twice" only_compiles "$c -fsyntax-only $2" impl_twice.c \
+        late_impl.c
     row "$name: after the macros of windows.h" only_compiles "$c -fsyntax-only $2" windows_words.c
     row "$name -O0: _STATIC, nothing used" only_compiles "$c -O0 $2" static_unused.c
     c="$c -O0 $2"
@@ -409,7 +454,8 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
     row "$name -O0: stb_ds.h included before" with_stb program "$c" "$compiler"
     c=${c/-O0/-O3}
     [ ! "${FULL:-}" ] || row "$name -O3: two users and an implementation" program "$c" "$compiler"
-    row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" "$compiler" "$double"
+    row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" \
+        "$compiler" "$double"
 }
 
 # Who works in 2D has arrays of two numbers where 3D has three.
@@ -423,20 +469,25 @@ flat_users() {  # flat_users COMPILER WARNINGS LANGUAGE STANDARD
 # A header that others feed, after these, before them, and in any order.
 feeds() {       # feeds COMPILER WARNINGS LANGUAGE STANDARD
     local compiler=$1 c="$1 -x $3 -std=$4 -O0 $2" name="$1 $4"
-    local double="-DUGRID_REAL=double -DLBVH_REAL=double -D${HEADER}_REAL=double" feeders="ugrid|UGRID|lbvh|LBVH" both="-DWITH_UGRID -DWITH_LBVH"
+    local double="-DUGRID_REAL=double -DLBVH_REAL=double -D${HEADER}_REAL=double" \
+        feeders="ugrid|UGRID|lbvh|LBVH" both="-DWITH_UGRID -DWITH_LBVH"
     # shellcheck disable=SC2086
     {
         row "$name: both feeders, all included twice" only_compiles "$c" fed_include.c
         row "$name -O0: fed by ugrid.h" fed_program fed_by_ugrid.c "$c" "$compiler" -DWITH_UGRID
         row "$name -O0: fed by lbvh.h" fed_program fed_by_lbvh.c "$c" "$compiler" -DWITH_LBVH
-        row "$name -O0: fed by both, the other way round" fed_program fed_backwards.c "$c" "$compiler" $both
+        row "$name -O0: fed by both, the other way round" fed_program fed_backwards.c "$c" \
+            "$compiler" $both
         row "$name -O0: feeders that come too late" fed_program fed_too_late.c "$c" "$compiler"
-        [ ! "${FULL:-}" ] || row "$name -O3: fed by both" fed_program fed_by_both.c "${c/-O0/-O3}" "$compiler" $both
-        row "$name -O3: fed by both, _REAL=double" fed_program fed_by_both.c "${c/-O0/-O3}" "$compiler" $both $double
+        [ ! "${FULL:-}" ] || row "$name -O3: fed by both" fed_program fed_by_both.c "${c/-O0/-O3}" \
+            "$compiler" $both
+        row "$name -O3: fed by both, _REAL=double" fed_program fed_by_both.c "${c/-O0/-O3}" \
+            "$compiler" $both $double
         row "$name -O0: fed by both, _STATIC" fed_static_program "$c" "$compiler" $both
     }
     row "$name: not fed with another _REAL" refuses_mixed_feeders "$c"
-    row "$name: fed, every macro has the prefix" check_macros "$compiler -x $3 -std=$4" "$src/fed_by_both.c"
+    row "$name: fed, every macro has the prefix" check_macros "$compiler -x $3 -std=$4" \
+        "$src/fed_by_both.c"
     row "$name: fed, every symbol has the prefix" symbols "$compiler -x $3 -std=$4" fed_by_both.c
 }
 
@@ -446,7 +497,9 @@ family() {      # family COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
     if ! have "$compiler"; then row "$compiler" skip "no $compiler"; return; fi
     c="$compiler -x $language -std=$main"
     standards "$compiler" "$warnings" "$language" "$main" "$@"
-    if [ "$compiler" != clang++ ] || [ "${FULL:-}" ]; then programs "$compiler" "$warnings" "$language" "$main"; fi
+    if [ "$compiler" != clang++ ] || [ "${FULL:-}" ]; then
+        programs "$compiler" "$warnings" "$language" "$main"
+    fi
     flat_users "$compiler" "$warnings" "$language" "$main"
     row "$compiler $main: float and double do not link" mixed_reals "$c $warnings" "$compiler"
     row "$compiler $main: _IMPLEMENTATION with _CUDA is refused" refuses_cuda "$c $warnings"
@@ -461,7 +514,9 @@ is_fed() { [ "$header" = nlist ]; }
 
 thirty_two_bits() {     # thirty_two_bits COMPILER LANGUAGE STANDARD
     local name="$1 -m32 $3" c="$1 -m32 -x $2 -std=$3 -O2 $warn"
-    if ! links "$1 -m32" "$2"; then row "$name" skip "$1 has no 32-bit libraries (Debian: $1-multilib)"; return; fi
+    if ! links "$1 -m32" "$2"; then
+        row "$name" skip "$1 has no 32-bit libraries (Debian: $1-multilib)"; return
+    fi
     row "$name: two users and an implementation" program "$c" "$1 -m32"
     row "$name: _REAL=double" program "${c/-O2/-O0}" "$1 -m32" "-D${HEADER}_REAL=double"
 }
@@ -476,12 +531,15 @@ other_compilers() {
         row "tcc: implementation included twice" only_compiles "$c" impl_twice.c late_impl.c
         row "tcc: _REAL=double" program "$c" tcc "-D${HEADER}_REAL=double"
         row "tcc: stb_ds.h included before" with_stb program "$c" tcc
-        if is_fed; then row "tcc: fed by both" fed_program fed_by_both.c "$c" tcc -DWITH_UGRID -DWITH_LBVH; fi
+        if is_fed; then
+            row "tcc: fed by both" fed_program fed_by_both.c "$c" tcc -DWITH_UGRID -DWITH_LBVH
+        fi
     else row "tcc" skip "no tcc"; fi
     if have x86_64-w64-mingw32-gcc; then
         c="x86_64-w64-mingw32-gcc -std=c99 -O2 $warn"
         row "mingw-w64: two users and an implementation" windows_program "$c" program
-        row "mingw-w64: _REAL=double, _STATIC" windows_program "${c/-O2/-O0}" static_program "-D${HEADER}_REAL=double"
+        row "mingw-w64: _REAL=double, _STATIC" windows_program "${c/-O2/-O0}" static_program \
+            "-D${HEADER}_REAL=double"
     else row "mingw-w64" skip "no x86_64-w64-mingw32-gcc"; fi
 }
 
@@ -505,13 +563,15 @@ windows_program() {
 
 find_nvcc() {
     local candidate
-    for candidate in "${NVCC:-}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc; do
+    for candidate in "${NVCC:-}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc \
+        /usr/local/cuda-*/bin/nvcc; do
         if [ -x "$candidate" ]; then echo "$candidate"; return; fi
     done
 }
 
-# The GPU code is compiled to PTX for the oldest architecture that this nvcc knows: the matrix looks for
-# warnings and for symbols, `make cuda` compiles for real; so not optimized (-G), which takes two thirds of the time.
+# The GPU code is compiled to PTX for the oldest architecture that this nvcc knows: the matrix looks
+# for warnings and for symbols, `make cuda` compiles for real; so not optimized (-G), which takes
+# two thirds of the time.
 # No -Wpedantic: nvcc's own output breaks it.
 # CUDA's headers become system headers (-isystem): their warnings are not ours.
 nvcc_command() {
@@ -552,29 +612,36 @@ fed_cuda_program() {
 }
 
 # Symbols of the CUDA part: the strong ones, and everything in our anonymous namespace (the kernels;
-# CUB has some too, inside other namespaces). Weak symbols are instances of templates, other static ones nvcc's.
+# CUB has some too, inside other namespaces). Weak symbols are instances of templates, other static
+# ones nvcc's.
 cuda_symbols() {
     nm -C --defined-only "$1" >"$OUT/symbols"
-    grep -q " ${header}_cuda_" "$OUT/symbols" || { echo "no ${header}_cuda_ symbol found: the check is broken"; return 1; }
+    grep -q " ${header}_cuda_" "$OUT/symbols" ||
+        { echo "no ${header}_cuda_ symbol found: the check is broken"; return 1; }
     {
         grep -oE '(^|[^:])\(anonymous namespace\)::[A-Za-z0-9_]*' "$OUT/symbols" | sed 's/.*:://'
-        sed -n 's/^[0-9a-f]* *[TDBRC] //p' "$OUT/symbols" | grep -v '^(anonymous\|^__device_stub__' | sed 's/[.(<].*//'
+        sed -n 's/^[0-9a-f]* *[TDBRC] //p' "$OUT/symbols" |
+            grep -v '^(anonymous\|^__device_stub__' | sed 's/[.(<].*//'
     } | sed 's/^__wrapper__device_stub_//' | sort -u | ours >"$OUT/foreign"
     no_foreign "symbols"
 }
 
-# Macros of the CUDA part, against the <headers> that the two files name, as far as they are here (arm_neon.h).
+# Macros of the CUDA part, against the <headers> that the two files name, as far as they are here
+# (arm_neon.h).
 cuda_macros() {
     local nvcc=$1
-    sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p' "$headers_dir/$header.h" "$headers_dir/cuda/$header.cu" | sort -u |
+    sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p' "$headers_dir/$header.h" \
+        "$headers_dir/cuda/$header.cu" | sort -u |
         sed 's/.*/#if __has_include(<&>)\n#include <&>\n#endif/' >"$OUT/base.cu"
     # shellcheck disable=SC2086
     {
         $nvcc -E -Xcompiler -dM "$OUT/base.cu" | sort >"$OUT/base.macros" &&
         $nvcc -E -Xcompiler -dM -I"$headers_dir" "$src/cuda_impl.cu" | sort >"$OUT/with.macros"
     } || return 1
-    grep -q "define ${HEADER}_" "$OUT/with.macros" || { echo "no macro found: the check is broken"; return 1; }
-    comm -13 "$OUT/base.macros" "$OUT/with.macros" | sed -n 's/^#define \([A-Za-z0-9_]*\).*/\1/p' | sort -u |
+    grep -q "define ${HEADER}_" "$OUT/with.macros" ||
+        { echo "no macro found: the check is broken"; return 1; }
+    comm -13 "$OUT/base.macros" "$OUT/with.macros" | sed -n 's/^#define \([A-Za-z0-9_]*\).*/\1/p' |
+        sort -u |
         ours >"$OUT/foreign"
     no_foreign "macros"
 }
@@ -588,15 +655,20 @@ cuda_rows() {
         row "nvcc c++17: as .cu, declarations" only_compiles "$n" include.cu
         row "nvcc c++17: as .cu, without _CUDA" cu_program "$n" "$nvcc"
     fi
-    if [ ! -f "$headers_dir/cuda/$header.cu" ]; then row "nvcc, _CUDA" skip "no cuda/$header.cu"; return; fi
+    if [ ! -f "$headers_dir/cuda/$header.cu" ]; then
+        row "nvcc, _CUDA" skip "no cuda/$header.cu"; return
+    fi
     [ ! "${FULL:-}" ] || row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
-    row "nvcc c++17: _CUDA, one .cu and two C files; every symbol has the prefix" cuda_program_and_symbols "$n" "$nvcc" "$cc"
+    row "nvcc c++17: _CUDA, one .cu and two C files; every symbol has the prefix" \
+        cuda_program_and_symbols "$n" "$nvcc" "$cc"
     if is_fed; then
         # shellcheck disable=SC2086
-        row "nvcc c++20: _CUDA, fed by both, _REAL=double" fed_cuda_program "$(nvcc_command "$nvcc" c++20)" "$nvcc" "$cc" \
+        row "nvcc c++20: _CUDA, fed by both, _REAL=double" fed_cuda_program \
+            "$(nvcc_command "$nvcc" c++20)" "$nvcc" "$cc" \
             -DWITH_UGRID -DWITH_LBVH -DUGRID_REAL=double -DLBVH_REAL=double $double
     elif [ "$header" = nbody ] || [ "${FULL:-}" ]; then # (nlist has the other two with it)
-        row "nvcc c++20: _CUDA, _REAL=double" cuda_program "$(nvcc_command "$nvcc" c++20)" "$nvcc" "$cc" $double
+        row "nvcc c++20: _CUDA, _REAL=double" cuda_program "$(nvcc_command "$nvcc" c++20)" "$nvcc" \
+            "$cc" $double
     fi
     row "nvcc c++17: every macro has the prefix" cuda_macros "$n"
 }
@@ -609,7 +681,9 @@ if [ "${FULL:-}" ]; then c_years='c99 c11 c17' cxx_years='c++11 c++14 c++17 c++2
 
 matrix() {      # matrix HEADER
     header=$1; HEADER=$(echo "$header" | tr a-z A-Z)
-    if [ ! -f "$here/use_$header.c" ]; then row "tests/quality/vendor/use_$header.c is there" false; return; fi
+    if [ ! -f "$here/use_$header.c" ]; then
+        row "tests/quality/vendor/use_$header.c is there" false; return
+    fi
     write_sources
     # shellcheck disable=SC2086
     family "$CC"  "$warn"       c   c99   $c_years
@@ -622,7 +696,11 @@ matrix() {      # matrix HEADER
     fi
     thirty_two_bits "$CC" c c99
     if [ "${FULL:-}" ]; then
-        if have "$CXX"; then thirty_two_bits "$CXX" c++ c++17; else row "$CXX -m32" skip "no $CXX"; fi
+        if have "$CXX"; then
+            thirty_two_bits "$CXX" c++ c++17
+        else
+            row "$CXX -m32" skip "no $CXX"
+        fi
     fi
     other_compilers
     cuda_rows
@@ -650,7 +728,7 @@ while [ $# -gt 0 ]; do
     --only) only=$2; shift ;;
     --dir) headers_dir=$2; shift ;;
     --self-check) . "$here/self_check.sh"; self_check; exit ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift
 done
@@ -659,7 +737,9 @@ run_matrix
 failed=$(count_rows FAILED)
 if [ "$failed" -gt 0 ]; then
     echo "failed rows:"
-    for r in "$work"/rows/*; do grep -q FAILED "$r/result" && echo "  $(cat "$r/name")  (log: $r/log)"; done
+    for r in "$work"/rows/*; do
+        grep -q FAILED "$r/result" && echo "  $(cat "$r/name")  (log: $r/log)"
+    done
 fi
 echo "$(count_rows ok) passed, $failed failed, $(count_rows skipped) skipped"
 [ "$failed" -eq 0 ] && [ "$(count_rows ok)" -gt 0 ]

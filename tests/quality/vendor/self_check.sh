@@ -1,5 +1,7 @@
-# Read by run.sh --self-check. Can the matrix fail? Each entry breaks one rule in a copy of toy/toy.h (for what toy.h lacks, of
-# nlist.h), and names the row that has to notice, and a word that it has to say. A check that cannot fail would be worse than none.
+# Read by run.sh --self-check. Can the matrix fail? Each entry breaks one rule in a copy of
+# toy/toy.h (for what toy.h lacks, of
+# nlist.h), and names the row that has to notice, and a word that it has to say. A check that cannot
+# fail would be worse than none.
 
 . "$here/../../common/units.sh"
 
@@ -111,26 +113,32 @@ self_check() {
     [ "$failed" -eq 0 ]
 }
 
-# plant WHAT ROW WORD SED [HEADER]: with SED applied to a copy of the header (toy), a row whose name matches ROW must fail, and
-# its log must hold WORD (else it failed for another reason). WHAT empty: nothing is broken, the rows are ok.
+# plant WHAT ROW WORD SED [HEADER]: with SED applied to a copy of the header (toy), a row whose name
+# matches ROW must fail, and its log must hold WORD (else it failed for another reason). WHAT empty:
+# nothing is broken, the rows are ok.
 plant() {
     local what=$1 row=$2 word=$3 change=$4 subject=${5:-toy} original=$root
-    only=${row//+/\\+}    # names of rows are matched as regular expressions, and g++ is meant literally
+    # names of rows are matched as regular expressions, and g++ is meant literally
+    only=${row//+/\\+}
     work=$(mktemp -d "$units/XXXXXX")
     headers_dir=$work/headers
     [ "$subject" != toy ] || original=$here/toy
-    if [ ! -f "$original/$subject.h" ]; then echo "skipped  $what: no $subject.h"; skipped=$((skipped + 1)); return; fi
+    if [ ! -f "$original/$subject.h" ]; then
+        echo "skipped  $what: no $subject.h"; skipped=$((skipped + 1)); return
+    fi
     mkdir -p "$headers_dir/cuda"
     [ "$subject" = toy ] || cp "$root"/*.h "$headers_dir"
     sed "$change" "$original/$subject.h" >"$headers_dir/$subject.h"
-    [ ! -f "$original/cuda/$subject.cu" ] || sed "$change" "$original/cuda/$subject.cu" >"$headers_dir/cuda/$subject.cu"
+    [ ! -f "$original/cuda/$subject.cu" ] ||
+        sed "$change" "$original/cuda/$subject.cu" >"$headers_dir/cuda/$subject.cu"
     fresh; matrix "$subject"; wait
     verdict
 }
 
 verdict() {
     if [ "$what" ] && cmp -s "$headers_dir/$subject.h" "$original/$subject.h" &&
-        { [ "$subject" != toy ] || cmp -s "$headers_dir/cuda/toy.cu" "$original/cuda/toy.cu"; }; then
+        { [ "$subject" != toy ] || cmp -s "$headers_dir/cuda/toy.cu" "$original/cuda/toy.cu"; };
+        then
         miss "nothing was changed by: $what"
     elif [ "$(count_rows ok)$(count_rows FAILED)" = 00 ]; then
         echo "skipped  $what: its compiler is missing"; skipped=$((skipped + 1))
@@ -145,4 +153,6 @@ verdict() {
 }
 
 passes() { echo "ok       $1"; passed=$((passed + 1)); }
-miss()   { echo "FAILED   $1"; failed=$((failed + 1)); sed 's/^/    | /' "$work"/rows/*/log | tail -n 20; }
+miss() {
+    echo "FAILED   $1"; failed=$((failed + 1)); sed 's/^/    | /' "$work"/rows/*/log | tail -n 20
+}

@@ -33,7 +33,8 @@ int USE(void)
     ray = lbvh_ray_cast(&tree, point, back, 4);
     while (lbvh_next_ray(&ray)) ahead += 1 << ray.id;
     right = right && ahead == 2 + 4 + 8; /* the second box is met where it ends, at t = 4 */
-    right = right && lbvh_nearest(&tree, point, 1, 100, NULL, NULL, &nearest, &distance2, &found) == LBVH_OK;
+    right = right &&
+            lbvh_nearest(&tree, point, 1, 100, NULL, NULL, &nearest, &distance2, &found) == LBVH_OK;
     right = right && found == 1 && nearest == 3 && distance2 >= 1 && distance2 <= 1;
     right = right && lbvh_count_pairs(&tree, &pairs) == LBVH_OK && pairs == 3;
 #ifdef WITH_STB_DS

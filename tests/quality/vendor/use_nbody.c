@@ -13,7 +13,10 @@
 
 int USE(void);
 
-static int close_to(double value, double want) { return value - want < 1e-5 && want - value < 1e-5; }
+static int close_to(double value, double want)
+{
+    return value - want < 1e-5 && want - value < 1e-5;
+}
 
 int USE(void)
 {
@@ -39,14 +42,16 @@ int USE(void)
     right = right && nbody_fields_at(&sim, at, 0, 1, acc, NULL, NULL) == NBODY_OK;
     right = right && close_to((double)acc[0], 0.70710678) && close_to((double)acc[1], -1.41421356);
 
-    /* On a circle: a step later they are still 1 from the middle, and their energy is what it was. */
+    /* On a circle: a step later they are still 1 from the middle, and their energy is what it
+       was. */
     bodies.pos = moving;
     bodies.vel = vel;
     bodies.acc = acc;
     bodies.n = 2;
     right = right && nbody_step(&sim, &desc, &bodies, (nbody_real)0.01, NBODY_LEAPFROG) == NBODY_OK;
     right = right && close_to((double)(moving[2] * moving[2] + moving[3] * moving[3]), 1);
-    right = right && nbody_energy(&bodies, NULL, &energies) == NBODY_OK && close_to(energies.kinetic, 0.25);
+    right = right && nbody_energy(&bodies, NULL, &energies) == NBODY_OK &&
+            close_to(energies.kinetic, 0.25);
 
     /* A tree over a lattice: from the first leaf, every body is met once. */
     for (i = 0; i < 100; i++) {
@@ -64,9 +69,12 @@ int USE(void)
         while (nbody_next_far(&away)) met += sim.cell[away.cell].count;
     }
     right = right && met == 100;
-    right = right && nbody_estimate(&sim, some_acc, 100, 0, &error) == NBODY_OK && error.samples == 100 && error.share < 0.001;
-    right = right && nbody_count(&sim, &counts) == NBODY_OK && counts.levels == 4 && counts.far_terms > 0;
-    right = right && nbody_validate(&sim) == NBODY_OK && nbody_bytes(&sim) > 0 && nbody_result_text(NBODY_OK)[0] == 'N';
+    right = right && nbody_estimate(&sim, some_acc, 100, 0, &error) == NBODY_OK &&
+            error.samples == 100 && error.share < 0.001;
+    right = right && nbody_count(&sim, &counts) == NBODY_OK && counts.levels == 4 &&
+            counts.far_terms > 0;
+    right = right && nbody_validate(&sim) == NBODY_OK && nbody_bytes(&sim) > 0 &&
+            nbody_result_text(NBODY_OK)[0] == 'N';
     nbody_free(&sim);
     return right;
 }

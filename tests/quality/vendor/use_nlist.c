@@ -21,7 +21,8 @@
 int USE(void);
 
 /* What a contact adds: 1 to both. */
-static int add_one(void *user, int32_t i, int32_t j, void *history, nlist_real *own, nlist_real *other)
+static int add_one(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
+                   nlist_real *other)
 {
     (void)user;
     (void)i;
@@ -63,7 +64,8 @@ int USE(void)
     right = right && met == 2; /* the pair with 0 is in the row of 0 */
     how.values = 1;
     right = right && nlist_sum(&list, &how, add_one, NULL, sums) == NLIST_OK;
-    right = right && (int)sums[0] == 1 && (int)sums[1] == 2 && (int)sums[2] == 2 && (int)sums[3] == 1;
+    right =
+        right && (int)sums[0] == 1 && (int)sums[1] == 2 && (int)sums[2] == 2 && (int)sums[3] == 1;
 
     /* Built again, in another layout, from somebody else's pairs: the contact keeps its bytes. */
     desc.layout = NLIST_HYBRID;
@@ -79,7 +81,8 @@ int USE(void)
         cells.max[0] = cells.max[1] = cells.max[2] = 1;
         cells.cell = (ugrid_real)0.2;
         right = right && ugrid_build(&grid, &cells, pos, 0, 4) == UGRID_OK;
-        right = right && nlist_build_ugrid(&list, &desc, &grid, pos, 0, 4) == NLIST_OK && list.total == 3;
+        right = right && nlist_build_ugrid(&list, &desc, &grid, pos, 0, 4) == NLIST_OK &&
+                list.total == 3;
         entry = nlist_find_pair(&list, 2, 1);
         right = right && entry >= 0 && *(int32_t *)nlist_history(&list, entry) == 7;
         ugrid_free(&grid);
@@ -87,7 +90,8 @@ int USE(void)
 #endif
 #ifdef WITH_LBVH
     {
-        const nlist_real corner[9] = {0, 0, (nlist_real)0.45, 1, 0, (nlist_real)0.45, 0, 1, (nlist_real)0.45};
+        const nlist_real corner[9] = {0, 0, (nlist_real)0.45, 1, 0, (nlist_real)0.45,
+                                      0, 1, (nlist_real)0.45};
         lbvh tree = EMPTY;
         lbvh_desc kind = EMPTY;
         nlist wall = EMPTY;
@@ -95,7 +99,8 @@ int USE(void)
         nlist_mesh mesh = EMPTY;
         kind.kind = LBVH_POINTS;
         right = right && lbvh_build(&tree, &kind, pos, 0, 4) == LBVH_OK;
-        right = right && nlist_build_lbvh(&list, &desc, &tree, pos, 0, 4) == NLIST_OK && list.total == 3;
+        right = right && nlist_build_lbvh(&list, &desc, &tree, pos, 0, 4) == NLIST_OK &&
+                list.total == 3;
         entry = nlist_find_pair(&list, 2, 1);
         right = right && entry >= 0 && *(int32_t *)nlist_history(&list, entry) == 7;
 

@@ -1,16 +1,20 @@
-/* test_faults.c - whole programs that run out of memory: all four headers on one heap, which fails at each of its allocations in turn,
-   once or from then on. The tests of each header have its own calls one by one.
+/* test_faults.c - whole programs that run out of memory: all four headers on one heap, which fails
+   at each of its allocations in turn, once or from then on. The tests of each header have its own
+   calls one by one.
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/all/test_faults.c -o test_faults -lcmocka -lm && ./test_faults
-       (add -DUGRID_REAL=double ... -DNBODY_REAL=double for the double build; packages: libcmocka-dev libstb-dev)
+       (add -DUGRID_REAL=double ... -DNBODY_REAL=double for the double build; packages:
+       libcmocka-dev libstb-dev)
 
-   A program is a row of steps: build, search, build larger, refit, sort and follow, sum, save, load, reserve, check, free, and so on.
-   First it runs without a failure, and what each step leaves behind is noted. Then, for every k, allocation number k fails; and
-   the step that it belongs to
+   A program is a row of steps: build, search, build larger, refit, sort and follow, sum, save,
+   load, reserve, check, free, and so on. First it runs without a failure, and what each step leaves
+   behind is noted. Then, for every k, allocation number k fails; and the step that it belongs to
    - says so, by its own code for it, and changes no other object;
-   - leaves its object as it was or empty, as the comment says; what it holds is what the heap has given;
-   - does the same again as soon as there is memory, and everything from there on is as in the first run, bit for bit. */
+   - leaves its object as it was or empty, as the comment says; what it holds is what the heap has
+   given;
+   - does the same again as soon as there is memory, and everything from there on is as in the first
+   run, bit for bit. */
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
@@ -25,9 +29,10 @@
 
 /* ------------------------------------------------------------------------------------------------
    Memory that runs out
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Fails at allocation number fail_at; with `forever` at all after it, too, until somebody frees something of his own. */
+/* Fails at allocation number fail_at; with `forever` at all after it, too, until somebody frees
+   something of his own. */
 typedef struct faulty { heap h; int64_t calls, fail_at, failed; int forever; } faulty;
 
 static void *faulty_alloc(size_t bytes, void *user)
@@ -41,13 +46,18 @@ static void *faulty_alloc(size_t bytes, void *user)
     return heap_alloc(bytes, &f->h);
 }
 
-static void faulty_free(void *memory, size_t bytes, void *user) { heap_free(memory, bytes, &((faulty *)user)->h); }
+static void faulty_free(void *memory, size_t bytes, void *user)
+{
+    heap_free(memory, bytes, &((faulty *)user)->h);
+}
 
-#define TAKE_FROM(desc, f) ((desc)->allocator.alloc = faulty_alloc, (desc)->allocator.free = faulty_free, (desc)->allocator.user = (f))
+#define TAKE_FROM(desc, f)                                                                         \
+    ((desc)->allocator.alloc = faulty_alloc, (desc)->allocator.free = faulty_free,                 \
+     (desc)->allocator.user = (f))
 
 /* ------------------------------------------------------------------------------------------------
    What an object holds, as a number
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { START = 0x2545F491 };
 
@@ -70,7 +80,9 @@ static uint64_t sum_of_grid(const ugrid *g)
     if (g->next) MIX(sum, g->next, g->n * g->spans);
     for (c = 0; g->slot && c < g->cell_count; c++) {
         MIX(sum, &g->count[c], 1);
-        for (s = 0; s < g->count[c]; s++) MIX(sum, &g->slot[g->desc.slot_layout ? c * g->desc.slots + s : s * g->cell_count + c], 1);
+        for (s = 0; s < g->count[c]; s++)
+            MIX(sum, &g->slot[g->desc.slot_layout ? c * g->desc.slots + s : s * g->cell_count + c],
+                1);
     }
     return sum;
 }
@@ -122,7 +134,7 @@ static uint64_t sum_of_bodies(const nbody *sim)
 
 /* ------------------------------------------------------------------------------------------------
    The program
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 enum { FEW = 9, SOME = 22, MANY = 70, SIDE = 3, TRIANGLES = 2 * SIDE * SIDE };
 
@@ -140,7 +152,8 @@ typedef struct world {
     lbvh_desc of_points, of_boxes, of_walls;
     nlist_desc of_list, of_contacts, of_loaded;
     nbody_desc of_bodies;
-    real pos[3 * MANY], moved[3 * MANY], box[6 * MANY], plane[2 * MANY], mass[MANY], corner[9 * TRIANGLES], sums[3 * MANY], out[2 * MANY];
+    real pos[3 * MANY], moved[3 * MANY], box[6 * MANY], plane[2 * MANY], mass[MANY],
+        corner[9 * TRIANGLES], sums[3 * MANY], out[2 * MANY];
     uint32_t masks[MANY];
     int32_t names[MANY], pairs[2 * MANY];
     nlist_mesh mesh;
@@ -165,14 +178,16 @@ static uint64_t sum_of(const world *w, int object)
 
 static int32_t n_of(const world *w, int object)
 {
-    const int32_t n[OBJECTS] = {w->grid.n, w->points.n, w->boxes.n, w->walls.n, w->copy.n, w->list.n, w->contacts.n, w->loaded.n, w->sim.n};
+    const int32_t n[OBJECTS] = {w->grid.n, w->points.n,   w->boxes.n,  w->walls.n, w->copy.n,
+                                w->list.n, w->contacts.n, w->loaded.n, w->sim.n};
     return n[object];
 }
 
 static int64_t bytes_of(const world *w)
 {
-    return ugrid_bytes(&w->grid) + lbvh_bytes(&w->points) + lbvh_bytes(&w->boxes) + lbvh_bytes(&w->walls) + lbvh_bytes(&w->copy) +
-           nlist_bytes(&w->list) + nlist_bytes(&w->contacts) + nlist_bytes(&w->loaded) + nbody_bytes(&w->sim);
+    return ugrid_bytes(&w->grid) + lbvh_bytes(&w->points) + lbvh_bytes(&w->boxes) +
+           lbvh_bytes(&w->walls) + lbvh_bytes(&w->copy) + nlist_bytes(&w->list) +
+           nlist_bytes(&w->contacts) + nlist_bytes(&w->loaded) + nbody_bytes(&w->sim);
 }
 
 static void make_world(world *w, faulty *f, int kind)
@@ -184,7 +199,8 @@ static void make_world(world *w, faulty *f, int kind)
     w->f = f;
     w->kind = kind;
     w->dim = kind % 2 ? 3 : 2;
-    for (i = 0; i < 3 * MANY; i++) w->pos[i] = (real)wl_u(&r), w->moved[i] = w->pos[i] + (real)0.02 * (real)wl_u(&r);
+    for (i = 0; i < 3 * MANY; i++)
+        w->pos[i] = (real)wl_u(&r), w->moved[i] = w->pos[i] + (real)0.02 * (real)wl_u(&r);
     for (i = 0; i < MANY; i++) {
         for (a = 0; a < w->dim; a++) {
             w->box[2 * w->dim * i + a] = w->pos[w->dim * i + a] - (real)0.05;
@@ -207,7 +223,8 @@ static void make_world(world *w, faulty *f, int kind)
     w->mesh.triangles = TRIANGLES;
 
     w->of_grid.dim = w->dim;
-    for (a = 0; a < w->dim; a++) w->of_grid.max[a] = (real)1.03125, w->of_grid.periodic[a] = kind >> 2 & a & 1;
+    for (a = 0; a < w->dim; a++)
+        w->of_grid.max[a] = (real)1.03125, w->of_grid.periodic[a] = kind >> 2 & a & 1;
     w->of_grid.cell = (real)0.25;
     w->of_grid.method = (ugrid_method)(kind % 6);
     w->of_grid.inverse = 1;
@@ -217,7 +234,8 @@ static void make_world(world *w, faulty *f, int kind)
         w->of_grid.unbounded = 1;
         memset(w->of_grid.periodic, 0, sizeof w->of_grid.periodic);
     }
-    if (w->of_grid.unbounded || w->of_grid.placement == UGRID_TIGHT) w->of_grid.method = kind == 7 ? UGRID_COUNT : UGRID_LIST;
+    if (w->of_grid.unbounded || w->of_grid.placement == UGRID_TIGHT)
+        w->of_grid.method = kind == 7 ? UGRID_COUNT : UGRID_LIST;
 
     w->of_points.dim = w->of_boxes.dim = w->dim;
     w->of_points.kind = LBVH_POINTS;
@@ -231,7 +249,9 @@ static void make_world(world *w, faulty *f, int kind)
     w->of_list.dim = w->dim;
     w->of_list.radius = (real)0.2;
     w->of_list.layout = (nlist_layout)(kind % 4);
-    w->of_list.width = w->of_list.layout == NLIST_STATIC ? MANY : w->of_list.layout == NLIST_HYBRID ? 2 : 0;
+    w->of_list.width = w->of_list.layout == NLIST_STATIC   ? MANY
+                       : w->of_list.layout == NLIST_HYBRID ? 2
+                                                           : 0;
     w->of_list.half = kind / 2 % 2;
     w->of_list.history = kind % 3 == 1 ? 8 : 0;
     w->of_list.events = kind % 3 != 0;
@@ -275,7 +295,8 @@ static void search(world *w)
     memset(&q, 0, sizeof q);
     if (!w->of_grid.unbounded) CHECK(ugrid_count_pairs(&w->grid, (real)0.2, &pairs) == UGRID_OK);
     CHECK(ugrid_neighbors(&w->grid, (real)0.2, 0, offsets, ids, MANY * MANY, &needed) == UGRID_OK);
-    CHECK(ugrid_neighbors_at(&w->grid, w->moved, 0, FEW, (real)0.2, offsets, ids, MANY * MANY, &needed) == UGRID_OK);
+    CHECK(ugrid_neighbors_at(&w->grid, w->moved, 0, FEW, (real)0.2, offsets, ids, MANY * MANY,
+                             &needed) == UGRID_OK);
     CHECK(ugrid_query(&w->grid, w->pos, (real)0.2, ids, MANY, &found) == UGRID_OK);
     CHECK(lbvh_pairs(&w->boxes, ids, MANY * MANY / 2, &needed) == LBVH_OK);
     CHECK(lbvh_count_overlaps(&w->boxes, &q, counts) == LBVH_OK);
@@ -283,7 +304,8 @@ static void search(world *w)
     CHECK(lbvh_nearest(&w->points, w->pos, 4, 1, NULL, NULL, ids, d2, &found) == LBVH_OK);
     CHECK(lbvh_measure(&w->boxes, &quality) == LBVH_OK);
     CHECK(nlist_pairs(&w->list, ids, MANY * MANY / 2, &needed, NULL, 0, NULL) == NLIST_OK);
-    if (w->of_list.skin > 0 && w->list.n == MANY) CHECK(nlist_moved(&w->list, w->pos, 0, &moved) == NLIST_OK);
+    if (w->of_list.skin > 0 && w->list.n == MANY)
+        CHECK(nlist_moved(&w->list, w->pos, 0, &moved) == NLIST_OK);
     if (w->sim.frame) {
         CHECK(nbody_fields_at(&w->sim, w->plane, 0, 1, at, NULL, NULL) == NBODY_OK);
         CHECK(nbody_count(&w->sim, &cost) == NBODY_OK);
@@ -316,7 +338,8 @@ static int build_list(world *w, const real *pos, int32_t n)
     else r = nlist_build_ugrid(&w->list, &w->of_list, &w->grid, pos, 0, n);
     for (i = 0; r == NLIST_OK && i < n && w->of_list.history; i++) {
         nlist_each e = nlist_of(&w->list, i);
-        while (nlist_next(&e)) oracle_write(e.history, w->of_list.history, (uint32_t)(100 * i + e.id));
+        while (nlist_next(&e))
+            oracle_write(e.history, w->of_list.history, (uint32_t)(100 * i + e.id));
     }
     return of_nlist(r);
 }
@@ -349,53 +372,57 @@ static int step_bodies(world *w, nbody_integrator integrator)
 /* What becomes of the object of a step that finds no memory. */
 enum { AS_BEFORE, EMPTY, LIST_RULE, NEVER };
 
-/* The steps, each with its object, and the step that has to be done again if the object was emptied that it needs as input. */
-#define STEPS(X) \
-    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->pos, 0, SOME))) \
-    X(POINTS, EMPTY, 0, of_lbvh(lbvh_build(&w->points, &w->of_points, w->pos, 0, SOME))) \
-    X(BOXES, EMPTY, 0, of_lbvh(lbvh_reserve(&w->boxes, &w->of_boxes, SOME))) \
-    X(BOXES, EMPTY, 0, of_lbvh(lbvh_build(&w->boxes, &w->of_boxes, w->box, 0, SOME))) \
-    X(WALLS, EMPTY, 0, of_lbvh(lbvh_build(&w->walls, &w->of_walls, w->corner, 0, TRIANGLES))) \
-    X(LIST, LIST_RULE, 0, build_list(w, w->pos, SOME)) \
-    X(LIST, NEVER, 0, (search(w), 0)) \
-    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->pos, 0, MANY))) \
-    X(GRID, AS_BEFORE, 0, of_ugrid(ugrid_validate(&w->grid))) \
-    X(POINTS, EMPTY, 0, of_lbvh(lbvh_build(&w->points, &w->of_points, w->pos, 0, MANY))) \
-    X(POINTS, AS_BEFORE, 0, of_lbvh(lbvh_validate(&w->points))) \
-    X(LIST, LIST_RULE, 0, build_list(w, w->pos, MANY)) \
-    X(LIST, AS_BEFORE, 0, of_nlist(nlist_validate(&w->list))) \
-    X(LIST, NEVER, 0, (search(w), 0)) \
-    X(LIST, AS_BEFORE, 0, sum_list(w, &w->list)) \
-    X(BOXES, EMPTY, 0, of_lbvh(lbvh_build(&w->boxes, &w->of_boxes, w->box, 0, MANY))) \
-    X(POINTS, NEVER, 0, of_lbvh(lbvh_refit(&w->points, w->moved, 0))) \
-    X(COPY, EMPTY, 0, save_and_load_tree(w)) \
-    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, MANY))) \
-    X(LIST, LIST_RULE, 0, build_list(w, w->moved, MANY)) \
-    X(LIST, LIST_RULE, 1, follow(w, MANY)) \
-    X(LIST, LIST_RULE, 2, follow(w, MANY - 5)) \
-    X(LIST, AS_BEFORE, 0, sum_list(w, &w->list)) \
-    X(LOADED, LIST_RULE, 0, save_and_load_list(w)) \
-    X(LOADED, AS_BEFORE, 0, of_nlist(nlist_validate(&w->loaded))) \
-    X(CONTACTS, LIST_RULE, 0, build_contacts(w, w->pos, FEW)) \
-    X(CONTACTS, LIST_RULE, 0, build_contacts(w, w->moved, MANY / 2)) \
-    X(CONTACTS, AS_BEFORE, 0, sum_list(w, &w->contacts)) \
-    X(LIST, EMPTY, 0, of_nlist(nlist_reserve(&w->list, &w->of_list, MANY, 9 * MANY))) \
-    X(LIST, LIST_RULE, 0, pairs_or_brute(w)) \
-    X(LIST, LIST_RULE, 0, build_list(w, w->moved, FEW)) \
+/* The steps, each with its object, and the step that has to be done again if the object was emptied
+   that it needs as input. */
+#define STEPS(X)                                                                                   \
+    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->pos, 0, SOME)))               \
+    X(POINTS, EMPTY, 0, of_lbvh(lbvh_build(&w->points, &w->of_points, w->pos, 0, SOME)))           \
+    X(BOXES, EMPTY, 0, of_lbvh(lbvh_reserve(&w->boxes, &w->of_boxes, SOME)))                       \
+    X(BOXES, EMPTY, 0, of_lbvh(lbvh_build(&w->boxes, &w->of_boxes, w->box, 0, SOME)))              \
+    X(WALLS, EMPTY, 0, of_lbvh(lbvh_build(&w->walls, &w->of_walls, w->corner, 0, TRIANGLES)))      \
+    X(LIST, LIST_RULE, 0, build_list(w, w->pos, SOME))                                             \
+    X(LIST, NEVER, 0, (search(w), 0))                                                              \
+    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->pos, 0, MANY)))               \
+    X(GRID, AS_BEFORE, 0, of_ugrid(ugrid_validate(&w->grid)))                                      \
+    X(POINTS, EMPTY, 0, of_lbvh(lbvh_build(&w->points, &w->of_points, w->pos, 0, MANY)))           \
+    X(POINTS, AS_BEFORE, 0, of_lbvh(lbvh_validate(&w->points)))                                    \
+    X(LIST, LIST_RULE, 0, build_list(w, w->pos, MANY))                                             \
+    X(LIST, AS_BEFORE, 0, of_nlist(nlist_validate(&w->list)))                                      \
+    X(LIST, NEVER, 0, (search(w), 0))                                                              \
+    X(LIST, AS_BEFORE, 0, sum_list(w, &w->list))                                                   \
+    X(BOXES, EMPTY, 0, of_lbvh(lbvh_build(&w->boxes, &w->of_boxes, w->box, 0, MANY)))              \
+    X(POINTS, NEVER, 0, of_lbvh(lbvh_refit(&w->points, w->moved, 0)))                              \
+    X(COPY, EMPTY, 0, save_and_load_tree(w))                                                       \
+    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, MANY)))             \
+    X(LIST, LIST_RULE, 0, build_list(w, w->moved, MANY))                                           \
+    X(LIST, LIST_RULE, 1, follow(w, MANY))                                                         \
+    X(LIST, LIST_RULE, 2, follow(w, MANY - 5))                                                     \
+    X(LIST, AS_BEFORE, 0, sum_list(w, &w->list))                                                   \
+    X(LOADED, LIST_RULE, 0, save_and_load_list(w))                                                 \
+    X(LOADED, AS_BEFORE, 0, of_nlist(nlist_validate(&w->loaded)))                                  \
+    X(CONTACTS, LIST_RULE, 0, build_contacts(w, w->pos, FEW))                                      \
+    X(CONTACTS, LIST_RULE, 0, build_contacts(w, w->moved, MANY / 2))                               \
+    X(CONTACTS, AS_BEFORE, 0, sum_list(w, &w->contacts))                                           \
+    X(LIST, EMPTY, 0, of_nlist(nlist_reserve(&w->list, &w->of_list, MANY, 9 * MANY)))              \
+    X(LIST, LIST_RULE, 0, pairs_or_brute(w))                                                       \
+    X(LIST, LIST_RULE, 0, build_list(w, w->moved, FEW))                                            \
     X(BODIES, EMPTY, 0, of_nbody(nbody_build(&w->sim, &w->of_bodies, w->plane, 0, w->mass, SOME))) \
-    X(BODIES, EMPTY, 0, of_nbody(nbody_accelerations(&w->sim, &w->of_bodies, w->plane, 0, w->mass, SOME, w->out))) \
-    X(BODIES, EMPTY, 0, of_nbody(nbody_accelerations(&w->sim, &w->of_bodies, w->plane, 0, w->mass, MANY, w->out))) \
-    X(BODIES, AS_BEFORE, 0, of_nbody(nbody_validate(&w->sim))) \
-    X(BODIES, NEVER, 0, (search(w), 0)) \
-    X(BODIES, EMPTY, 0, of_nbody(nbody_fields(&w->sim, &w->of_bodies, w->plane, 0, w->mass, FEW, w->out, w->sums))) \
-    X(BODIES, EMPTY, 0, step_bodies(w, NBODY_LEAPFROG)) \
-    X(BODIES, EMPTY, 0, of_nbody(nbody_reserve(&w->sim, &w->of_bodies, 2 * MANY))) \
-    X(BODIES, EMPTY, 0, step_bodies(w, NBODY_EULER)) \
-    X(GRID, EMPTY, 0, of_ugrid(ugrid_reserve(&w->grid, &w->of_grid, 2 * MANY))) \
-    X(GRID, NEVER, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, MANY))) \
-    X(GRID, NEVER, 0, (ugrid_free(&w->grid), 0)) \
-    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, FEW))) \
-    X(COPY, NEVER, 0, (lbvh_free(&w->copy), 0)) \
+    X(BODIES, EMPTY, 0,                                                                            \
+      of_nbody(nbody_accelerations(&w->sim, &w->of_bodies, w->plane, 0, w->mass, SOME, w->out)))   \
+    X(BODIES, EMPTY, 0,                                                                            \
+      of_nbody(nbody_accelerations(&w->sim, &w->of_bodies, w->plane, 0, w->mass, MANY, w->out)))   \
+    X(BODIES, AS_BEFORE, 0, of_nbody(nbody_validate(&w->sim)))                                     \
+    X(BODIES, NEVER, 0, (search(w), 0))                                                            \
+    X(BODIES, EMPTY, 0,                                                                            \
+      of_nbody(nbody_fields(&w->sim, &w->of_bodies, w->plane, 0, w->mass, FEW, w->out, w->sums)))  \
+    X(BODIES, EMPTY, 0, step_bodies(w, NBODY_LEAPFROG))                                            \
+    X(BODIES, EMPTY, 0, of_nbody(nbody_reserve(&w->sim, &w->of_bodies, 2 * MANY)))                 \
+    X(BODIES, EMPTY, 0, step_bodies(w, NBODY_EULER))                                               \
+    X(GRID, EMPTY, 0, of_ugrid(ugrid_reserve(&w->grid, &w->of_grid, 2 * MANY)))                    \
+    X(GRID, NEVER, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, MANY)))             \
+    X(GRID, NEVER, 0, (ugrid_free(&w->grid), 0))                                                   \
+    X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, FEW)))              \
+    X(COPY, NEVER, 0, (lbvh_free(&w->copy), 0))                                                    \
     X(COPY, EMPTY, 0, of_lbvh(lbvh_build(&w->copy, &w->of_boxes, w->box, 0, FEW)))
 
 static int save_and_load_tree(world *w)
@@ -426,14 +453,16 @@ static int save_and_load_list(world *w)
 static int follow(world *w, int32_t n)
 {
     int32_t i;
-    for (i = 0; i < MANY; i++) w->names[i] = w->grid.inverse && n == MANY ? w->grid.inverse[i] : MANY - 1 - i;
+    for (i = 0; i < MANY; i++)
+        w->names[i] = w->grid.inverse && n == MANY ? w->grid.inverse[i] : MANY - 1 - i;
     for (i = 0; i < MANY; i++) if (w->names[i] >= n) w->names[i] = -1;
     return of_nlist(nlist_remap(&w->list, w->names, n));
 }
 
 static int build_contacts(world *w, const real *pos, int32_t n)
 {
-    return of_nlist(nlist_build_mesh(&w->contacts, &w->of_contacts, &w->walls, &w->mesh, pos, 0, n));
+    return of_nlist(
+        nlist_build_mesh(&w->contacts, &w->of_contacts, &w->walls, &w->mesh, pos, 0, n));
 }
 
 static int pairs_or_brute(world *w)
@@ -458,7 +487,8 @@ static int current_step;
 
 static void describe_step(void)
 {
-    print_error("  program %d, step %d, allocation %lld fails%s\n", current_world->kind, current_step, (long long)current_world->f->fail_at,
+    print_error("  program %d, step %d, allocation %lld fails%s\n", current_world->kind,
+                current_step, (long long)current_world->f->fail_at,
                 current_world->f->forever ? ", and all after it" : "");
 }
 
@@ -467,7 +497,9 @@ static void check_left_behind(const world *w, int k, uint64_t before)
 {
     int const object = steps[k].object, n = n_of(w, object);
     uint64_t const now = sum_of(w, object);
-    const nlist_desc *d = object == LIST ? &w->of_list : object == LOADED ? &w->of_loaded : &w->of_contacts;
+    const nlist_desc *d = object == LIST     ? &w->of_list
+                          : object == LOADED ? &w->of_loaded
+                                             : &w->of_contacts;
     CHECK(steps[k].rule != NEVER);
     if (steps[k].rule == AS_BEFORE) CHECK(now == before);
     if (steps[k].rule == EMPTY) CHECK(n == 0);
@@ -477,8 +509,9 @@ static void check_left_behind(const world *w, int k, uint64_t before)
 
 typedef struct record { int64_t calls; uint64_t sum; } record;
 
-/* Runs the program; noted[k] is what step k left behind, and the allocations until then: to be noted, or to be found again. Looks at
-   all objects only where the failure is; before it, all is as it was. Returns the allocations. */
+/* Runs the program; noted[k] is what step k left behind, and the allocations until then: to be
+   noted, or to be found again. Looks at all objects only where the failure is; before it, all is as
+   it was. Returns the allocations. */
 static int64_t run(int kind, faulty *f, record *noted, int note)
 {
     world *w = NEW(world, 1);
@@ -496,8 +529,10 @@ static int64_t run(int kind, faulty *f, record *noted, int note)
         r = do_step(w, k);
         CHECK(r < 2 && (f->failed > failed) == here);
         CHECK(f->h.live_bytes == bytes_of(w) && !f->h.wrong);
-        CHECK(r == here || (r == 0 && !f->forever)); /* where growing ahead fails, the exact size may do */
-        for (o = 0; o < OBJECTS && (here || note); o++) if (o != steps[k].object) CHECK(sum_of(w, o) == before[o]);
+        /* where growing ahead fails, the exact size may do */
+        CHECK(r == here || (r == 0 && !f->forever));
+        for (o = 0; o < OBJECTS && (here || note); o++)
+            if (o != steps[k].object) CHECK(sum_of(w, o) == before[o]);
         if (r == 1) {
             int64_t const at = f->fail_at;
             check_left_behind(w, k, before[steps[k].object]);
@@ -541,13 +576,15 @@ static void test_programs(void **state)
         memset(&f, 0, sizeof f);
         total = run(kind, &f, noted, 1);
         CHECK(total > 60 && f.failed == 0);
-        for (forever = 0; forever < 2; forever++) for (k = 1 + (kind + forever) % step; k <= total; k += step) {
-            memset(&f, 0, sizeof f);
-            f.fail_at = k;
-            f.forever = forever;
-            (void)run(kind, &f, noted, 0);
-            CHECK(f.failed == 1 || (forever && f.failed == 2)); /* the exact size was tried, too */
-        }
+        for (forever = 0; forever < 2; forever++)
+            for (k = 1 + (kind + forever) % step; k <= total; k += step) {
+                memset(&f, 0, sizeof f);
+                f.fail_at = k;
+                f.forever = forever;
+                (void)run(kind, &f, noted, 0);
+                CHECK(f.failed == 1 ||
+                      (forever && f.failed == 2)); /* the exact size was tried, too */
+            }
     }
 }
 

@@ -1,10 +1,13 @@
-/* test_limits.c - the ends of every range: n around 2^31, cells around 2^63, more than 2^32 pairs, and room that is exactly enough, and one less.
+/* test_limits.c - the ends of every range: n around 2^31, cells around 2^63, more than 2^32 pairs,
+   and room that is exactly enough, and one less.
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/all/test_limits.c -o test_limits -lcmocka -lm && ./test_limits
-       (add -DUGRID_REAL=double ... -DNBODY_REAL=double for the double build; packages: libcmocka-dev libstb-dev)
+       (add -DUGRID_REAL=double ... -DNBODY_REAL=double for the double build; packages:
+       libcmocka-dev libstb-dev)
 
-   Counts that are too large are refused before an array is read: the arrays here have four elements, and nothing is allocated.
+   Counts that are too large are refused before an array is read: the arrays here have four
+   elements, and nothing is allocated.
 
    Environment: LIMITS_TEST_FULL=1   pairs beyond 2^32, too (minutes) */
 
@@ -22,18 +25,28 @@
 enum { N = 60, MOST = INT32_MAX - 1023 }; /* 2^31 - 1024 */
 
 static void *no_alloc(size_t bytes, void *user) { (void)bytes; ++*(int *)user; return NULL; }
-static void no_free(void *memory, size_t bytes, void *user) { (void)memory; (void)bytes; *(int *)user += 1000; }
+static void no_free(void *memory, size_t bytes, void *user)
+{
+    (void)memory;
+    (void)bytes;
+    *(int *)user += 1000;
+}
 
-#define NO_MEMORY(desc, asked) ((desc)->allocator.alloc = no_alloc, (desc)->allocator.free = no_free, (desc)->allocator.user = (asked))
+#define NO_MEMORY(desc, asked)                                                                     \
+    ((desc)->allocator.alloc = no_alloc, (desc)->allocator.free = no_free,                         \
+     (desc)->allocator.user = (asked))
 
 /* ------------------------------------------------------------------------------------------------
    n
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Negative and too large: refused, and not a byte asked for. At the limit itself: memory is asked for, in one size that did not overflow. */
+/* Negative and too large: refused, and not a byte asked for. At the limit itself: memory is asked
+   for, in one size that did not overflow. */
 static void test_counts(void **state)
 {
-    static const int32_t negative[] = {-1, -1024, INT32_MIN}, large[] = {INT32_MAX, MOST + 1, MOST, 1 << 30, (1 << 30) - 511, (1 << 30) - 512};
+    static const int32_t negative[] = {-1, -1024, INT32_MIN},
+                         large[] = {INT32_MAX, MOST + 1,        MOST,
+                                    1 << 30,   (1 << 30) - 511, (1 << 30) - 512};
     real const four[12] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};
     int64_t offsets[2], needed = 7;
     int32_t ids[2], found = 7;
@@ -69,32 +82,41 @@ static void test_counts(void **state)
         d.radius = 1;
         asked = 0;
         gr = ugrid_reserve(&grid, &g, n);
-        CHECK(gr == (bad ? UGRID_BAD_ARGUMENT : n > MOST ? UGRID_TOO_MANY_ENTRIES : UGRID_OUT_OF_MEMORY));
+        CHECK(gr == (bad        ? UGRID_BAD_ARGUMENT
+                     : n > MOST ? UGRID_TOO_MANY_ENTRIES
+                                : UGRID_OUT_OF_MEMORY));
         CHECK((asked > 0) == (gr == UGRID_OUT_OF_MEMORY));
-        if (bad || n > MOST) CHECK(ugrid_build(&grid, &g, four, 0, n) == gr && grid.n == 0 && asked == 0);
+        if (bad || n > MOST)
+            CHECK(ugrid_build(&grid, &g, four, 0, n) == gr && grid.n == 0 && asked == 0);
         if (bad) {
             CHECK(ugrid_fit(&g, four, 0, n, NULL) == UGRID_BAD_ARGUMENT);
-            CHECK(ugrid_neighbors_at(&grid, four, 0, n, 1, offsets, ids, 2, &needed) == UGRID_BAD_ARGUMENT);
+            CHECK(ugrid_neighbors_at(&grid, four, 0, n, 1, offsets, ids, 2, &needed) ==
+                  UGRID_BAD_ARGUMENT);
             CHECK(ugrid_query(&grid, four, 1, ids, n, &found) == UGRID_BAD_ARGUMENT);
             CHECK(ugrid_neighbors(&grid, 1, 0, offsets, ids, n, &needed) == UGRID_BAD_ARGUMENT);
         }
         asked = 0;
         tr = lbvh_reserve(&tree, &t, n);
-        CHECK(tr == (bad ? LBVH_BAD_ARGUMENT : n > (1 << 30) - 512 ? LBVH_TOO_MANY : LBVH_OUT_OF_MEMORY));
+        CHECK(tr == (bad                   ? LBVH_BAD_ARGUMENT
+                     : n > (1 << 30) - 512 ? LBVH_TOO_MANY
+                                           : LBVH_OUT_OF_MEMORY));
         CHECK((asked > 0) == (tr == LBVH_OUT_OF_MEMORY));
         if (tr != LBVH_OUT_OF_MEMORY) {
             lbvh_queries q;
-            CHECK(lbvh_build(&tree, &t, four, 0, n) == tr && lbvh_boxes(&t, four, 0, n, acc, NULL) == tr);
+            CHECK(lbvh_build(&tree, &t, four, 0, n) == tr &&
+                  lbvh_boxes(&t, four, 0, n, acc, NULL) == tr);
             memset(&q, 0, sizeof q);
             q.kind = LBVH_POINTS;
             q.data = four;
             q.n = n;
-            CHECK(lbvh_count_overlaps(&tree, &q, ids) == tr && lbvh_overlaps(&tree, &q, offsets, ids, 2, &needed) == tr);
+            CHECK(lbvh_count_overlaps(&tree, &q, ids) == tr &&
+                  lbvh_overlaps(&tree, &q, offsets, ids, 2, &needed) == tr);
             CHECK(asked == 0 && tree.n == 0);
         }
         if (bad) {
             CHECK(lbvh_pairs(&tree, ids, n, &needed) == LBVH_BAD_ARGUMENT);
-            CHECK(lbvh_nearest(&tree, four, n, 1, NULL, NULL, ids, acc, &found) == LBVH_BAD_ARGUMENT);
+            CHECK(lbvh_nearest(&tree, four, n, 1, NULL, NULL, ids, acc, &found) ==
+                  LBVH_BAD_ARGUMENT);
             CHECK(lbvh_save(&tree, acc, n, &needed) == LBVH_BAD_ARGUMENT);
         }
         asked = 0;
@@ -115,72 +137,86 @@ static void test_counts(void **state)
         }
         asked = 0;
         br = nbody_reserve(&sim, &b, n);
-        CHECK(br == (bad ? NBODY_BAD_ARGUMENT : n > (1 << 30) - 512 ? NBODY_TOO_MANY : NBODY_OUT_OF_MEMORY));
+        CHECK(br == (bad                   ? NBODY_BAD_ARGUMENT
+                     : n > (1 << 30) - 512 ? NBODY_TOO_MANY
+                                           : NBODY_OUT_OF_MEMORY));
         CHECK((asked > 0) == (br == NBODY_OUT_OF_MEMORY));
         if (br != NBODY_OUT_OF_MEMORY) {
-            CHECK(nbody_build(&sim, &b, four, 0, NULL, n) == br && nbody_accelerations(&sim, &b, four, 0, NULL, n, acc) == br);
+            CHECK(nbody_build(&sim, &b, four, 0, NULL, n) == br &&
+                  nbody_accelerations(&sim, &b, four, 0, NULL, n, acc) == br);
             CHECK(asked == 0 && sim.n == 0);
         }
         CHECK(asked < 1000); /* nothing was given back that had not been taken */
     }
 }
 
-/* Entries of lists, which are counted in 64 bits: every product with them has to be kept below 2^63. */
+/* Entries of lists, which are counted in 64 bits: every product with them has to be kept below
+   2^63. */
 static void test_entries(void **state)
 {
-    static const int64_t large[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 4, INT64_MAX / 4100, ((int64_t)1 << 62) + 1, (int64_t)1 << 62, (int64_t)1 << 50};
+    static const int64_t large[] = {INT64_MAX,        INT64_MAX - 1,          INT64_MAX / 4,
+                                    INT64_MAX / 4100, ((int64_t)1 << 62) + 1, (int64_t)1 << 62,
+                                    (int64_t)1 << 50};
     int k, layout, history, asked = 0;
     (void)state;
-    for (k = 0; k < COUNT_OF(large); k++) for (layout = 0; layout < 4; layout++) for (history = 0; history <= 4096; history += 4096) {
-        nlist list = {0};
-        nlist_desc d;
-        nlist_result r;
-        memset(&d, 0, sizeof d);
-        NO_MEMORY(&d, &asked);
-        d.radius = 1;
-        d.layout = (nlist_layout)layout;
-        d.history = history;
-        d.capacity = large[k];
-        r = nlist_reserve(&list, &d, 4, large[k]);
-        CHECK(r == NLIST_TOO_MANY || r == NLIST_OUT_OF_MEMORY);
-        if (layout == NLIST_DYNAMIC || layout == NLIST_HYBRID) CHECK_RESULT(r, NLIST_TOO_MANY);
-        CHECK(list.n == 0 && nlist_bytes(&list) == 0);
-    }
+    for (k = 0; k < COUNT_OF(large); k++)
+        for (layout = 0; layout < 4; layout++)
+            for (history = 0; history <= 4096; history += 4096) {
+                nlist list = {0};
+                nlist_desc d;
+                nlist_result r;
+                memset(&d, 0, sizeof d);
+                NO_MEMORY(&d, &asked);
+                d.radius = 1;
+                d.layout = (nlist_layout)layout;
+                d.history = history;
+                d.capacity = large[k];
+                r = nlist_reserve(&list, &d, 4, large[k]);
+                CHECK(r == NLIST_TOO_MANY || r == NLIST_OUT_OF_MEMORY);
+                if (layout == NLIST_DYNAMIC || layout == NLIST_HYBRID)
+                    CHECK_RESULT(r, NLIST_TOO_MANY);
+                CHECK(list.n == 0 && nlist_bytes(&list) == 0);
+            }
     CHECK(asked < 1000);
 }
 
 /* ------------------------------------------------------------------------------------------------
    Cells
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
-/* Products of 2^52 .. 2^84 cells: refused, with what was needed, as far as it is a number; never wrapped to something that fits. */
+/* Products of 2^52 .. 2^84 cells: refused, with what was needed, as far as it is a number; never
+   wrapped to something that fits. */
 static void test_cells(void **state)
 {
     real const four[12] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};
     int bits, dim, asked = 0, order, split;
     (void)state;
-    for (dim = 2; dim <= 3; dim++) for (order = 0; order < 2; order++) for (split = 0; split <= 64; split += 64) for (bits = 8; bits <= 40; bits++) {
-        ugrid grid = {0};
-        ugrid_desc g;
-        ugrid_result r;
-        double want = pow(2, bits * dim) * (split ? split : 1);
-        int a;
-        memset(&g, 0, sizeof g);
-        NO_MEMORY(&g, &asked);
-        g.dim = dim;
-        for (a = 0; a < dim; a++) g.max[a] = 1;
-        g.cell = (real)pow(2, -bits);
-        g.cell_order = (ugrid_cell_order)order;
-        g.split = split;
-        g.max_cells = INT64_MAX;
-        if (order && split) continue;
-        r = ugrid_build(&grid, &g, four, 0, 4);
-        CHECK(grid.n == 0);
-        if (want > MOST) CHECK(r == UGRID_TOO_MANY_CELLS);
-        else CHECK(r == UGRID_OUT_OF_MEMORY || r == UGRID_TOO_MANY_CELLS);
-        if (r == UGRID_TOO_MANY_CELLS && !order) CHECK(grid.needed_cells == (want < 9e18 ? (int64_t)want : INT64_MAX));
-        if (r == UGRID_OUT_OF_MEMORY) CHECK(grid.needed_cells <= MOST);
-    }
+    for (dim = 2; dim <= 3; dim++)
+        for (order = 0; order < 2; order++)
+            for (split = 0; split <= 64; split += 64)
+                for (bits = 8; bits <= 40; bits++) {
+                    ugrid grid = {0};
+                    ugrid_desc g;
+                    ugrid_result r;
+                    double want = pow(2, bits * dim) * (split ? split : 1);
+                    int a;
+                    memset(&g, 0, sizeof g);
+                    NO_MEMORY(&g, &asked);
+                    g.dim = dim;
+                    for (a = 0; a < dim; a++) g.max[a] = 1;
+                    g.cell = (real)pow(2, -bits);
+                    g.cell_order = (ugrid_cell_order)order;
+                    g.split = split;
+                    g.max_cells = INT64_MAX;
+                    if (order && split) continue;
+                    r = ugrid_build(&grid, &g, four, 0, 4);
+                    CHECK(grid.n == 0);
+                    if (want > MOST) CHECK(r == UGRID_TOO_MANY_CELLS);
+                    else CHECK(r == UGRID_OUT_OF_MEMORY || r == UGRID_TOO_MANY_CELLS);
+                    if (r == UGRID_TOO_MANY_CELLS && !order)
+                        CHECK(grid.needed_cells == (want < 9e18 ? (int64_t)want : INT64_MAX));
+                    if (r == UGRID_OUT_OF_MEMORY) CHECK(grid.needed_cells <= MOST);
+                }
     CHECK(asked > 0 && asked < 1000);
 }
 
@@ -197,12 +233,15 @@ static void test_cells_exactly(void **state)
     memset(&g, 0, sizeof g);
     g.max[0] = g.max[1] = g.max[2] = 1;
     g.cell = (real)0.125;
-    for (g.method = UGRID_COUNT; g.method <= UGRID_LIST_PACKED; g.method = (ugrid_method)(g.method + 1)) {
+    for (g.method = UGRID_COUNT; g.method <= UGRID_LIST_PACKED;
+         g.method = (ugrid_method)(g.method + 1)) {
         g.slots = N;
         g.max_cells = 512;
-        CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_OK && grid.needed_cells == 512 && grid.cell_count == 512);
+        CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_OK && grid.needed_cells == 512 &&
+              grid.cell_count == 512);
         g.max_cells = 511;
-        CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_TOO_MANY_CELLS && grid.needed_cells == 512 && grid.n == 0);
+        CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_TOO_MANY_CELLS &&
+              grid.needed_cells == 512 && grid.n == 0);
     }
     g.method = UGRID_FIXED;
     g.max_cells = 0;
@@ -214,7 +253,8 @@ static void test_cells_exactly(void **state)
         CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_CELL_FULL && grid.n == 0);
         full = grid.needed_slots;
         g.slots = full - 1;
-        CHECK(full > 1 && ugrid_build(&grid, &g, pos, 0, N) == UGRID_CELL_FULL && grid.needed_slots == full && grid.n == 0);
+        CHECK(full > 1 && ugrid_build(&grid, &g, pos, 0, N) == UGRID_CELL_FULL &&
+              grid.needed_slots == full && grid.n == 0);
         g.slots = full;
         CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_OK && ugrid_validate(&grid) == UGRID_OK);
     }
@@ -222,32 +262,38 @@ static void test_cells_exactly(void **state)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   Room for results: exactly enough, and one less. Arrays have exactly that size, so that sanitizers see what goes beyond.
-   ------------------------------------------------------------------------------------------------ */
+   Room for results: exactly enough, and one less. Arrays have exactly that size, so that sanitizers
+   see what goes beyond.
+   ---------------------------------------------------------------------------------------------- */
 
-/* A list of rows in an array with room for `capacity`, asked for by `call`: complete, or its whole rows, and nothing else written. */
-#define CHECK_ROWS(call, rows, OK, TOO_SMALL) do { \
-        int64_t needed = -1, all = 0, capacity, at, less; \
-        int64_t *offsets = NEW(int64_t, (rows) + 1); \
-        int32_t *ids = NULL, *want = NULL; \
-        capacity = 0; \
-        CHECK((call) == TOO_SMALL && needed > 2); /* NULL with 0 only counts */ \
-        all = needed; \
-        want = NEW(int32_t, all); \
-        for (less = 0; less < 3; less++) { \
-            int32_t row; \
-            capacity = less == 2 ? all / 2 : all - less; \
-            ids = NEW(int32_t, capacity); \
-            for (at = 0; at < capacity; at++) ids[at] = -77; \
-            CHECK((call) == (less ? TOO_SMALL : OK) && needed == all && offsets[rows] == all && offsets[0] == 0); \
-            if (!less) memcpy(want, ids, (size_t)all * sizeof *ids); \
-            for (row = 0; row < (rows); row++) for (at = offsets[row]; at < offsets[row + 1] && offsets[row + 1] <= capacity; at++) \
-                CHECK(ids[at] == want[at]); \
-            free(ids); \
-            ids = NULL; \
-        } \
-        free(offsets); \
-        free(want); \
+/* A list of rows in an array with room for `capacity`, asked for by `call`: complete, or its whole
+   rows, and nothing else written. */
+#define CHECK_ROWS(call, rows, OK, TOO_SMALL)                                                      \
+    do {                                                                                           \
+        int64_t needed = -1, all = 0, capacity, at, less;                                          \
+        int64_t *offsets = NEW(int64_t, (rows) + 1);                                               \
+        int32_t *ids = NULL, *want = NULL;                                                         \
+        capacity = 0;                                                                              \
+        CHECK((call) == TOO_SMALL && needed > 2); /* NULL with 0 only counts */                    \
+        all = needed;                                                                              \
+        want = NEW(int32_t, all);                                                                  \
+        for (less = 0; less < 3; less++) {                                                         \
+            int32_t row;                                                                           \
+            capacity = less == 2 ? all / 2 : all - less;                                           \
+            ids = NEW(int32_t, capacity);                                                          \
+            for (at = 0; at < capacity; at++) ids[at] = -77;                                       \
+            CHECK((call) == (less ? TOO_SMALL : OK) && needed == all && offsets[rows] == all &&    \
+                  offsets[0] == 0);                                                                \
+            if (!less) memcpy(want, ids, (size_t)all * sizeof *ids);                               \
+            for (row = 0; row < (rows); row++)                                                     \
+                for (at = offsets[row]; at < offsets[row + 1] && offsets[row + 1] <= capacity;     \
+                     at++)                                                                         \
+                    CHECK(ids[at] == want[at]);                                                    \
+            free(ids);                                                                             \
+            ids = NULL;                                                                            \
+        }                                                                                          \
+        free(offsets);                                                                             \
+        free(want);                                                                                \
     } while (0)
 
 static void test_rows_exactly(void **state)
@@ -267,20 +313,28 @@ static void test_rows_exactly(void **state)
     memset(&q, 0, sizeof q);
     g.cell = (real)0.2;
     g.slots = N;
-    for (g.method = UGRID_COUNT; g.method <= UGRID_LIST_PACKED; g.method = (ugrid_method)(g.method + 1)) {
+    for (g.method = UGRID_COUNT; g.method <= UGRID_LIST_PACKED;
+         g.method = (ugrid_method)(g.method + 1)) {
         int32_t found = -1, all, *few;
         CHECK(ugrid_build(&grid, &g, pos, 0, N) == UGRID_OK);
-        CHECK_ROWS(ugrid_neighbors(&grid, radius, 0, offsets, ids, capacity, &needed), N, UGRID_OK, UGRID_BUFFER_TOO_SMALL);
-        CHECK_ROWS(ugrid_neighbors(&grid, radius, UGRID_HALF, offsets, ids, capacity, &needed), N, UGRID_OK, UGRID_BUFFER_TOO_SMALL);
-        CHECK_ROWS(ugrid_neighbors(&grid, radius, UGRID_PLACES, offsets, ids, capacity, &needed), N, UGRID_OK, UGRID_BUFFER_TOO_SMALL);
-        CHECK_ROWS(ugrid_neighbors(&grid, radius, UGRID_PLACES | UGRID_HALF, offsets, ids, capacity, &needed), N, UGRID_OK, UGRID_BUFFER_TOO_SMALL);
-        CHECK_ROWS(ugrid_neighbors_at(&grid, pos, 0, 7, radius, offsets, ids, capacity, &needed), 7, UGRID_OK, UGRID_BUFFER_TOO_SMALL);
+        CHECK_ROWS(ugrid_neighbors(&grid, radius, 0, offsets, ids, capacity, &needed), N, UGRID_OK,
+                   UGRID_BUFFER_TOO_SMALL);
+        CHECK_ROWS(ugrid_neighbors(&grid, radius, UGRID_HALF, offsets, ids, capacity, &needed), N,
+                   UGRID_OK, UGRID_BUFFER_TOO_SMALL);
+        CHECK_ROWS(ugrid_neighbors(&grid, radius, UGRID_PLACES, offsets, ids, capacity, &needed), N,
+                   UGRID_OK, UGRID_BUFFER_TOO_SMALL);
+        CHECK_ROWS(ugrid_neighbors(&grid, radius, UGRID_PLACES | UGRID_HALF, offsets, ids, capacity,
+                                   &needed),
+                   N, UGRID_OK, UGRID_BUFFER_TOO_SMALL);
+        CHECK_ROWS(ugrid_neighbors_at(&grid, pos, 0, 7, radius, offsets, ids, capacity, &needed), 7,
+                   UGRID_OK, UGRID_BUFFER_TOO_SMALL);
         CHECK(ugrid_query(&grid, pos, radius, NULL, 0, &all) == UGRID_BUFFER_TOO_SMALL && all > 1);
         few = NEW(int32_t, all);
         CHECK(ugrid_query(&grid, pos, radius, few, all, &found) == UGRID_OK && found == all);
         free(few);
         few = NEW(int32_t, all - 1);
-        CHECK(ugrid_query(&grid, pos, radius, few, all - 1, &found) == UGRID_BUFFER_TOO_SMALL && found == all);
+        CHECK(ugrid_query(&grid, pos, radius, few, all - 1, &found) == UGRID_BUFFER_TOO_SMALL &&
+              found == all);
         free(few);
     }
     ugrid_free(&grid);
@@ -290,32 +344,36 @@ static void test_rows_exactly(void **state)
         t.builder = (lbvh_builder)(i % 2);
         CHECK(lbvh_build(&tree, &t, pos, 0, N) == LBVH_OK);
         q.flags = i == 2 ? LBVH_PLACES : i ? LBVH_HALF : 0;
-        CHECK_ROWS(lbvh_overlaps(&tree, &q, offsets, ids, capacity, &needed), N, LBVH_OK, LBVH_BUFFER_TOO_SMALL);
+        CHECK_ROWS(lbvh_overlaps(&tree, &q, offsets, ids, capacity, &needed), N, LBVH_OK,
+                   LBVH_BUFFER_TOO_SMALL);
     }
     q.flags = 0;
     q.kind = LBVH_POINTS;
     q.radius = (real)0.2;
     q.data = pos;
     q.n = 9;
-    CHECK_ROWS(lbvh_overlaps(&tree, &q, offsets, ids, capacity, &needed), 9, LBVH_OK, LBVH_BUFFER_TOO_SMALL);
+    CHECK_ROWS(lbvh_overlaps(&tree, &q, offsets, ids, capacity, &needed), 9, LBVH_OK,
+               LBVH_BUFFER_TOO_SMALL);
     lbvh_free(&tree);
 }
 
 /* Pairs and files: the same array of `size` units for `capacity`. */
-#define CHECK_ROOM(type, per, call, OK, TOO_SMALL) do { \
-        int64_t needed = -1, all, capacity = 0; \
-        type *room = NULL, *whole = NULL; \
-        CHECK((call) == TOO_SMALL && needed > 1); \
-        all = needed; \
-        for (capacity = all + 1; capacity >= all - 1; capacity--) { \
-            room = NEW(type, (per) * capacity); \
-            needed = -1; \
-            CHECK((call) == (capacity < all ? TOO_SMALL : OK) && needed == all); \
-            if (!whole) whole = room; \
-            else if (capacity == all) CHECK(same(room, whole, (size_t)((per) * all) * sizeof *room)); \
-            if (room != whole) free(room); \
-        } \
-        free(whole); \
+#define CHECK_ROOM(type, per, call, OK, TOO_SMALL)                                                 \
+    do {                                                                                           \
+        int64_t needed = -1, all, capacity = 0;                                                    \
+        type *room = NULL, *whole = NULL;                                                          \
+        CHECK((call) == TOO_SMALL && needed > 1);                                                  \
+        all = needed;                                                                              \
+        for (capacity = all + 1; capacity >= all - 1; capacity--) {                                \
+            room = NEW(type, (per)*capacity);                                                      \
+            needed = -1;                                                                           \
+            CHECK((call) == (capacity < all ? TOO_SMALL : OK) && needed == all);                   \
+            if (!whole) whole = room;                                                              \
+            else if (capacity == all)                                                              \
+                CHECK(same(room, whole, (size_t)((per)*all) * sizeof *room));                      \
+            if (room != whole) free(room);                                                         \
+        }                                                                                          \
+        free(whole);                                                                               \
     } while (0)
 
 static void test_room_exactly(void **state)
@@ -331,7 +389,8 @@ static void test_room_exactly(void **state)
     t.kind = LBVH_POINTS;
     t.radius = (real)0.12;
     CHECK(lbvh_build(&tree, &t, pos, 0, N) == LBVH_OK);
-    CHECK_ROOM(int32_t, 2, lbvh_pairs(&tree, room, capacity, &needed), LBVH_OK, LBVH_BUFFER_TOO_SMALL);
+    CHECK_ROOM(int32_t, 2, lbvh_pairs(&tree, room, capacity, &needed), LBVH_OK,
+               LBVH_BUFFER_TOO_SMALL);
     CHECK_ROOM(char, 1, lbvh_save(&tree, room, capacity, &needed), LBVH_OK, LBVH_BUFFER_TOO_SMALL);
     lbvh_free(&tree);
     for (layout = 0; layout < 4; layout++) {
@@ -345,8 +404,10 @@ static void test_room_exactly(void **state)
         d.half = layout % 2;
         d.history = 4;
         CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, N), NLIST_OK);
-        CHECK_ROOM(int32_t, 2, nlist_pairs(&list, room, capacity, &needed, NULL, 0, NULL), NLIST_OK, NLIST_BUFFER_TOO_SMALL);
-        CHECK_ROOM(char, 1, nlist_save(&list, room, capacity, &needed), NLIST_OK, NLIST_BUFFER_TOO_SMALL);
+        CHECK_ROOM(int32_t, 2, nlist_pairs(&list, room, capacity, &needed, NULL, 0, NULL), NLIST_OK,
+                   NLIST_BUFFER_TOO_SMALL);
+        CHECK_ROOM(char, 1, nlist_save(&list, room, capacity, &needed), NLIST_OK,
+                   NLIST_BUFFER_TOO_SMALL);
         /* The list's own room: desc.capacity, or slots, and what a refused build leaves. */
         if (layout == NLIST_STATIC) {
             d.width = list.needed_width;
@@ -373,12 +434,13 @@ static void test_room_exactly(void **state)
 
 /* ------------------------------------------------------------------------------------------------
    Periods
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Does every method find the two particles at this distance, and not at the next smaller one? */
 static void check_two(const real pos[4], real radius, double periods)
 {
-    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_FIXED, UGRID_LIST, UGRID_LIST_PACKED};
+    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_FIXED, UGRID_LIST,
+                                           UGRID_LIST_PACKED};
     int m, smaller;
     for (m = 0; m < COUNT_OF(methods); m++) for (smaller = 0; smaller < 2; smaller++) {
         real const reach = smaller ? radius - radius / 32 : radius;
@@ -401,18 +463,23 @@ static void check_two(const real pos[4], real radius, double periods)
         CHECK(ugrid_distance2(&grid, pos, pos + 2) == radius * radius);
         CHECK(ugrid_count_pairs(&grid, reach, &pairs) == UGRID_OK && pairs == !smaller);
         CHECK(ugrid_query(&grid, pos, reach, ids, 2, &found) == UGRID_OK && found == 2 - smaller);
-        CHECK((m == 0 ? nlist_build_brute(&list, &d, pos, 0, 2) : nlist_build_ugrid(&list, &d, &grid, pos, 0, 2)) == NLIST_OK);
+        CHECK((m == 0 ? nlist_build_brute(&list, &d, pos, 0, 2)
+                      : nlist_build_ugrid(&list, &d, &grid, pos, 0, 2)) == NLIST_OK);
         CHECK(list.total == !smaller && nlist_validate(&list) == NLIST_OK);
         if (fabs(periods) < 1e9) {
-            CHECK(nlist_pairs(&list, pair, 1, &needed, pos, 0, shift) == NLIST_OK && needed == !smaller);
-            CHECK(smaller || (pair[0] + pair[1] == 1 && shift[0] == (pair[0] == 0 ? 1 : -1) * (int32_t)periods && shift[1] == 0));
+            CHECK(nlist_pairs(&list, pair, 1, &needed, pos, 0, shift) == NLIST_OK &&
+                  needed == !smaller);
+            CHECK(smaller ||
+                  (pair[0] + pair[1] == 1 &&
+                   shift[0] == (pair[0] == 0 ? 1 : -1) * (int32_t)periods && shift[1] == 0));
         }
         ugrid_free(&grid);
         nlist_free(&list);
     }
 }
 
-/* A particle that is 2^k periods away from the box, and one in it: inside, and across the border. Powers of two: nothing rounds. */
+/* A particle that is 2^k periods away from the box, and one in it: inside, and across the border.
+   Powers of two: nothing rounds. */
 static void test_far_periods(void **state)
 {
     int const most = IS_FLOAT ? 20 : 49;
@@ -429,7 +496,7 @@ static void test_far_periods(void **state)
 
 /* ------------------------------------------------------------------------------------------------
    More than 2^32
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Counts without a look at each: nbody_count multiplies, and must do so in 64 bits. */
 static void test_many_terms(void **state)
@@ -451,12 +518,14 @@ static void test_many_terms(void **state)
     for (i = 0; i < 2 * CROWD; i++) pos[i] = i < 20 ? (real)i : 1; /* all but a few at one place */
     CHECK(nbody_build(&sim, &d, pos, 0, NULL, CROWD) == NBODY_OK);
     CHECK(nbody_count(&sim, &cost) == NBODY_OK);
-    CHECK(cost.near_terms >= (int64_t)(CROWD - 20) * (CROWD - 20) && cost.near_terms <= (int64_t)CROWD * CROWD);
+    CHECK(cost.near_terms >= (int64_t)(CROWD - 20) * (CROWD - 20) &&
+          cost.near_terms <= (int64_t)CROWD * CROWD);
     nbody_free(&sim);
     free(pos);
 }
 
-/* All at one place: n (n - 1) / 2 pairs, each of them looked at. That takes minutes, hence only where LIMITS_TEST_FULL is set. */
+/* All at one place: n (n - 1) / 2 pairs, each of them looked at. That takes minutes, hence only
+   where LIMITS_TEST_FULL is set. */
 static void test_many_pairs(void **state)
 {
     enum { CROWD = 92700 };

@@ -1,8 +1,10 @@
-/* test_threads.c - many threads at once: all of them search one object of each header, and each builds objects of its own.
+/* test_threads.c - many threads at once: all of them search one object of each header, and each
+   builds objects of its own.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       cc -O2 -I. tests/unit/all/test_threads.c -o test_threads -lcmocka -lm -lpthread && ./test_threads
-       cc -O1 -g -fsanitize=thread ...                          (tests/quality/flags/run.sh does: only there is a race always seen)
+       cc -O2 -I. tests/unit/all/test_threads.c -o test_threads -lcmocka -lm -lpthread &&
+       ./test_threads
+       cc -O1 -g -fsanitize=thread ...                          (tests/quality/flags/run.sh)
 
    Every thread must find what one thread finds alone, bit for bit. */
 
@@ -23,7 +25,7 @@ enum { THREADS = 8, N = 200, ROOM = 40 * N };
 
 /* ------------------------------------------------------------------------------------------------
    What all of them look at
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 typedef struct shared {
     int kind;
@@ -52,7 +54,8 @@ static void make_shared(shared *s, int kind)
     for (i = 0; i < 3 * N; i++) s->pos[i] = (real)wl_u(&r);
     for (i = 0; i < 2 * N; i++) s->plane[i] = (real)wl_u(&r);
     for (i = 0; i < 9 * 8; i++) s->corner[i] = (real)wl_u(&r);
-    for (i = 0; i < N; i++) s->mass[i] = 1 + (real)wl_u(&r), s->values[i] = (real)wl_u(&r), s->masks[i] = 1u << i % 3;
+    for (i = 0; i < N; i++)
+        s->mass[i] = 1 + (real)wl_u(&r), s->values[i] = (real)wl_u(&r), s->masks[i] = 1u << i % 3;
     memset(&g, 0, sizeof g);
     memset(&t, 0, sizeof t);
     memset(&w, 0, sizeof w);
@@ -106,7 +109,7 @@ static void free_shared(shared *s)
 
 /* ------------------------------------------------------------------------------------------------
    What a thread finds
-   ------------------------------------------------------------------------------------------------ */
+   ---------------------------------------------------------------------------------------------- */
 
 /* Room for answers, and a sum of all of them. */
 typedef struct finder {
@@ -138,7 +141,8 @@ static uint64_t search_grid(finder *f)
     MIX(sum, f->ids, needed);
     must(ugrid_neighbors(g, radius, UGRID_PLACES, f->offsets, f->ids, ROOM, &needed) == UGRID_OK);
     MIX(sum, f->ids, needed);
-    must(ugrid_neighbors_at(g, f->s->pos + 3, 0, N / 2, radius, f->offsets, f->ids, ROOM, &needed) == UGRID_OK);
+    must(ugrid_neighbors_at(g, f->s->pos + 3, 0, N / 2, radius, f->offsets, f->ids, ROOM,
+                            &needed) == UGRID_OK);
     MIX(sum, f->ids, needed);
     must(ugrid_count_neighbors(g, radius, 0, f->ids) == UGRID_OK);
     MIX(sum, f->ids, N);
@@ -175,14 +179,16 @@ static uint64_t search_tree(finder *f)
     int32_t i, found;
     lbvh_queries q;
     lbvh_quality quality;
-    real const window[6] = {(real)0.1, (real)0.2, (real)0.3, (real)0.6, (real)0.7, (real)0.8}, ahead[3] = {1, (real)0.5, (real)0.25};
+    real const window[6] = {(real)0.1, (real)0.2, (real)0.3, (real)0.6, (real)0.7, (real)0.8},
+               ahead[3] = {1, (real)0.5, (real)0.25};
     lbvh_overlap o = lbvh_overlap_box(t, window);
     memset(&q, 0, sizeof q);
     while (lbvh_next(&o)) MIX(sum, &o.id, 1);
     for (i = 0; i < N; i += 9) {
         lbvh_ray ray = lbvh_ray_cast(t, f->s->pos + 3 * i, ahead, 2);
         while (lbvh_next_ray(&ray)) MIX(sum, &ray.id, 1);
-        must(lbvh_nearest(t, f->s->pos + 3 * i, 7, 1, NULL, NULL, f->ids, f->numbers, &found) == LBVH_OK);
+        must(lbvh_nearest(t, f->s->pos + 3 * i, 7, 1, NULL, NULL, f->ids, f->numbers, &found) ==
+             LBVH_OK);
         MIX(sum, f->ids, found);
         MIX(sum, f->numbers, found);
     }
@@ -284,7 +290,8 @@ static void *build_and_search(void *user)
             must(nlist_remap(&own->list, names, N) == NLIST_OK);
             must(ugrid_build(&own->grid, &own->grid.desc, own->pos, 0, N / (k + 1)) == UGRID_OK);
             must(lbvh_refit(&own->tree, own->pos, 0) == LBVH_OK);
-            must(nbody_build(&own->sim, &own->sim.desc, own->plane, 0, own->mass, N / (k + 1)) == NBODY_OK);
+            must(nbody_build(&own->sim, &own->sim.desc, own->plane, 0, own->mass, N / (k + 1)) ==
+                 NBODY_OK);
         }
         free_shared(own);
     }
@@ -322,7 +329,8 @@ static void with_threads(void *(*work)(void *), int kind)
     }
     for (k = 0; k < THREADS; k++) {
         CHECK(pthread_join(thread[k], NULL) == 0);
-        for (which = 0; which < COUNT_OF(searches); which++) CHECK(f[k]->sum[which] == alone->sum[which]);
+        for (which = 0; which < COUNT_OF(searches); which++)
+            CHECK(f[k]->sum[which] == alone->sum[which]);
         free_finder(f[k]);
     }
     free_finder(alone);
@@ -334,14 +342,16 @@ static void test_search_one(void **state)
 {
     int k;
     (void)state;
-    for (k = 0; k < (small_run() ? 1 : SANITIZED ? 4 : 12); k++) with_threads(search_all, 5 * k % 12);
+    for (k = 0; k < (small_run() ? 1 : SANITIZED ? 4 : 12); k++)
+        with_threads(search_all, 5 * k % 12);
 }
 
 static void test_build_many(void **state)
 {
     int k;
     (void)state;
-    for (k = 0; k < (small_run() ? 1 : SANITIZED ? 4 : 12); k++) with_threads(build_and_search, 5 * k % 12);
+    for (k = 0; k < (small_run() ? 1 : SANITIZED ? 4 : 12); k++)
+        with_threads(build_and_search, 5 * k % 12);
 }
 
 int main(void)

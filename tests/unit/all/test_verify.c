@@ -1,8 +1,10 @@
-/* test_verify.c - ugrid_verify, lbvh_verify, nlist_verify, nbody_verify: good objects pass, damaged ones and wrong answers do not.
+/* test_verify.c - ugrid_verify, lbvh_verify, nlist_verify, nbody_verify: good objects pass, damaged
+   ones and wrong answers do not.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   Damage is of two kinds: to the structure, which ..._validate sees, too; and to what the answers depend on (the size of a cell, the reach
-   of a list, a force), which only the look at every particle can see. */
+   Damage is of two kinds: to the structure, which ..._validate sees, too; and to what the answers
+   depend on (the size of a cell, the reach of a list, a force), which only the look at every
+   particle can see. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -34,7 +36,12 @@ static void make_points(int kind, int dim, real *pos)
     for (i = 0; i < N; i++)
         for (a = 0; a < dim; a++) {
             real const u = (real)wl_u(&s);
-            pos[i * dim + a] = kind == 0 ? u : kind == 1 ? u * u * u : kind == 2 ? (real)(int)(u * 5) / 4 : kind == 3 ? (real)0.5 : u < (real)0.5 ? 0 : 1;
+            pos[i * dim + a] = kind == 0       ? u
+                               : kind == 1     ? u * u * u
+                               : kind == 2     ? (real)(int)(u * 5) / 4
+                               : kind == 3     ? (real)0.5
+                               : u < (real)0.5 ? 0
+                                               : 1;
         }
 }
 
@@ -70,7 +77,8 @@ static void test_grids(void **state)
                     int32_t bad = 5;
                     make_points(kind, dim, pos);
                     assert_int_equal(ugrid_build(&grid, &d, pos, 0, N), UGRID_OK);
-                    assert_int_equal(ugrid_verify(&grid, (real)0.17, kind == 3 ? 9 : ALL, 1, &bad), UGRID_OK);
+                    assert_int_equal(ugrid_verify(&grid, (real)0.17, kind == 3 ? 9 : ALL, 1, &bad),
+                                     UGRID_OK);
                     assert_int_equal(bad, -1);
                     ugrid_free(&grid);
                 }
@@ -169,14 +177,17 @@ static void test_lists(void **state)
                 d.radius = (real)0.1;
                 d.radii = radii;
                 assert_int_equal(nlist_build_brute(&list, &d, pos, 0, N), NLIST_OK);
-                assert_int_equal(nlist_verify(&list, &d, pos, 0, kind == 3 ? 9 : ALL, 1, &bad), NLIST_OK);
+                assert_int_equal(nlist_verify(&list, &d, pos, 0, kind == 3 ? 9 : ALL, 1, &bad),
+                                 NLIST_OK);
                 assert_int_equal(bad, -1);
                 if (kind == 0) { /* others were meant, or they have moved */
                     d.radii = NULL;
                     assert_int_equal(nlist_verify(&list, &d, pos, 0, ALL, 1, &bad), NLIST_INVALID);
                     assert_true(bad >= 0);
                     d.radii = radii;
-                    for (i = 0; i < 3; i++) pos[3 * 17 + i] = (real)0.5 * (real)(pos[3 * 17 + i] < (real)0.5) + (real)0.25;
+                    for (i = 0; i < 3; i++)
+                        pos[3 * 17 + i] =
+                            (real)0.5 * (real)(pos[3 * 17 + i] < (real)0.5) + (real)0.25;
                     assert_int_equal(nlist_verify(&list, &d, pos, 0, ALL, 1, NULL), NLIST_INVALID);
                     list.current = 2;
                     assert_int_equal(nlist_verify(&list, &d, pos, 0, 0, 1, &bad), NLIST_INVALID);
@@ -214,8 +225,9 @@ static void test_forces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grids),         cmocka_unit_test(test_damaged_grids), cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_damaged_trees), cmocka_unit_test(test_lists),         cmocka_unit_test(test_forces),
+        cmocka_unit_test(test_grids), cmocka_unit_test(test_damaged_grids),
+        cmocka_unit_test(test_trees), cmocka_unit_test(test_damaged_trees),
+        cmocka_unit_test(test_lists), cmocka_unit_test(test_forces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

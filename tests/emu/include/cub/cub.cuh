@@ -1,11 +1,11 @@
 /* cub.cuh - the emulator's stand-in for the parts of CUB that nearfield uses.
    SPDX-License-Identifier: MIT
 
-   Same names, same two-phase temporary storage, same types for intermediate sums (those of CUB 3.0 in
-   CUDA 13.0), plain serial loops. What CUB forbids is checked: overlapping input and output, storage
-   that is too small, pointers that are not device memory. Temporary storage is filled with rubbish, as
-   CUB would: who keeps something there loses it. The block and warp algorithms really use their
-   TempStorage and really wait, so that a missing barrier between two uses is found.
+   Same names, same two-phase temporary storage, same types for intermediate sums (those of CUB 3.0
+   in CUDA 13.0), plain serial loops. What CUB forbids is checked: overlapping input and output,
+   storage that is too small, pointers that are not device memory. Temporary storage is filled with
+   rubbish, as CUB would: who keeps something there loses it. The block and warp algorithms really
+   use their TempStorage and really wait, so that a missing barrier between two uses is found.
 
    Sections: >>storage >>sort >>scan >>reduce >>select >>block >>warp */
 #ifndef EMU_CUB_CUH
@@ -31,7 +31,7 @@ template <class T> struct DoubleBuffer {
 
 struct NullType {};
 
-/* ---- >>storage --------------------------------------------------------------------------------- */
+/* ---- >>storage ------------------------------------------------------------------------------- */
 
 namespace emu_detail {
 
@@ -41,13 +41,17 @@ template <class It> using value_t = typename std::iterator_traits<It>::value_typ
 template <class T> void check(const T *p, size_t count, const char *what) {
     if (count) emu::check_range(p, count * sizeof(T), what);
 }
-template <class It> typename std::enable_if<!std::is_pointer<It>::value>::type check(const It &, size_t, const char *) {}
+template <class It>
+typename std::enable_if<!std::is_pointer<It>::value>::type check(const It &, size_t, const char *)
+{
+}
 
 inline bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
-/* The two phases of every device algorithm: without storage say how much, with storage enqueue the work. */
+/* The two phases of every device algorithm: without storage say how much, with storage enqueue the
+   work. */
 template <class Work>
 cudaError_t two_phase(void *storage, size_t &bytes, size_t needed, cudaStream_t stream, Work work) {
     if (!storage) {
@@ -62,7 +66,7 @@ cudaError_t two_phase(void *storage, size_t &bytes, size_t needed, cudaStream_t 
     });
 }
 
-/* ---- >>sort: stable, by bits [begin, end) of the key, 8 at a time -------------------------------- */
+/* ---- >>sort: stable, by bits [begin, end) of the key, 8 at a time ---------------------------- */
 
 template <size_t bytes> struct Unsigned;
 template <> struct Unsigned<1> { using type = uint8_t; };
@@ -83,7 +87,9 @@ template <class K> typename Unsigned<sizeof(K)>::type ordered_bits(K key) {
 
 /* One pass: moves `from` to `to`, grouped by `width` bits of the keys at `shift`. */
 template <class U>
-void sort_pass(const std::vector<U> &bits, const std::vector<size_t> &from, std::vector<size_t> &to, int shift, int width) {
+void sort_pass(const std::vector<U> &bits, const std::vector<size_t> &from, std::vector<size_t> &to,
+               int shift, int width)
+{
     std::vector<size_t> start(((size_t)1 << width) + 1, 0);
     auto digit = [&](size_t i) { return (size_t)(bits[i] >> shift) & (((size_t)1 << width) - 1); };
     for (size_t i : from) ++start[digit(i) + 1];
@@ -91,7 +97,9 @@ void sort_pass(const std::vector<U> &bits, const std::vector<size_t> &from, std:
     for (size_t i : from) to[start[digit(i)]++] = i;
 }
 
-template <class K> std::vector<size_t> sorted_order(const K *keys, size_t n, int begin, int end, bool descending) {
+template <class K>
+std::vector<size_t> sorted_order(const K *keys, size_t n, int begin, int end, bool descending)
+{
     std::vector<typename Unsigned<sizeof(K)>::type> bits(n);
     std::vector<size_t> order(n), other(n);
     for (size_t i = 0; i < n; ++i) {
@@ -112,7 +120,9 @@ template <class T> void gather(const T *in, T *out, const std::vector<size_t> &o
 }
 
 template <class K, class V>
-void sort_now(const K *keys, K *keys_out, const V *values, V *values_out, size_t n, int begin, int end, bool descending) {
+void sort_now(const K *keys, K *keys_out, const V *values, V *values_out, size_t n, int begin,
+              int end, bool descending)
+{
     if (n == 0) return;
     std::vector<size_t> order = sorted_order(keys, n, begin, end, descending);
     gather(keys, keys_out, order);
@@ -120,8 +130,10 @@ void sort_now(const K *keys, K *keys_out, const V *values, V *values_out, size_t
 }
 
 template <class K, class V>
-cudaError_t sort(void *storage, size_t &bytes, const K *keys, K *keys_out, const V *values, V *values_out, size_t n, int begin,
-                 int end, bool descending, bool may_overwrite, cudaStream_t stream) {
+cudaError_t sort(void *storage, size_t &bytes, const K *keys, K *keys_out, const V *values,
+                 V *values_out, size_t n, int begin, int end, bool descending, bool may_overwrite,
+                 cudaStream_t stream)
+{
     constexpr bool with_values = !std::is_same<V, NullType>::value;
     const size_t value_size = with_values ? sizeof(V) : 0;
     if (cudaPeekAtLastError() != cudaSuccess) return cudaPeekAtLastError(); /* as the real one */
@@ -131,51 +143,70 @@ cudaError_t sort(void *storage, size_t &bytes, const K *keys, K *keys_out, const
     if (storage) {
         check(keys, n, "keys of a sort");
         check(keys_out, n, "sorted keys");
-        if (with_values) check(values, n, "values of a sort"), check(values_out, n, "sorted values");
+        if (with_values)
+            check(values, n, "values of a sort"), check(values_out, n, "sorted values");
         bool clash = overlap(keys, n * sizeof(K), keys_out, n * sizeof(K)) ||
                      overlap(values, n * value_size, values_out, n * value_size);
-        if (n && clash) emu::trap("cub::DeviceRadixSort: input and output overlap", {__FILE__, __LINE__});
+        if (n && clash)
+            emu::trap("cub::DeviceRadixSort: input and output overlap", {__FILE__, __LINE__});
     }
-    return two_phase(storage, bytes, needed, stream,
-                     [=] { sort_now(keys, keys_out, values, values_out, n, begin, end, descending); });
+    return two_phase(storage, bytes, needed, stream, [=] {
+        sort_now(keys, keys_out, values, values_out, n, begin, end, descending);
+    });
 }
 
 } // namespace emu_detail
 
 struct DeviceRadixSort {
     template <class K, class V, class N>
-    static cudaError_t SortPairs(void *storage, size_t &bytes, const K *keys, K *keys_out, const V *values, V *values_out, N n,
-                                 int begin_bit = 0, int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr) {
-        return emu_detail::sort(storage, bytes, keys, keys_out, values, values_out, (size_t)n, begin_bit, end_bit, false, false, stream);
+    static cudaError_t SortPairs(void *storage, size_t &bytes, const K *keys, K *keys_out,
+                                 const V *values, V *values_out, N n, int begin_bit = 0,
+                                 int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr)
+    {
+        return emu_detail::sort(storage, bytes, keys, keys_out, values, values_out, (size_t)n,
+                                begin_bit, end_bit, false, false, stream);
     }
     template <class K, class V, class N>
-    static cudaError_t SortPairsDescending(void *storage, size_t &bytes, const K *keys, K *keys_out, const V *values, V *values_out,
-                                           N n, int begin_bit = 0, int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr) {
-        return emu_detail::sort(storage, bytes, keys, keys_out, values, values_out, (size_t)n, begin_bit, end_bit, true, false, stream);
+    static cudaError_t SortPairsDescending(void *storage, size_t &bytes, const K *keys, K *keys_out,
+                                           const V *values, V *values_out, N n, int begin_bit = 0,
+                                           int end_bit = sizeof(K) * 8,
+                                           cudaStream_t stream = nullptr)
+    {
+        return emu_detail::sort(storage, bytes, keys, keys_out, values, values_out, (size_t)n,
+                                begin_bit, end_bit, true, false, stream);
     }
     template <class K, class N>
-    static cudaError_t SortKeys(void *storage, size_t &bytes, const K *keys, K *keys_out, N n, int begin_bit = 0,
-                                int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr) {
+    static cudaError_t SortKeys(void *storage, size_t &bytes, const K *keys, K *keys_out, N n,
+                                int begin_bit = 0, int end_bit = sizeof(K) * 8,
+                                cudaStream_t stream = nullptr)
+    {
         const NullType *none = nullptr;
-        return emu_detail::sort(storage, bytes, keys, keys_out, none, (NullType *)nullptr, (size_t)n, begin_bit, end_bit, false, false, stream);
+        return emu_detail::sort(storage, bytes, keys, keys_out, none, (NullType *)nullptr,
+                                (size_t)n, begin_bit, end_bit, false, false, stream);
     }
     template <class K, class V, class N>
-    static cudaError_t SortPairs(void *storage, size_t &bytes, DoubleBuffer<K> &keys, DoubleBuffer<V> &values, N n,
-                                 int begin_bit = 0, int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr) {
+    static cudaError_t SortPairs(void *storage, size_t &bytes, DoubleBuffer<K> &keys,
+                                 DoubleBuffer<V> &values, N n, int begin_bit = 0,
+                                 int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr)
+    {
         const K *in = keys.Current();
         const V *values_in = values.Current();
-        cudaError_t error = emu_detail::sort(storage, bytes, in, keys.Alternate(), values_in, values.Alternate(), (size_t)n, begin_bit,
-                                             end_bit, false, true, stream);
+        cudaError_t error =
+            emu_detail::sort(storage, bytes, in, keys.Alternate(), values_in, values.Alternate(),
+                             (size_t)n, begin_bit, end_bit, false, true, stream);
         if (storage && error == cudaSuccess) keys.selector ^= 1, values.selector ^= 1;
         return error;
     }
     template <class K, class N>
-    static cudaError_t SortKeys(void *storage, size_t &bytes, DoubleBuffer<K> &keys, N n, int begin_bit = 0,
-                                int end_bit = sizeof(K) * 8, cudaStream_t stream = nullptr) {
+    static cudaError_t SortKeys(void *storage, size_t &bytes, DoubleBuffer<K> &keys, N n,
+                                int begin_bit = 0, int end_bit = sizeof(K) * 8,
+                                cudaStream_t stream = nullptr)
+    {
         const K *in = keys.Current();
         const NullType *none = nullptr;
-        cudaError_t error = emu_detail::sort(storage, bytes, in, keys.Alternate(), none, (NullType *)nullptr, (size_t)n, begin_bit,
-                                             end_bit, false, true, stream);
+        cudaError_t error =
+            emu_detail::sort(storage, bytes, in, keys.Alternate(), none, (NullType *)nullptr,
+                             (size_t)n, begin_bit, end_bit, false, true, stream);
         if (storage && error == cudaSuccess) keys.selector ^= 1;
         return error;
     }
@@ -188,7 +219,9 @@ struct DeviceRadixSort {
 
 namespace emu_detail {
 
-template <class Op, class A, class B> using accumulator_t = typename std::decay<decltype(std::declval<Op>()(std::declval<A>(), std::declval<B>()))>::type;
+template <class Op, class A, class B>
+using accumulator_t =
+    typename std::decay<decltype(std::declval<Op>()(std::declval<A>(), std::declval<B>()))>::type;
 
 struct Plus {
     template <class A, class B> auto operator()(const A &a, const B &b) const { return a + b; }
@@ -203,7 +236,9 @@ struct Maximum {
 inline size_t scan_storage(size_t n) { return 256 + n / 128 * 16; }
 
 template <class In, class Out, class Op, class Init>
-cudaError_t exclusive(void *storage, size_t &bytes, In in, Out out, Op op, Init init, size_t n, cudaStream_t stream) {
+cudaError_t exclusive(void *storage, size_t &bytes, In in, Out out, Op op, Init init, size_t n,
+                      cudaStream_t stream)
+{
     using Sum = accumulator_t<Op, value_t<In>, Init>;
     if (storage) check(in, n, "input of a scan"), check(out, n, "output of a scan");
     return two_phase(storage, bytes, scan_storage(n), stream, [=] {
@@ -211,7 +246,8 @@ cudaError_t exclusive(void *storage, size_t &bytes, In in, Out out, Op op, Init 
         Out to = out;
         Sum sum = (Sum)init;
         for (size_t i = 0; i < n; ++i) {
-            Sum next = i + 1 < n ? (Sum)op(sum, from[(ptrdiff_t)i]) : sum; /* the last element is not needed */
+            /* the last element is not needed */
+            Sum next = i + 1 < n ? (Sum)op(sum, from[(ptrdiff_t)i]) : sum;
             to[(ptrdiff_t)i] = sum;
             sum = next;
         }
@@ -219,7 +255,9 @@ cudaError_t exclusive(void *storage, size_t &bytes, In in, Out out, Op op, Init 
 }
 
 template <class In, class Out, class Op>
-cudaError_t inclusive(void *storage, size_t &bytes, In in, Out out, Op op, size_t n, cudaStream_t stream) {
+cudaError_t inclusive(void *storage, size_t &bytes, In in, Out out, Op op, size_t n,
+                      cudaStream_t stream)
+{
     using Sum = accumulator_t<Op, value_t<In>, value_t<In>>;
     if (storage) check(in, n, "input of a scan"), check(out, n, "output of a scan");
     return two_phase(storage, bytes, scan_storage(n), stream, [=] {
@@ -237,39 +275,56 @@ cudaError_t inclusive(void *storage, size_t &bytes, In in, Out out, Op op, size_
 
 struct DeviceScan {
     template <class In, class Out, class N>
-    static cudaError_t ExclusiveSum(void *storage, size_t &bytes, In in, Out out, N n, cudaStream_t stream = nullptr) {
-        if (cudaPeekAtLastError() != cudaSuccess) return cudaPeekAtLastError(); /* as the real one */
-        return emu_detail::exclusive(storage, bytes, in, out, emu_detail::Plus{}, emu_detail::value_t<In>{}, (size_t)n, stream);
+    static cudaError_t ExclusiveSum(void *storage, size_t &bytes, In in, Out out, N n,
+                                    cudaStream_t stream = nullptr)
+    {
+        /* as the real one */
+        if (cudaPeekAtLastError() != cudaSuccess) return cudaPeekAtLastError();
+        return emu_detail::exclusive(storage, bytes, in, out, emu_detail::Plus{},
+                                     emu_detail::value_t<In>{}, (size_t)n, stream);
     }
     template <class In, class Out, class N>
-    static cudaError_t InclusiveSum(void *storage, size_t &bytes, In in, Out out, N n, cudaStream_t stream = nullptr) {
-        return emu_detail::inclusive(storage, bytes, in, out, emu_detail::Plus{}, (size_t)n, stream);
+    static cudaError_t InclusiveSum(void *storage, size_t &bytes, In in, Out out, N n,
+                                    cudaStream_t stream = nullptr)
+    {
+        return emu_detail::inclusive(storage, bytes, in, out, emu_detail::Plus{}, (size_t)n,
+                                     stream);
     }
     /* In place. */
     template <class It, class N>
-    static cudaError_t ExclusiveSum(void *storage, size_t &bytes, It data, N n, cudaStream_t stream = nullptr) {
+    static cudaError_t ExclusiveSum(void *storage, size_t &bytes, It data, N n,
+                                    cudaStream_t stream = nullptr)
+    {
         return ExclusiveSum(storage, bytes, data, data, n, stream);
     }
     template <class It, class N>
-    static cudaError_t InclusiveSum(void *storage, size_t &bytes, It data, N n, cudaStream_t stream = nullptr) {
+    static cudaError_t InclusiveSum(void *storage, size_t &bytes, It data, N n,
+                                    cudaStream_t stream = nullptr)
+    {
         return InclusiveSum(storage, bytes, data, data, n, stream);
     }
     template <class In, class Out, class Op, class Init, class N>
-    static cudaError_t ExclusiveScan(void *storage, size_t &bytes, In in, Out out, Op op, Init init, N n, cudaStream_t stream = nullptr) {
+    static cudaError_t ExclusiveScan(void *storage, size_t &bytes, In in, Out out, Op op, Init init,
+                                     N n, cudaStream_t stream = nullptr)
+    {
         return emu_detail::exclusive(storage, bytes, in, out, op, init, (size_t)n, stream);
     }
     template <class In, class Out, class Op, class N>
-    static cudaError_t InclusiveScan(void *storage, size_t &bytes, In in, Out out, Op op, N n, cudaStream_t stream = nullptr) {
+    static cudaError_t InclusiveScan(void *storage, size_t &bytes, In in, Out out, Op op, N n,
+                                     cudaStream_t stream = nullptr)
+    {
         return emu_detail::inclusive(storage, bytes, in, out, op, (size_t)n, stream);
     }
 };
 
-/* ---- >>reduce ---------------------------------------------------------------------------------- */
+/* ---- >>reduce -------------------------------------------------------------------------------- */
 
 namespace emu_detail {
 
 template <class In, class Out, class Op, class Init>
-cudaError_t reduce(void *storage, size_t &bytes, In in, Out out, Op op, Init init, size_t n, cudaStream_t stream) {
+cudaError_t reduce(void *storage, size_t &bytes, In in, Out out, Op op, Init init, size_t n,
+                   cudaStream_t stream)
+{
     using Sum = accumulator_t<Op, Init, value_t<In>>;
     if (storage) check(in, n, "input of a reduction"), check(out, 1, "output of a reduction");
     return two_phase(storage, bytes, scan_storage(n), stream, [=] {
@@ -285,31 +340,44 @@ cudaError_t reduce(void *storage, size_t &bytes, In in, Out out, Op op, Init ini
 
 struct DeviceReduce {
     template <class In, class Out, class N>
-    static cudaError_t Sum(void *storage, size_t &bytes, In in, Out out, N n, cudaStream_t stream = nullptr) {
-        return emu_detail::reduce(storage, bytes, in, out, emu_detail::Plus{}, emu_detail::value_t<Out>{}, (size_t)n, stream);
+    static cudaError_t Sum(void *storage, size_t &bytes, In in, Out out, N n,
+                           cudaStream_t stream = nullptr)
+    {
+        return emu_detail::reduce(storage, bytes, in, out, emu_detail::Plus{},
+                                  emu_detail::value_t<Out>{}, (size_t)n, stream);
     }
     template <class In, class Out, class N>
-    static cudaError_t Min(void *storage, size_t &bytes, In in, Out out, N n, cudaStream_t stream = nullptr) {
+    static cudaError_t Min(void *storage, size_t &bytes, In in, Out out, N n,
+                           cudaStream_t stream = nullptr)
+    {
         using T = emu_detail::value_t<In>;
-        return emu_detail::reduce(storage, bytes, in, out, emu_detail::Minimum{}, std::numeric_limits<T>::max(), (size_t)n, stream);
+        return emu_detail::reduce(storage, bytes, in, out, emu_detail::Minimum{},
+                                  std::numeric_limits<T>::max(), (size_t)n, stream);
     }
     template <class In, class Out, class N>
-    static cudaError_t Max(void *storage, size_t &bytes, In in, Out out, N n, cudaStream_t stream = nullptr) {
+    static cudaError_t Max(void *storage, size_t &bytes, In in, Out out, N n,
+                           cudaStream_t stream = nullptr)
+    {
         using T = emu_detail::value_t<In>;
-        return emu_detail::reduce(storage, bytes, in, out, emu_detail::Maximum{}, std::numeric_limits<T>::lowest(), (size_t)n, stream);
+        return emu_detail::reduce(storage, bytes, in, out, emu_detail::Maximum{},
+                                  std::numeric_limits<T>::lowest(), (size_t)n, stream);
     }
     template <class In, class Out, class Op, class Init, class N>
-    static cudaError_t Reduce(void *storage, size_t &bytes, In in, Out out, N n, Op op, Init init, cudaStream_t stream = nullptr) {
+    static cudaError_t Reduce(void *storage, size_t &bytes, In in, Out out, N n, Op op, Init init,
+                              cudaStream_t stream = nullptr)
+    {
         return emu_detail::reduce(storage, bytes, in, out, op, init, (size_t)n, stream);
     }
 };
 
-/* ---- >>select ---------------------------------------------------------------------------------- */
+/* ---- >>select -------------------------------------------------------------------------------- */
 
 namespace emu_detail {
 
 template <class In, class Out, class Count, class Keep>
-cudaError_t select(void *storage, size_t &bytes, In in, Out out, Count count, size_t n, Keep keep, cudaStream_t stream) {
+cudaError_t select(void *storage, size_t &bytes, In in, Out out, Count count, size_t n, Keep keep,
+                   cudaStream_t stream)
+{
     if (storage) check(in, n, "input of a selection"), check(count, 1, "count of a selection");
     return two_phase(storage, bytes, scan_storage(n), stream, [=] {
         In from = in;
@@ -325,17 +393,29 @@ cudaError_t select(void *storage, size_t &bytes, In in, Out out, Count count, si
 
 struct DeviceSelect {
     template <class In, class Flags, class Out, class Count, class N>
-    static cudaError_t Flagged(void *storage, size_t &bytes, In in, Flags flags, Out out, Count count, N n, cudaStream_t stream = nullptr) {
-        return emu_detail::select(storage, bytes, in, out, count, (size_t)n, [=](size_t i) { return (bool)flags[(ptrdiff_t)i]; }, stream);
+    static cudaError_t Flagged(void *storage, size_t &bytes, In in, Flags flags, Out out,
+                               Count count, N n, cudaStream_t stream = nullptr)
+    {
+        return emu_detail::select(
+            storage, bytes, in, out, count, (size_t)n,
+            [=](size_t i) { return (bool)flags[(ptrdiff_t)i]; }, stream);
     }
     template <class In, class Out, class Count, class N, class Predicate>
-    static cudaError_t If(void *storage, size_t &bytes, In in, Out out, Count count, N n, Predicate keep, cudaStream_t stream = nullptr) {
-        return emu_detail::select(storage, bytes, in, out, count, (size_t)n, [=](size_t i) { return keep(in[(ptrdiff_t)i]); }, stream);
+    static cudaError_t If(void *storage, size_t &bytes, In in, Out out, Count count, N n,
+                          Predicate keep, cudaStream_t stream = nullptr)
+    {
+        return emu_detail::select(
+            storage, bytes, in, out, count, (size_t)n,
+            [=](size_t i) { return keep(in[(ptrdiff_t)i]); }, stream);
     }
     template <class In, class Out, class Count, class N>
-    static cudaError_t Unique(void *storage, size_t &bytes, In in, Out out, Count count, N n, cudaStream_t stream = nullptr) {
-        return emu_detail::select(storage, bytes, in, out, count, (size_t)n,
-                                  [=](size_t i) { return i == 0 || !(in[(ptrdiff_t)i] == in[(ptrdiff_t)i - 1]); }, stream);
+    static cudaError_t Unique(void *storage, size_t &bytes, In in, Out out, Count count, N n,
+                              cudaStream_t stream = nullptr)
+    {
+        return emu_detail::select(
+            storage, bytes, in, out, count, (size_t)n,
+            [=](size_t i) { return i == 0 || !(in[(ptrdiff_t)i] == in[(ptrdiff_t)i - 1]); },
+            stream);
     }
 };
 
@@ -345,11 +425,18 @@ struct DeviceSelect {
    waits at the end: as with CUB, a second use of the storage needs a barrier of the caller's. The
    place of the caller goes along, so that reports name his line and not one of this file. */
 
-enum BlockReduceAlgorithm { BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_RAKING, BLOCK_REDUCE_WARP_REDUCTIONS };
+enum BlockReduceAlgorithm {
+    BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY,
+    BLOCK_REDUCE_RAKING,
+    BLOCK_REDUCE_WARP_REDUCTIONS
+};
 enum BlockScanAlgorithm { BLOCK_SCAN_RAKING, BLOCK_SCAN_RAKING_MEMOIZE, BLOCK_SCAN_WARP_SCANS };
 
 namespace emu_detail {
-inline int thread_rank() { return (int)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x); }
+inline int thread_rank()
+{
+    return (int)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
+}
 
 template <class T, int n, class Op> T reduce_items(const T (&items)[n], Op op) {
     T sum = items[0];
@@ -358,8 +445,10 @@ template <class T, int n, class Op> T reduce_items(const T (&items)[n], Op op) {
 }
 } // namespace emu_detail
 
-template <class T, int X, BlockReduceAlgorithm = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1> class BlockReduce {
-public:
+template <class T, int X, BlockReduceAlgorithm = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1>
+class BlockReduce
+{
+  public:
     struct TempStorage { T value[X * Y * Z]; };
     explicit BlockReduce(TempStorage &storage) : storage_(storage) {}
 
@@ -372,20 +461,28 @@ public:
             for (int i = 1; i < valid; ++i) value = op(value, storage_.value[i]);
         return value;
     }
-    template <class Op> T Reduce(T value, Op op, EMU_SITE) { return Reduce(value, op, X * Y * Z, site); }
+    template <class Op> T Reduce(T value, Op op, EMU_SITE)
+    {
+        return Reduce(value, op, X * Y * Z, site);
+    }
     template <int n, class Op> T Reduce(const T (&items)[n], Op op, EMU_SITE) {
         return Reduce(emu_detail::reduce_items(items, op), op, X * Y * Z, site);
     }
     T Sum(T value, EMU_SITE) { return Reduce(value, emu_detail::Plus{}, X * Y * Z, site); }
     T Sum(T value, int valid, EMU_SITE) { return Reduce(value, emu_detail::Plus{}, valid, site); }
-    template <int n> T Sum(const T (&items)[n], EMU_SITE) { return Sum(emu_detail::reduce_items(items, emu_detail::Plus{}), site); }
+    template <int n> T Sum(const T (&items)[n], EMU_SITE)
+    {
+        return Sum(emu_detail::reduce_items(items, emu_detail::Plus{}), site);
+    }
 
 private:
     TempStorage &storage_;
 };
 
-template <class T, int X, BlockScanAlgorithm = BLOCK_SCAN_RAKING, int Y = 1, int Z = 1> class BlockScan {
-public:
+template <class T, int X, BlockScanAlgorithm = BLOCK_SCAN_RAKING, int Y = 1, int Z = 1>
+class BlockScan
+{
+  public:
     struct TempStorage { T value[X * Y * Z]; };
     explicit BlockScan(TempStorage &storage) : storage_(storage) {}
 
@@ -394,24 +491,55 @@ public:
         out = op_before(in, op);
         total = storage_.value[X * Y * Z - 1];
     }
-    template <class Op> void InclusiveScan(T in, T &out, Op op, EMU_SITE) { T total; InclusiveScan(in, out, op, total, site); }
+    template <class Op> void InclusiveScan(T in, T &out, Op op, EMU_SITE)
+    {
+        T total;
+        InclusiveScan(in, out, op, total, site);
+    }
     template <class Op> void ExclusiveScan(T in, T &out, T init, Op op, T &total, EMU_SITE) {
         scan(in, op, site);
         int rank = emu_detail::thread_rank();
         out = rank ? op(init, storage_.value[rank - 1]) : init;
         total = storage_.value[X * Y * Z - 1];
     }
-    template <class Op> void ExclusiveScan(T in, T &out, T init, Op op, EMU_SITE) { T total; ExclusiveScan(in, out, init, op, total, site); }
+    template <class Op> void ExclusiveScan(T in, T &out, T init, Op op, EMU_SITE)
+    {
+        T total;
+        ExclusiveScan(in, out, init, op, total, site);
+    }
 
     void InclusiveSum(T in, T &out, EMU_SITE) { InclusiveScan(in, out, emu_detail::Plus{}, site); }
-    void InclusiveSum(T in, T &out, T &total, EMU_SITE) { InclusiveScan(in, out, emu_detail::Plus{}, total, site); }
-    void ExclusiveSum(T in, T &out, EMU_SITE) { ExclusiveScan(in, out, T{}, emu_detail::Plus{}, site); }
-    void ExclusiveSum(T in, T &out, T &total, EMU_SITE) { ExclusiveScan(in, out, T{}, emu_detail::Plus{}, total, site); }
+    void InclusiveSum(T in, T &out, T &total, EMU_SITE)
+    {
+        InclusiveScan(in, out, emu_detail::Plus{}, total, site);
+    }
+    void ExclusiveSum(T in, T &out, EMU_SITE)
+    {
+        ExclusiveScan(in, out, T{}, emu_detail::Plus{}, site);
+    }
+    void ExclusiveSum(T in, T &out, T &total, EMU_SITE)
+    {
+        ExclusiveScan(in, out, T{}, emu_detail::Plus{}, total, site);
+    }
 
-    template <int n> void InclusiveSum(const T (&in)[n], T (&out)[n], EMU_SITE) { T total; sum_items(in, out, total, true, site); }
-    template <int n> void InclusiveSum(const T (&in)[n], T (&out)[n], T &total, EMU_SITE) { sum_items(in, out, total, true, site); }
-    template <int n> void ExclusiveSum(const T (&in)[n], T (&out)[n], EMU_SITE) { T total; sum_items(in, out, total, false, site); }
-    template <int n> void ExclusiveSum(const T (&in)[n], T (&out)[n], T &total, EMU_SITE) { sum_items(in, out, total, false, site); }
+    template <int n> void InclusiveSum(const T (&in)[n], T (&out)[n], EMU_SITE)
+    {
+        T total;
+        sum_items(in, out, total, true, site);
+    }
+    template <int n> void InclusiveSum(const T (&in)[n], T (&out)[n], T &total, EMU_SITE)
+    {
+        sum_items(in, out, total, true, site);
+    }
+    template <int n> void ExclusiveSum(const T (&in)[n], T (&out)[n], EMU_SITE)
+    {
+        T total;
+        sum_items(in, out, total, false, site);
+    }
+    template <int n> void ExclusiveSum(const T (&in)[n], T (&out)[n], T &total, EMU_SITE)
+    {
+        sum_items(in, out, total, false, site);
+    }
 
 private:
     TempStorage &storage_;
@@ -422,7 +550,8 @@ private:
         storage_.value[rank] = in;
         emu::barrier(emu::Op::barrier, 0, site);
         if (rank == 0)
-            for (int i = 1; i < X * Y * Z; ++i) storage_.value[i] = op(storage_.value[i - 1], storage_.value[i]);
+            for (int i = 1; i < X * Y * Z; ++i)
+                storage_.value[i] = op(storage_.value[i - 1], storage_.value[i]);
         emu::barrier(emu::Op::barrier, 1, site);
     }
     /* From the neighbour's slot rather than the own one: see the remark on reuse above. */
@@ -430,7 +559,9 @@ private:
         int rank = emu_detail::thread_rank();
         return rank ? op(storage_.value[rank - 1], in) : in;
     }
-    template <int n> void sum_items(const T (&in)[n], T (&out)[n], T &total, bool inclusive, emu::Site site) {
+    template <int n>
+    void sum_items(const T (&in)[n], T (&out)[n], T &total, bool inclusive, emu::Site site)
+    {
         T before;
         ExclusiveSum(emu_detail::reduce_items(in, emu_detail::Plus{}), before, total, site);
         for (int i = 0; i < n; ++i) {
@@ -441,7 +572,7 @@ private:
     }
 };
 
-/* ---- >>warp ------------------------------------------------------------------------------------ */
+/* ---- >>warp ---------------------------------------------------------------------------------- */
 
 namespace emu_detail {
 
@@ -499,8 +630,18 @@ public:
         out = before;
     }
     void ExclusiveSum(T in, T &out, EMU_SITE) { T total; ExclusiveSum(in, out, total, site); }
-    void InclusiveSum(T in, T &out, EMU_SITE) { T before; ExclusiveSum(in, before, site); out = before + in; }
-    void InclusiveSum(T in, T &out, T &total, EMU_SITE) { T before; ExclusiveSum(in, before, total, site); out = before + in; }
+    void InclusiveSum(T in, T &out, EMU_SITE)
+    {
+        T before;
+        ExclusiveSum(in, before, site);
+        out = before + in;
+    }
+    void InclusiveSum(T in, T &out, T &total, EMU_SITE)
+    {
+        T before;
+        ExclusiveSum(in, before, total, site);
+        out = before + in;
+    }
 
 private:
     TempStorage &storage_;

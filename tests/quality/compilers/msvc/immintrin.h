@@ -1,4 +1,5 @@
-/* Stand-in: vectors are unions, as MSVC has them, so that nobody adds them with +. The 15 calls of nbody.h, for each width. */
+/* Stand-in: vectors are unions, as MSVC has them, so that nobody adds them with +. The 15 calls of
+   nbody.h, for each width. */
 #pragma once
 typedef union __declspec(align(16)) __m128 { float m128_f32[4]; } __m128;
 typedef struct __declspec(align(16)) __m128d { double m128d_f64[2]; } __m128d;

@@ -1,4 +1,5 @@
-/* Stand-in for MSVC's: declarations only, for clang --target=x86_64-pc-windows-msvc. See ../../test_compilers.sh. */
+/* Stand-in for MSVC's: declarations only, for clang --target=x86_64-pc-windows-msvc. See
+   ../../test_compilers.sh. */
 #pragma once
 #ifdef _WIN64
 typedef unsigned long long size_t;

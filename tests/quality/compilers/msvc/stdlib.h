@@ -11,7 +11,8 @@ void __cdecl free(void *memory);
 int __cdecl abs(int x);
 __declspec(noreturn) void __cdecl abort(void);
 __declspec(noreturn) void __cdecl exit(int status);
-void __cdecl qsort(void *base, size_t count, size_t bytes, int(__cdecl *compare)(const void *, const void *));
+void __cdecl qsort(void *base, size_t count, size_t bytes,
+                   int(__cdecl *compare)(const void *, const void *));
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
-/* cmocka.h - as much of cmocka as tests/test_*.c use, for machines that no cmocka was built for: one test after the other, a failure ends
-   the test that found it, and the sums are printed as cmocka prints them. SPDX-License-Identifier: MIT OR Unlicense */
+/* cmocka.h - as much of cmocka as tests/test_*.c use, for machines that no cmocka was built for:
+   one test after the other, a failure ends the test that found it, and the sums are printed as
+   cmocka prints them. SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef CMOCKA_H_         /* as the real one: the oracles ask for it */
 #define CMOCKA_H_
@@ -20,13 +21,15 @@ static jmp_buf shim_out;
 #define cmocka_unit_test(test) {#test, test, NULL}
 #define cmocka_unit_test_setup(test, setup) {#test, test, setup}
 #define cmocka_set_test_filter(pattern) ((void)(pattern))
-#define cmocka_run_group_tests_name(name, tests, setup, teardown) shim_run(name, tests, sizeof(tests) / sizeof *(tests), setup, teardown)
+#define cmocka_run_group_tests_name(name, tests, setup, teardown)                                  \
+    shim_run(name, tests, sizeof(tests) / sizeof *(tests), setup, teardown)
 #define skip() longjmp(shim_out, 2)
 #define _fail(file, line) (printf("%s:%d: error\n", file, line), longjmp(shim_out, 1))
 #define print_message printf
 #define print_error printf
 
-static int shim_run(const char *name, const struct CMUnitTest *tests, size_t count, int (*setup)(void **), int (*teardown)(void **))
+static int shim_run(const char *name, const struct CMUnitTest *tests, size_t count,
+                    int (*setup)(void **), int (*teardown)(void **))
 {
     static size_t k;                    /* static: longjmp leaves it alone */
     static int passed, failed, skipped;
@@ -43,7 +46,11 @@ static int shim_run(const char *name, const struct CMUnitTest *tests, size_t cou
             passed++;
         } else if (how == 2) skipped++;
         else failed++;
-        printf("[  %s ] %s\n", how == 0 ? "     OK" : how == 2 ? "SKIPPED" : " FAILED", tests[k].name);
+        printf("[  %s ] %s\n",
+               how == 0   ? "     OK"
+               : how == 2 ? "SKIPPED"
+                          : " FAILED",
+               tests[k].name);
     }
     if (teardown) teardown(&state);
     if (skipped) printf("[  SKIPPED ] %d test(s).\n", skipped);

@@ -1,8 +1,9 @@
 /* toy.h - v0.1.0 - the smallest header that keeps the rules of this repository.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   It is no part of the product: tests/quality/vendor/run.sh --self-check breaks one rule at a time in a copy
-   of it, and sees to it that the matrix notices. It counts the pairs of equal numbers in an array. */
+   It is no part of the product: tests/quality/vendor/run.sh --self-check breaks one rule at a time
+   in a copy of it, and sees to it that the matrix notices. It counts the pairs of equal numbers in
+   an array. */
 #ifndef TOY_H
 #define TOY_H
 
@@ -63,7 +64,8 @@ TOY_API toy_result toy_count_pairs(const toy_array *array, int64_t *pairs);
 
 #ifdef TOY_CUDA
 struct CUstream_st;
-TOY_API toy_result toy_cuda_count(const toy_array *on_device, int64_t *pairs_on_device, struct CUstream_st *stream);
+TOY_API toy_result toy_cuda_count(const toy_array *on_device, int64_t *pairs_on_device,
+                                  struct CUstream_st *stream);
 #endif
 
 #ifdef __cplusplus

@@ -13,7 +13,8 @@ __global__ void toy_i_count(toy_array array, unsigned long long *pairs)
 
 } // namespace
 
-TOY_API toy_result toy_cuda_count(const toy_array *on_device, int64_t *pairs_on_device, struct CUstream_st *stream)
+TOY_API toy_result toy_cuda_count(const toy_array *on_device, int64_t *pairs_on_device,
+                                  struct CUstream_st *stream)
 {
     if (!on_device || !pairs_on_device || on_device->n < 0) return TOY_BAD_ARGUMENT;
     cudaLaunchConfig_t config = {};
