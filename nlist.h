@@ -414,6 +414,7 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_cuda_free             nlist_f64_cuda_free
 #define nlist_cuda_moved            nlist_f64_cuda_moved
 #define nlist_cuda_remap            nlist_f64_cuda_remap
+#define nlist_cuda_remap_rows       nlist_f64_cuda_remap_rows
 #define nlist_cuda_upload           nlist_f64_cuda_upload
 #define nlist_cuda_download         nlist_f64_cuda_download
 #define nlist_i_cuda_begin_sum      nlist_f64_i_cuda_begin_sum
@@ -508,8 +509,7 @@ extern "C" {
     X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
     X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t") \
     X(NLIST_BAD_ROWS, \
-      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS; CUDA: 0, and a list with ghosts " \
-      "is not uploaded")
+      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS")
 
 #define NLIST_I_CODE(code, text) code,
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
@@ -565,8 +565,7 @@ typedef struct nlist_desc {
                                    both rows) */
     int32_t rows;               /* particles 0 .. rows-1, the locals, have rows; the others, ghosts,
                                    are partners only, and pairs of ghosts are not searched for
-                                   (default: all have rows; NLIST_NO_ROWS: none. CUDA: only the
-                                   default) */
+                                   (default: all have rows; NLIST_NO_ROWS: none) */
     int32_t history;            /* bytes kept per entry (default: 0) */
     int32_t events;             /* 1 = builds fill list.begun, persisted, ended (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
@@ -591,8 +590,8 @@ typedef struct nlist_desc {
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
     int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial
-                                   (default: as many as needed). CUDA (default: COMPACT 16 n,
-                                   DYNAMIC 8 n, HYBRID n; more if a check has asked for it) */
+                                   (default: as many as needed). CUDA (default: a row COMPACT 16,
+                                   DYNAMIC 8, HYBRID 1; more if a check has asked for it) */
     int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the
                                    build is repeated, until all fits. CUDA: the build then waits for
                                    the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
@@ -630,6 +629,7 @@ typedef struct nlist_desc {
    in partner.) */
 typedef struct nlist_rows {
     int32_t n;              /* rows: list.row_count */
+    int32_t particles;      /* list.n: rows and ghosts */
     int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
     int64_t entries;        /* entries of partner in use: COMPACT, DYNAMIC, the rest of HYBRID
                                (CUDA: -1, only the device knows) */
@@ -1095,6 +1095,10 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
                                         struct CUstream_st *stream);
 
+/* As nlist_remap_rows. */
+NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                             int32_t rows, struct CUstream_st *stream);
+
 /* Copies a host list to the device, and a device list into a host list: rows, history, reference
    positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
    copy (download: or rows were cut, see nlist_cuda_check). */
@@ -1486,6 +1490,13 @@ NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i,
 NLIST_FN int64_t nlist_i_uid(int64_t uid, int32_t i, int32_t rows)
 {
     return (uid & (NLIST_I_GHOST - 1)) | (i < rows ? 0 : NLIST_I_GHOST);
+}
+
+/* 1 if a remap leaves a contact in the row of i. (A ghost that becomes a local can be the owner
+   now: the contact begins anew.) */
+NLIST_FN int nlist_i_stays(const int64_t *uid, int32_t i, int32_t j)
+{
+    return !uid || i == j || uid[i] < uid[j];
 }
 
 NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
@@ -2911,12 +2922,13 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
 /* Points the arrays of a generation at their blocks; those that this layout does not use become
    NULL. */
 static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
-                         int32_t row_count, int64_t capacity, int uids)
+                         int32_t n, int32_t row_count, int64_t capacity, int uids)
 {
     int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc),
               compact = desc->layout == NLIST_COMPACT;
     memset(rows, 0, sizeof *rows);
     rows->n = row_count;
+    rows->particles = n;
     rows->width = slots ? desc->width : 0;
     rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
     rows->count = (int32_t *)block[NLIST_I_COUNT].memory;
@@ -2946,8 +2958,8 @@ static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, i
     for (b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b], sizes.size[b], 0);
     if (result == NLIST_OK)
-        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, rows,
-                     capacity, uids);
+        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n,
+                     rows, capacity, uids);
     return result;
 }
 
@@ -4331,8 +4343,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
             nlist_result result = nlist_i_need(finder, 1);
             if (result == NLIST_OK) result = nlist_i_need_extras(finder, 1);
             if (result != NLIST_OK) return result;
-            /* a ghost that becomes a local can be the owner now: the contact begins anew */
-            if (id < 0 || (finder->uid && !(finder->uid[i] < finder->uid[id]) && id != i)) continue;
+            if (id < 0 || !nlist_i_stays(finder->uid, i, id)) continue;
             nlist_i_copy_extras(finder, &old_rows, e.entry);
             finder->found[finder->used++] = id;
         }
@@ -5051,9 +5062,10 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     nlist_result result;
     int64_t found;
     int kind;
-    int32_t g, had;
+    int32_t g, had, rows;
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (desc && nlist_i_set_rows(desc, n, &rows) != NLIST_OK) return NLIST_BAD_ROWS;
     had = list->n;
     list->n = 0; /* so that every field may change */
     result = nlist_i_begin(list, desc, list->keys, &before);
