@@ -468,7 +468,7 @@ extern "C" {
       "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^28 periods away " \
       "(list.bad_id: which box): a smaller desc.radius, or a larger box.cell") \
     X(NLIST_BAD_SOURCE, \
-      "the grid or tree is empty, of another n, has left particles out, or has boxes too far " \
+      "the grid or tree is empty, of another n, may leave particles out, or has boxes too far " \
       "from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or " \
       "deterministic there too") \
     X(NLIST_BAD_EXCLUSIONS, \
@@ -3965,6 +3965,7 @@ static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
 static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, int32_t n)
 {
     if (grid->n != n || (n > 0 && grid->cell_count == 0)) return NLIST_BAD_SOURCE;
+    if (grid->desc.outside == UGRID_LEAVE_OUT) return NLIST_BAD_SOURCE;
     return n > 0 && grid->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
 }
 
@@ -4594,10 +4595,9 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
     nlist_i_adder adder;
     nlist_result result;
     size_t k, numbers;
-    if (!list || !how || !fn) return NLIST_BAD_ARGUMENT;
+    if (!list || !how || !fn || (list->n > 0 && !sums)) return NLIST_BAD_ARGUMENT;
     result = nlist_i_check_sum(list, how, how->values);
     if (result != NLIST_OK || list->n == 0) return result;
-    if (!sums) return NLIST_BAD_ARGUMENT;
     numbers = (size_t)list->n * (size_t)how->values;
     if (how->unit > 0) {
         result = nlist_i_grow(list, NLIST_I_WORK, (int64_t)list->n * how->values, sizeof(int64_t),

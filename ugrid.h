@@ -18,7 +18,7 @@
 
    manual           use, example, options, rules, method, limits, not-here, sources, changes
    declarations     strict-math, compile-time, results, desc, grid, api, cuda-api
-   per element      cells, points, entries, walk, stb_ds, cuda-templates
+   per element      cells, outside, points, entries, walk, stb_ds, cuda-templates
    implementation   memory, resolve, fit, build, attributes, search, query, points-at, each,
                     validate, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
@@ -142,10 +142,10 @@
    n, entries and cells: up to 2^31 - 1024; cells: 2^27 unless max_cells is raised. Cells along one
    axis: 2^24 (2^28 for double); Morton: 1024 in 3D, 32768 in 2D. TIGHT: a box spans at most 16
    cells an axis. A periodic axis may have fewer than 3 cells: each particle is found once, as its
-   nearest image. Positions outside the box: a closed axis assigns them to its border cells, a
-   periodic one wraps them. NaN and infinite positions are refused with the index of the first
-   (CUDA: they are left out, and ugrid_cuda_check reports them). The square of a radius must be a
-   normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
+   nearest image. Positions outside the box: a closed axis assigns them to its border cells (or as
+   desc.outside says), a periodic one wraps them. NaN and infinite positions are refused with the
+   index of the first (CUDA: they are left out, and ugrid_cuda_check reports them). The square of a
+   radius must be a normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
 
    >>not-here
 
@@ -168,6 +168,7 @@
 
    >>changes
 
+   0.2.0  rows for some; particles outside the box; UGRID_FIXED grows
    0.1.0  first version
 */
 
@@ -378,7 +379,7 @@ extern "C" {
       "desc.cell") \
     X(UGRID_CELL_FULL, \
       "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to " \
-      "grid.needed_slots") \
+      "grid.needed_slots, or set desc.grow") \
     X(UGRID_BUFFER_TOO_SMALL, \
       "the caller's array is too small: the size needed was returned, and is exact") \
     X(UGRID_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL") \
@@ -390,7 +391,10 @@ extern "C" {
     X(UGRID_BOX_TOO_WIDE, \
       "the points, or desc.min and desc.max, span more than the largest ugrid_real along an " \
       "axis: scale the positions down") \
-    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0")
+    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0") \
+    X(UGRID_OUTSIDE_BOX, \
+      "desc.outside refuses particles outside the box: grid.bad_id is the first, grid.outside " \
+      "their number; a larger desc.max, or another desc.outside")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -442,6 +446,13 @@ typedef enum ugrid_slot_layout {
     UGRID_SLOTS_BY_ROW          /* slot s of cell c at c * slots + s: a cell is contiguous */
 } ugrid_slot_layout;
 
+/* What becomes of particles outside the box on an axis that is not periodic (>>outside). */
+typedef enum ugrid_outside {
+    UGRID_CLAMP = 0,    /* they belong to the border cells */
+    UGRID_REFUSE,       /* UGRID_OUTSIDE_BOX: grid.bad_id is the first */
+    UGRID_LEAVE_OUT     /* they are in no cell: no search finds them, and their rows are empty */
+} ugrid_outside;
+
 typedef struct ugrid_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *memory, size_t bytes, void *user);
@@ -469,8 +480,8 @@ typedef struct ugrid_desc {
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less: try 4 for
                                         lists on a GPU (default: 1; at most 64) */
-    int32_t periodic[3];             /* per axis: 1 = periodic; 0 = points outside belong to the
-                                        border cells */
+    int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
+    ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
                                         `buckets` (default: 0) */
     int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two
@@ -482,6 +493,10 @@ typedef struct ugrid_desc {
     ugrid_walk walk;                 /* (default: UGRID_WALK_AUTO) */
     ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
     int32_t slots;                   /* UGRID_FIXED: slots per cell (default: 32) */
+    int32_t grow;                    /* UGRID_FIXED: 1 = where a cell is full, slots is doubled
+                                        until all fit, and stays so in later builds with grow. CUDA:
+                                        the build then waits for the stream (default: 0,
+                                        UGRID_CELL_FULL) */
     ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
     int32_t no_records;              /* SORT, COUNT: 1 = ids only, no copy of the positions in cell
                                         order (default: 0) */
@@ -568,6 +583,8 @@ typedef struct ugrid {
     size_t stride;          /* bytes from one position to the next */
 
     int32_t bad_id;         /* UGRID_NOT_FINITE: id of the first such particle, else -1 */
+    int32_t outside;        /* UGRID_REFUSE, UGRID_LEAVE_OUT: particles outside the box (CUDA:
+                               fetched by ugrid_cuda_check) */
     int32_t needed_slots;   /* FIXED: entries in the fullest cell (CUDA: 0 where all fit) */
     int64_t needed_cells;   /* number of cells that box and cell require */
     int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
@@ -578,11 +595,12 @@ typedef struct ugrid {
 /* ----------------------------------------------------------------------------------------------
    >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many
    threads at once, allocates nothing, and writes only to arrays of yours. Any call may return
-   UGRID_BAD_ARGUMENT; a search also UGRID_BAD_RADIUS, and UGRID_BAD_OPTION for an unknown flag.
-   Every call that reads a grid returns UGRID_NOT_BUILT if the last build was refused, or if there
-   was none since the object was zeroed, reserved or freed. A grid built with n = 0 is built. The
-   walks (ugrid_near_...) have no result: they visit nothing there. The cost of a search is one
-   distance test for each particle in the cells that it visits.
+   UGRID_BAD_ARGUMENT, which a NULL pointer does before anything else; a search also
+   UGRID_BAD_RADIUS, and UGRID_BAD_OPTION for an unknown flag. Every call that reads a grid returns
+   UGRID_NOT_BUILT if the last build was refused, or if there was none since the object was zeroed,
+   reserved or freed. A grid built with n = 0 is built. The walks (ugrid_near_...) have no result:
+   they visit nothing there. The cost of a search is one distance test for each particle in the
+   cells that it visits.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -761,6 +779,8 @@ typedef struct ugrid_cuda_facts {
                                none */
     int32_t needed_slots;   /* FIXED: entries in the fullest cell if they exceed desc.slots (only
                                that many are stored) */
+    int32_t first_outside;  /* as first_bad, of particles outside the box */
+    int32_t outside;        /* their number */
 } ugrid_cuda_facts;
 
 enum { UGRID_CUDA_SCRATCH = 7 };
@@ -787,15 +807,16 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
                                           struct CUstream_st *stream);
 
 /* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
-   position are in no cell (SORT, COUNT: at the last places). A full cell of UGRID_FIXED keeps what
-   fits. ugrid_cuda_check reports both. Order within a cell: that of the serial build for UGRID_SORT
-   and desc.deterministic, otherwise unspecified. */
+   position are in no cell (SORT, COUNT: at the last places), and so are those that desc.outside
+   refuses. A full cell of UGRID_FIXED keeps what fits. ugrid_cuda_check reports all. Order within a
+   cell: that of the serial build for UGRID_SORT and desc.deterministic, otherwise unspecified. */
 UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
                                         const ugrid_real *d_pos, size_t stride, int32_t n,
                                         struct CUstream_st *stream);
 
-/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE
-   (device.grid.bad_id) or UGRID_CELL_FULL (device.grid.needed_slots). */
+/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
+   UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
+   outside. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
@@ -1041,6 +1062,35 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>outside: particles beyond a closed axis of the box (desc.outside). Those that are left out are
+   in no cell. Their position counts as NaN, so that walks around them visit nothing and no distance
+   to them is within a radius. SORT and COUNT: they take the last places, start[cell_count] and up.
+   ---------------------------------------------------------------------------------------------- */
+
+UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
+{
+#if UGRID_I_REAL_KIND == 1
+    uint32_t const bits = 0x7FC00000u;
+#else
+    uint64_t const bits = 0x7FF8000000000000u;
+#endif
+    ugrid_real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 1 if a particle at p is left out, or refused. p: three coordinates, as given. */
+UGRID_FN_WALK int ugrid_i_is_outside(const ugrid *grid, const ugrid_real *p)
+{
+    int a, outside = 0;
+    if (grid->desc.outside == UGRID_CLAMP || grid->desc.unbounded) return 0;
+    for (a = 0; a < 3; a++)
+        if (!grid->axis[a].periodic)
+            outside |= (p[a] < grid->axis[a].min) | (p[a] > grid->axis[a].max);
+    return outside;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>points: positions and distances
    ---------------------------------------------------------------------------------------------- */
 
@@ -1086,6 +1136,13 @@ UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 #endif
 }
 
+/* The position of a particle as given, or NaN. */
+UGRID_FN_WALK void ugrid_i_particle(const ugrid *grid, int32_t id, ugrid_real p[3])
+{
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
+    if (ugrid_i_is_outside(grid, p)) p[0] = ugrid_i_nan();
+}
+
 /* A point with its periodic coordinates wrapped into the box; at[2] = 0 in 2D. */
 UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
 {
@@ -1096,7 +1153,7 @@ UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ug
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from
-   the caller's array. */
+   the caller's array. NaN for a particle that was left out. */
 UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
@@ -1105,7 +1162,7 @@ UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]
         p[1] = record.x[1];
         p[2] = record.x[2];
     } else {
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+        ugrid_i_particle(grid, ugrid_id(grid, place), p);
         ugrid_i_wrap_point(grid, p, p);
     }
 }
@@ -1274,6 +1331,7 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
 UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t local)
 {
     int32_t x, y, z;
+    if (ugrid_i_is_outside(grid, p)) return -1;
     if (!ugrid_i_tight(grid)) return ugrid_cell_at(grid, p);
     return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
 }
@@ -1898,8 +1956,8 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 }
 
 /* row(begin, end) for each strip around a record: a specialised form of ugrid_next_range for
-   UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one come out
-   empty. */
+   UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one are not
+   read. */
 template <class Row>
 __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p,
                                                    ugrid_real radius, int32_t above, Row row)
@@ -1916,6 +1974,9 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     ugrid_sweep const z =
         ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
                            flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
+    int32_t const own_row = above < 0 ? 0
+                                      : ugrid_i_coordinate(&az, p[2]) * ay.cells +
+                                            ugrid_i_coordinate(&ay, p[1]);
     /* cells at the beginning of the row, or <= 0 */
     int32_t const wraps = x.low + x.width - ax.cells;
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
@@ -1923,7 +1984,9 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
         int32_t const cell_z = ugrid_i_ascending(&az, &z, turn_z);
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
             int32_t const cell_y = ugrid_i_ascending(&ay, &y, turn_y);
-            const int32_t *const start = grid.start + (cell_z * ay.cells + cell_y) * ax.cells;
+            int32_t const row_number = cell_z * ay.cells + cell_y;
+            if (row_number < own_row) continue;
+            const int32_t *const start = grid.start + row_number * ax.cells;
             int32_t begin = start[x.low];
             if (wraps > 0) row(start[0] > above ? start[0] : above + 1, start[wraps]);
             row(begin > above ? begin : above + 1, start[x.low + straight]);
@@ -2323,6 +2386,7 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     if ((int)desc->walk < 0 || desc->walk > UGRID_HYBRID) return 0;
     if ((int)desc->cell_order < 0 || desc->cell_order > UGRID_MORTON) return 0;
     if ((int)desc->slot_layout < 0 || desc->slot_layout > UGRID_SLOTS_BY_ROW) return 0;
+    if ((int)desc->outside < 0 || desc->outside > UGRID_LEAVE_OUT) return 0;
     if (desc->split < 1 || desc->split > 64) return 0;
     if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
     return !(desc->unbounded && ugrid_i_any_periodic(desc));
@@ -2724,7 +2788,7 @@ static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
     int32_t e;
     int finite;
     if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS ||
-        ugrid_i_any_periodic(&view.desc))
+        ugrid_i_any_periodic(&view.desc) || view.outside > 0)
         finite = ugrid_i_number_any(&view, numbers);
     else if (view.desc.dim == 3 && view.stride == tight) /* the constants give a specialised loop */
         finite = ugrid_i_number_rows(&view, tight, 3, numbers);
@@ -2744,13 +2808,12 @@ static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
 }
 
 /* A position, wrapped into the box on periodic axes, and one number. */
-UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3],
-                                        int32_t link)
+UGRID_FN ugrid_record ugrid_i_record_at(const ugrid *grid, const ugrid_real p[3], int32_t link)
 {
     ugrid_record record;
-    record.x[0] = ugrid_i_wrap(&axis[0], p[0]);
-    record.x[1] = ugrid_i_wrap(&axis[1], p[1]);
-    record.x[2] = ugrid_i_wrap(&axis[2], p[2]);
+    record.x[0] = ugrid_i_is_outside(grid, p) ? ugrid_i_nan() : ugrid_i_wrap(&grid->axis[0], p[0]);
+    record.x[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
+    record.x[2] = ugrid_i_wrap(&grid->axis[2], p[2]);
     record.link = link;
     return record;
 }
@@ -2760,11 +2823,11 @@ UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link
 {
     ugrid_real p[3];
     ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
-    return ugrid_i_record_at(grid->axis, p, link);
+    return ugrid_i_record_at(grid, p, link);
 }
 
-/* SORT and COUNT: puts an entry at place k. The order is copied from the records afterwards, which
-   saves a scattered store. */
+/* SORT and COUNT: puts an entry at place k. The order is copied from the records afterwards
+   (ugrid_i_finish_order), which saves a scattered store. */
 UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
 {
     if (grid->record) grid->record[k] = ugrid_i_record(grid, entry, entry);
@@ -2772,9 +2835,16 @@ UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
     if (grid->inverse) grid->inverse[entry] = k;
 }
 
-static void ugrid_i_order_from_records(ugrid *grid)
+/* Particles outside the box take the last places. Then the order is complete. */
+static void ugrid_i_finish_order(ugrid *grid)
 {
-    int32_t k;
+    ugrid const view = *grid;
+    int32_t i, k = view.entries;
+    ugrid_real p[3];
+    for (i = 0; view.outside > 0 && ugrid_i_sorted(&view) && i < view.n; i++) {
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (ugrid_i_is_outside(&view, p)) ugrid_i_put_at(&view, k++, i);
+    }
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
@@ -2791,7 +2861,7 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
     for (e = view.n * view.spans - 1; e >= 0; e--)
         if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
-    ugrid_i_order_from_records(grid);
+    ugrid_i_finish_order(grid);
     return UGRID_OK;
 }
 
@@ -2867,7 +2937,7 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
         ugrid_i_put_at(&view, k, (int32_t)(keys[k] & 0xFFFFFFFFu));
     }
     while (cell <= view.cell_count) view.start[cell++] = grid->entries;
-    ugrid_i_order_from_records(grid);
+    ugrid_i_finish_order(grid);
     return UGRID_OK;
 }
 
@@ -2922,14 +2992,32 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
                           number = ugrid_i_entry_number(&view, p, local);
-            if (number < 0) { view.next[entry] = -1; continue; }
-            if (view.next) view.next[entry] = view.head[number];
-            else view.record[i] = ugrid_i_record(&view, i, view.head[number]);
+            int32_t const link = number < 0 ? -1 : view.head[number];
+            if (view.next) view.next[entry] = link;
+            else view.record[i] = ugrid_i_record(&view, i, link);
+            if (number < 0) continue;
             view.head[number] = entry;
             grid->entries++;
         }
     }
     return UGRID_OK;
+}
+
+/* desc.outside: counts particles outside the box. */
+static ugrid_result ugrid_i_count_outside(ugrid *grid)
+{
+    int32_t i, first = -1;
+    ugrid_real p[3];
+    for (i = 0; grid->desc.outside != UGRID_CLAMP && i < grid->n; i++) {
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (!ugrid_i_is_outside(grid, p)) continue;
+        if (first < 0) first = i;
+        grid->outside++;
+    }
+    if (grid->desc.outside != UGRID_REFUSE || first < 0) return UGRID_OK;
+    grid->bad_id = first;
+    return UGRID_OUTSIDE_BOX;
 }
 
 static ugrid_result ugrid_i_build_method(ugrid *grid)
@@ -2950,7 +3038,7 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     ugrid_desc given;
     ugrid_result const result = ugrid_defaults(&given, desc);
     ugrid_allocator const *had = &grid->desc.allocator;
-    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = 0;
+    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = grid->outside = 0;
     grid->needed_cells = 0;
     grid->bad_id = -1;
     grid->cuda_error = 0;
@@ -2959,6 +3047,8 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
         (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
          had->user != given.allocator.user))
         return UGRID_BAD_ALLOCATOR;
+    if (given.grow && grid->desc.grow && grid->desc.slots > given.slots)
+        given.slots = grid->desc.slots;
     grid->desc = given;
     grid->third = given.dim == 3 ? 2 : 0;
     return UGRID_OK;
@@ -2975,6 +3065,28 @@ static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n, int exact)
     return result;
 }
 
+/* Doubles desc.slots until it holds needed_slots. */
+static void ugrid_i_double_slots(ugrid *grid)
+{
+    int64_t slots = grid->desc.slots;
+    while (slots < grid->needed_slots) slots *= 2;
+    if (slots * grid->cell_count > UGRID_I_INT_MAX) slots = grid->needed_slots;
+    grid->desc.slots = (int32_t)slots;
+}
+
+/* The build of FIXED with desc.grow, after a cell was full. */
+static ugrid_result ugrid_i_build_again(ugrid *grid)
+{
+    int32_t const had = grid->desc.slots;
+    ugrid_result result;
+    ugrid_i_double_slots(grid);
+    grid->entries = grid->needed_slots = 0;
+    result = ugrid_i_prepare(grid, grid->n, 0);
+    if (result == UGRID_OK) result = ugrid_i_build_method(grid);
+    if (result != UGRID_OK) grid->desc.slots = had;
+    return result;
+}
+
 /* The particles that have rows. */
 static ugrid_result ugrid_i_set_rows(ugrid *grid, int32_t n)
 {
@@ -2988,10 +3100,11 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
 {
     ugrid_desc given;
     ugrid_result result;
-    if (!grid || n < 0) return UGRID_BAD_ARGUMENT;
+    if (!grid) return UGRID_BAD_ARGUMENT;
     result = ugrid_i_begin(grid, desc);
     given = grid->desc;
     if (result != UGRID_OK) return result;
+    if (n < 0) return UGRID_BAD_ARGUMENT;
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
     if (grid->desc.cell == 0) return UGRID_BAD_CELL;
     /* fewer particles may choose the other method: room for both */
@@ -3017,7 +3130,9 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
-    result = ugrid_i_build_method(grid);
+    result = ugrid_i_count_outside(grid);
+    if (result == UGRID_OK) result = ugrid_i_build_method(grid);
+    if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
     if (!grid->built) grid->n = grid->rows = grid->entries = 0;
     return result;
@@ -3074,6 +3189,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
+            if (!ugrid_i_point_finite(p)) continue; /* left out */
             ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
                         values + (size_t)k * (size_t)width, width);
         }
@@ -3483,11 +3599,10 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
                                              int32_t *counts)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
     ugrid_i_counter counter;
-    int32_t rows;
-    if (result != UGRID_OK) return result;
-    rows = ugrid_i_rows(grid, flags);
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     counter.grid = grid;
     counter.counts = counts;
     counter.places = flags & UGRID_PLACES;
@@ -3893,9 +4008,9 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_caller caller;
+    if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    if (!fn) return UGRID_BAD_ARGUMENT;
     caller.grid = grid;
     caller.fn = fn;
     caller.user = user;
@@ -3915,8 +4030,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
     ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
     ugrid_i_caller caller;
     int stopped;
-    if (result != UGRID_OK) return result;
     if (!fn) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     caller.grid = grid;
     caller.row_fn = fn;
     caller.user = user;
@@ -3977,7 +4092,9 @@ static int ugrid_i_places_agree(const ugrid *grid)
         if (grid->record) {
             ugrid_record const expected = ugrid_i_record(grid, id, id);
             if (ugrid_i_sorted(grid) && grid->record[k].link != id) return 0;
-            for (a = 0; a < 3; a++) if (!(grid->record[k].x[a] == expected.x[a])) return 0;
+            for (a = 0; a < 3; a++)
+                if (memcmp(&grid->record[k].x[a], &expected.x[a], sizeof(ugrid_real)) != 0)
+                    return 0;
         }
     }
     return 1;

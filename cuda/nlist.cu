@@ -1625,7 +1625,8 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
 
 namespace {
 
-/* A key per pair and direction: row above partner; all ones where this direction is not listed. */
+/* A key per pair and direction: row above partner; all ones where this direction is not listed.
+   Keys of ghosts are not read. */
 __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
                                     __grid_constant__ const nlist_i_job job, const int32_t *pair,
                                     int64_t m, uint64_t *key)
@@ -1636,7 +1637,7 @@ __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
     int32_t const i = pair[2 * p + turn % 2], j = pair[2 * p + 1 - turn % 2];
     bool const exist = i >= 0 && i < job.n && j >= 0 && j < job.n && i != j;
     if (!exist) nlist_i_report(job.facts, (int32_t)p); /* p < 2^30 */
-    bool const lists = exist && i < job.rows && nlist_i_may_list(&device.list.desc, rows.uid, i, j);
+    bool const lists = exist && nlist_i_may_list(&device.list.desc, rows.uid, i, j);
     key[turn] = lists ? (uint64_t)(uint32_t)i << 32 | (uint32_t)j : ~(uint64_t)0;
 }
 
@@ -2543,13 +2544,12 @@ NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums 
                                               unsigned long long **units, nlist_mode *mode,
                                               struct CUstream_st *stream)
 {
-    if (!gpu || !how) return NLIST_BAD_ARGUMENT;
+    if (!gpu || !how || (gpu->device.list.n > 0 && !d_sums)) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
     int64_t const numbers = (int64_t)list->n * values;
     nlist_result result = nlist_i_check_sum(list, how, values);
     if (result != NLIST_OK || list->n == 0) return result;
     if (how->values != 0 && how->values != values) return NLIST_BAD_VALUES;
-    if (!d_sums) return NLIST_BAD_ARGUMENT;
     *mode = nlist_i_mode(list, how->mode);
     if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0,
                                             sizeof gpu->d_facts->overflow, stream)))

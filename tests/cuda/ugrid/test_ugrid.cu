@@ -71,6 +71,8 @@ static const Test tests[] = {
     {"fit", test_fit},
     {"not finite", test_not_finite},
     {"cell full", test_cell_full},
+    {"half rows", test_half_rows},
+    {"outside", test_outside},
     {"reserve", test_reserve},
     {"out of memory", test_out_of_memory},
     {"refusals", test_refusals},
