@@ -17,10 +17,10 @@
    >>contents: the banners in order; search for >> and the name
 
    manual           use, example, options, rules, method, limits, not-here, sources, changes
-   declarations     strict-math, compile-time, results, desc, grid, api, cuda-api
-   per element      cells, outside, points, entries, walk, stb_ds, cuda-templates
-   implementation   memory, resolve, fit, build, attributes, search, query, points-at, each,
-                    validate, licence
+   declarations     strict-math, compile-time, results, desc, filter, grid, api, cuda-api
+   per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
+   implementation   memory, resolve, fit, build, attributes, search, filtered, query, points-at,
+                    each, validate, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
    >>use
@@ -97,7 +97,7 @@
             ugrid_reserve(n), builds up to n allocate nothing. An array that is too small for a
             build grows by half at least (by what is needed, where memory is short), so it may hold
             1.5 times the figures below. A first build and a reserve take exactly these. Searches
-            need about 60 KB of stack (100 KB for double).
+            need about 60 KB of stack (100 KB for double), with a filter 70 KB (110 KB).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -168,7 +168,7 @@
 
    >>changes
 
-   0.2.0  rows for some; particles outside the box; UGRID_FIXED grows
+   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows
    0.1.0  first version
 */
 
@@ -394,7 +394,10 @@ extern "C" {
     X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0") \
     X(UGRID_OUTSIDE_BOX, \
       "desc.outside refuses particles outside the box: grid.bad_id is the first, grid.outside " \
-      "their number; a larger desc.max, or another desc.outside")
+      "their number; a larger desc.max, or another desc.outside") \
+    X(UGRID_BAD_FILTER, \
+      "grid.filter.exclude_start needs exclude, filter.largest must be finite and not negative, " \
+      "and each of filter.radii 0 .. filter.largest")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -520,6 +523,37 @@ typedef struct ugrid_desc {
 } ugrid_desc;
 
 /* ----------------------------------------------------------------------------------------------
+   >>filter: which pairs the searches over all particles list: count_pairs, count_neighbors,
+   neighbors, each_pair, each_row, arr_pairs (CUDA: ugrid_cuda_each, ugrid_cuda_sum). Set it in a
+   grid that is built; the next build clears it. Arrays are borrowed (CUDA: device memory). Walks,
+   queries and cell sums do not read it.
+
+       ugrid_build(&grid, &desc, pos, 0, n);            // fluid and wall in one grid
+       grid.filter.sets = sets;                         // 0 fluid, 1 wall
+       grid.filter.sees[0] = 1 << 0 | 1 << 1;           // fluid lists fluid and wall,
+       grid.filter.sees[1] = 0;                         // wall lists nothing
+       ugrid_neighbors(&grid, radius, 0, ...);
+
+   With radii two particles are listed within radius + radii[i] + radii[j]. It is one search with
+   the largest reach, of whose hits it keeps some: for radii that differ much, use lbvh.h.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_filter {
+    const ugrid_real *radii;        /* [n] a radius per particle (default: none, all 0) */
+    ugrid_real largest;             /* with radii: the largest of them. CUDA: larger ones count as
+                                       this one */
+    const uint32_t *masks;          /* [n] only pairs whose masks share a bit (default: all) */
+    const int64_t *exclude_start;   /* [n + 1] with exclude: pairs that are not listed; one of its
+                                       two rows is enough (default: none) */
+    const int32_t *exclude;         /* particle i excludes exclude[exclude_start[i]] ..
+                                       exclude[exclude_start[i+1] - 1] */
+    const uint8_t *sets;            /* [n] the set of each particle, 0 .. 31 (default: one set) */
+    uint32_t sees[32];              /* with sets: bit t of sees[s]: rows of set s list particles of
+                                       set t. UGRID_HALF, count_pairs: one of both directions is
+                                       enough */
+} ugrid_filter;
+
+/* ----------------------------------------------------------------------------------------------
    >>grid: the object. All zero is empty. You may read every array; those that the method does not
    use are NULL.
    ---------------------------------------------------------------------------------------------- */
@@ -550,6 +584,7 @@ enum { UGRID_BLOCKS = 8 };
 
 typedef struct ugrid {
     ugrid_desc desc;        /* resolved: defaults and automatic choices are filled in */
+    ugrid_filter filter;    /* which pairs searches list; set by you (default: all) */
     const char *reason;     /* why UGRID_AUTO chose this method */
     int32_t n;              /* particles; places are 0 .. n-1 */
     int32_t rows;           /* particles with rows: n, or as desc.rows says */
@@ -1829,6 +1864,69 @@ UGRID_FN int ugrid_next_range(ugrid_near *walk)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>passes: which hits a filtered search keeps (>>filter)
+   ---------------------------------------------------------------------------------------------- */
+
+UGRID_FN int ugrid_i_filters(const ugrid *grid)
+{
+    const ugrid_filter *filter = &grid->filter;
+    return filter->radii || filter->masks || filter->exclude_start || filter->exclude ||
+           filter->sets;
+}
+
+/* The radius of a filtered search. */
+UGRID_FN ugrid_real ugrid_i_largest_reach(const ugrid *grid, ugrid_real radius)
+{
+    return grid->filter.radii ? radius + (grid->filter.largest + grid->filter.largest) : radius;
+}
+
+/* Refuses what needs no particle to be seen. */
+UGRID_FN ugrid_result ugrid_i_check_filter(const ugrid *grid, ugrid_real radius)
+{
+    const ugrid_filter *filter = &grid->filter;
+    if (!filter->exclude_start != !filter->exclude) return UGRID_BAD_FILTER;
+    if (!filter->radii) return UGRID_OK;
+    if (!(filter->largest >= 0) || !ugrid_i_finite(filter->largest)) return UGRID_BAD_FILTER;
+    return ugrid_i_radius_valid(ugrid_i_largest_reach(grid, radius)) ? UGRID_OK : UGRID_BAD_RADIUS;
+}
+
+UGRID_FN ugrid_real ugrid_i_filter_radius(const ugrid_filter *filter, int32_t i)
+{
+    return filter->radii[i] < filter->largest ? filter->radii[i] : filter->largest;
+}
+
+UGRID_FN int ugrid_i_excludes(const ugrid_filter *filter, int32_t i, int32_t j)
+{
+    int64_t e;
+    for (e = filter->exclude_start[i]; e < filter->exclude_start[i + 1]; e++)
+        if (filter->exclude[e] == j) return 1;
+    return 0;
+}
+
+/* Does the row of i list particles of the set of j? */
+UGRID_FN int ugrid_i_sees(const ugrid_filter *filter, int32_t i, int32_t j)
+{
+    return filter->sees[filter->sets[i] & 31] >> (filter->sets[j] & 31) & 1;
+}
+
+/* Is j, at the squared distance d2, listed with i? */
+UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int half, int32_t i, int32_t j,
+                            ugrid_real d2)
+{
+    const ugrid_filter *filter = &grid->filter;
+    if (filter->masks && !(filter->masks[i] & filter->masks[j])) return 0;
+    if (filter->sets && !ugrid_i_sees(filter, i, j) && !(half && ugrid_i_sees(filter, j, i)))
+        return 0;
+    if (filter->radii) { /* their sum first: the same bits for (i, j) and (j, i) */
+        ugrid_real const reach = radius + (ugrid_i_filter_radius(filter, i) +
+                                           ugrid_i_filter_radius(filter, j));
+        if (!(d2 <= ugrid_i_times(reach, reach))) return 0;
+    }
+    return !filter->exclude_start ||
+           !(ugrid_i_excludes(filter, i, j) || ugrid_i_excludes(filter, j, i));
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>stb_ds: queries that append to an stb_ds array, when stb_ds.h was included before this file
    ---------------------------------------------------------------------------------------------- */
 
@@ -1869,21 +1967,26 @@ static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real 
     return UGRID_OK;
 }
 
-/* Appends every pair within radius, each once. */
+/* Appends every pair within radius (or as the filter says), each once. */
 static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius, ugrid_pair **pairs)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_result result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_real reach;
     int32_t place;
     if (!pairs) return UGRID_BAD_ARGUMENT;
+    if (result == UGRID_OK) result = ugrid_i_check_filter(grid, radius);
     if (result != UGRID_OK) return result;
+    reach = ugrid_i_largest_reach(grid, radius);
     for (place = 0; place < grid->n; place++) {
-        ugrid_real p[3], q[3];
-        ugrid_near walk = ugrid_near_half(grid, place, radius);
+        ugrid_real p[3], q[3], d2;
+        ugrid_near walk = ugrid_near_half(grid, place, reach);
         ugrid_point(grid, place, p);
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
-            if (ugrid_i_distance2_in_box(grid, p, q) > radius * radius) continue;
+            d2 = ugrid_i_distance2_in_box(grid, p, q);
+            if (d2 > reach * reach || !ugrid_i_passes(grid, radius, 1, walk.self, walk.id, d2))
+                continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
             last->i = walk.self;
@@ -1943,11 +2046,13 @@ enum ugrid_path {
     UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
     UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
     UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
+    UGRID_PATH_FILTERED,/* as UGRID_PATH_WALK, with a filter */
     UGRID_PATHS
 };
 
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
+    if (ugrid_i_filters(grid)) return UGRID_PATH_FILTERED;
     if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
     return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic
@@ -2030,18 +2135,22 @@ template <ugrid_path Path, class F>
 __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
                                                bool half, F f)
 {
+    constexpr bool filtered = Path == UGRID_PATH_FILTERED;
     ugrid_real p[3], q[3];
     ugrid_contact contact;
-    ugrid_real const limit = radius * radius;
+    ugrid_real const reach = filtered ? ugrid_i_largest_reach(&grid, radius) : radius,
+                     limit = reach * reach;
     ugrid_point(&grid, place, p);
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
-    if (Path == UGRID_PATH_WALK) {
+    if (Path == UGRID_PATH_WALK || filtered) {
         ugrid_near walk =
-            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+            half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
+            if (filtered && !ugrid_i_passes(&grid, radius, half, contact.i, walk.id, contact.d2))
+                continue;
             contact.place_j = walk.place;
             contact.j = walk.id;
             f(contact);
@@ -2132,11 +2241,13 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
-    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
-        ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
+        ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>,
+        ugrid_i_each_kernel<UGRID_PATH_FILTERED, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, f);
@@ -2150,11 +2261,13 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
-    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
-        ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
+        ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_FILTERED, T, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
@@ -3039,6 +3152,7 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     ugrid_result const result = ugrid_defaults(&given, desc);
     ugrid_allocator const *had = &grid->desc.allocator;
     grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = grid->outside = 0;
+    memset(&grid->filter, 0, sizeof grid->filter);
     grid->needed_cells = 0;
     grid->bad_id = -1;
     grid->cuda_error = 0;
@@ -3524,6 +3638,63 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>filtered: a search with the largest reach passes its rows on through the filter (>>filter)
+   ---------------------------------------------------------------------------------------------- */
+
+/* The checks of a search over all particles. */
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+{
+    ugrid_result result = ugrid_i_check_search(grid, radius, flags);
+    int32_t i;
+    if (result != UGRID_OK || !ugrid_i_filters(grid)) return result;
+    result = ugrid_i_check_filter(grid, radius);
+    for (i = 0; result == UGRID_OK && grid->filter.radii && i < grid->n; i++)
+        if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
+            result = UGRID_BAD_FILTER;
+    return result;
+}
+
+typedef struct ugrid_i_sieve {
+    const ugrid_i_search *search;       /* the caller's */
+    int32_t kept[UGRID_I_GATHER];
+} ugrid_i_sieve;
+
+/* Passes on the places that the filter keeps, by the names that the caller wants. */
+static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places, int32_t count)
+{
+    ugrid_i_sieve *sieve = (ugrid_i_sieve *)user;
+    const ugrid_i_search *search = sieve->search;
+    const ugrid *grid = search->grid;
+    int32_t const i = ugrid_id(grid, place);
+    int32_t k, kept = 0;
+    ugrid_real p[3], q[3];
+    ugrid_point(grid, place, p);
+    for (k = 0; k < count; k++) {
+        int32_t const j = ugrid_id(grid, places[k]);
+        ugrid_point(grid, places[k], q);
+        if (ugrid_i_passes(grid, search->radius, search->half, i, j,
+                           ugrid_i_distance2_in_box(grid, p, q)))
+            sieve->kept[kept++] = search->places ? places[k] : j;
+    }
+    return kept > 0 && search->sink.take(search->sink.user, place, sieve->kept, kept);
+}
+
+/* Runs a search; 1 if the callback ended it. */
+static int ugrid_i_search_filtered(const ugrid_i_search *search)
+{
+    ugrid_i_search wide = *search;
+    ugrid_i_sieve sieve;
+    sieve.search = search;
+    if (!ugrid_i_filters(search->grid)) return ugrid_i_search_all(search);
+    wide.radius = ugrid_i_largest_reach(search->grid, search->radius);
+    wide.places = 1;
+    wide.count_only = 0;
+    wide.sink.take = ugrid_i_take_through;
+    wide.sink.user = &sieve;
+    return ugrid_i_search_all(&wide);
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>query: the public searches
    ---------------------------------------------------------------------------------------------- */
 
@@ -3538,7 +3709,7 @@ static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int coun
     search.count_only = count_only;
     search.sink.take = take;
     search.sink.user = user;
-    return ugrid_i_search_all(&search);
+    return ugrid_i_search_filtered(&search);
 }
 
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
@@ -3572,7 +3743,7 @@ static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, i
 
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, 0);
     if (!pairs) return UGRID_BAD_ARGUMENT;
     *pairs = 0;
     if (result == UGRID_OK) ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
@@ -3598,7 +3769,7 @@ static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                              int32_t *counts)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
     ugrid_i_counter counter;
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
@@ -3713,7 +3884,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_list list;
     if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
@@ -4006,7 +4177,7 @@ static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
                                        ugrid_pair_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_caller caller;
     if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
@@ -4027,7 +4198,7 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_caller caller;
     int stopped;
     if (!fn) return UGRID_BAD_ARGUMENT;

@@ -1734,6 +1734,7 @@ nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, cons
 {
     ugrid_device view = grid->device;
     view.grid.desc.walk = ugrid_i_list_walk(&view.grid);
+    memset(&view.grid.filter, 0, sizeof view.grid.filter); /* the list has its own */
     ugrid_path const path = ugrid_path_of(&view.grid);
     if (path == UGRID_PATH_WALK)
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
@@ -2544,12 +2545,13 @@ NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums 
                                               unsigned long long **units, nlist_mode *mode,
                                               struct CUstream_st *stream)
 {
-    if (!gpu || !how || (gpu->device.list.n > 0 && !d_sums)) return NLIST_BAD_ARGUMENT;
+    if (!gpu || !how) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
     int64_t const numbers = (int64_t)list->n * values;
     nlist_result result = nlist_i_check_sum(list, how, values);
     if (result != NLIST_OK || list->n == 0) return result;
     if (how->values != 0 && how->values != values) return NLIST_BAD_VALUES;
+    if (!d_sums) return NLIST_BAD_ARGUMENT;
     *mode = nlist_i_mode(list, how->mode);
     if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->overflow, 0,
                                             sizeof gpu->d_facts->overflow, stream)))

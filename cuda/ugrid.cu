@@ -1401,7 +1401,7 @@ template <ugrid_path Path>
 __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
 {
     int32_t count = 0;
-    if (Path != UGRID_PATH_WALK) {
+    if (Path != UGRID_PATH_WALK && Path != UGRID_PATH_FILTERED) {
         ugrid_contact contact;
         ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
         ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
@@ -1720,7 +1720,8 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
         ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>,
-        ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED, Count>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
@@ -1741,9 +1742,10 @@ ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugr
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
-    auto const fill = ugrid_path_of(&device.grid) == UGRID_PATH_WALK
-                          ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
-                          : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    ugrid_path const path = ugrid_path_of(&device.grid);
+    auto const fill = path == UGRID_PATH_WALK       ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
+                      : path == UGRID_PATH_FILTERED ? ugrid_i_fill_kernel<UGRID_PATH_FILTERED>
+                                                    : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
@@ -1777,7 +1779,9 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
 {
-    return gpu ? ugrid_i_check_search(&gpu->device.grid, radius, flags) : UGRID_BAD_ARGUMENT;
+    if (!gpu) return UGRID_BAD_ARGUMENT;
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    return result == UGRID_OK ? ugrid_i_check_filter(&gpu->device.grid, radius) : result;
 }
 
 /* Copies one array from the device into a block of a host grid, unless an earlier copy failed. */
@@ -1980,7 +1984,8 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, unsigned long long *) = {
         ugrid_i_count_pairs_kernel<UGRID_PATH_WALK>, ugrid_i_count_pairs_kernel<UGRID_PATH_RANGES>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>,
-        ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>};
+        ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));
@@ -2015,7 +2020,8 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
                                                int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
                                                struct CUstream_st *stream)
 {
-    ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, 0);
+    ugrid_result result =
+        gpu ? ugrid_i_check_search(&gpu->device.grid, radius, 0) : UGRID_BAD_ARGUMENT;
     if (m < 0 || (m > 0 && !d_points) || !d_offsets || capacity < 0 || (capacity > 0 && !d_ids))
         return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;

@@ -196,6 +196,7 @@ static void test_texts(void **state)
         {UGRID_BOX_TOO_WIDE, "UGRID_BOX_TOO_WIDE", "span more than the largest"},
         {UGRID_BAD_ROWS, "UGRID_BAD_ROWS", "desc.rows"},
         {UGRID_OUTSIDE_BOX, "UGRID_OUTSIDE_BOX", "desc.outside"},
+        {UGRID_BAD_FILTER, "UGRID_BAD_FILTER", "grid.filter"},
     };
     int k, other;
     (void)state;
