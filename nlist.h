@@ -21,11 +21,11 @@
 
    Manual             use, example, options, rules, layout, history, mesh, literature, limits,
                       not-here, changes
-   Declarations       compile, results, desc, list, api, cuda-api
+   Declarations       compile, results, desc, list, api, tune, cuda-api
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
    Serial             memory, resolve, build, sources, skin, remap, process, save, reserve,
-                      validate, boxes-serial
+                      validate, boxes-serial, tuner
    CUDA               cuda/nlist.cu, with the same words
    At the end         licence
 
@@ -230,7 +230,8 @@
 
    >>changes
 
-   0.2.0  boxes of any shape, all images, many systems, the nearest, arrays
+   0.2.0  boxes of any shape, all images, many systems, the nearest, arrays; rows for some; a skin
+          chosen by measuring
    0.1.0  first version
 */
 
@@ -402,6 +403,8 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_load              nlist_f64_load
 #define nlist_validate          nlist_f64_validate
 #define nlist_verify            nlist_f64_verify
+#define nlist_tune              nlist_f64_tune
+#define nlist_next_skin         nlist_f64_next_skin
 #define nlist_cuda_reserve          nlist_f64_cuda_reserve
 #define nlist_cuda_build_brute      nlist_f64_cuda_build_brute
 #define nlist_cuda_build_pairs      nlist_f64_cuda_build_pairs
@@ -414,6 +417,7 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define nlist_cuda_free             nlist_f64_cuda_free
 #define nlist_cuda_moved            nlist_f64_cuda_moved
 #define nlist_cuda_remap            nlist_f64_cuda_remap
+#define nlist_cuda_remap_rows       nlist_f64_cuda_remap_rows
 #define nlist_cuda_upload           nlist_f64_cuda_upload
 #define nlist_cuda_download         nlist_f64_cuda_download
 #define nlist_i_cuda_begin_sum      nlist_f64_i_cuda_begin_sum
@@ -467,7 +471,7 @@ extern "C" {
       "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^28 periods away " \
       "(list.bad_id: which box): a smaller desc.radius, or a larger box.cell") \
     X(NLIST_BAD_SOURCE, \
-      "the grid or tree is empty, of another n, has left particles out, or has boxes too far " \
+      "the grid or tree is empty, of another n, may leave particles out, or has boxes too far " \
       "from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or " \
       "deterministic there too") \
     X(NLIST_BAD_EXCLUSIONS, \
@@ -508,8 +512,7 @@ extern "C" {
     X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
     X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t") \
     X(NLIST_BAD_ROWS, \
-      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS; CUDA: 0, and a list with ghosts " \
-      "is not uploaded")
+      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS")
 
 #define NLIST_I_CODE(code, text) code,
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
@@ -565,8 +568,7 @@ typedef struct nlist_desc {
                                    both rows) */
     int32_t rows;               /* particles 0 .. rows-1, the locals, have rows; the others, ghosts,
                                    are partners only, and pairs of ghosts are not searched for
-                                   (default: all have rows; NLIST_NO_ROWS: none. CUDA: only the
-                                   default) */
+                                   (default: all have rows; NLIST_NO_ROWS: none) */
     int32_t history;            /* bytes kept per entry (default: 0) */
     int32_t events;             /* 1 = builds fill list.begun, persisted, ended (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
@@ -591,8 +593,8 @@ typedef struct nlist_desc {
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
     int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial
-                                   (default: as many as needed). CUDA (default: COMPACT 16 n,
-                                   DYNAMIC 8 n, HYBRID n; more if a check has asked for it) */
+                                   (default: as many as needed). CUDA (default: a row COMPACT 16,
+                                   DYNAMIC 8, HYBRID 1; more if a check has asked for it) */
     int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the
                                    build is repeated, until all fits. CUDA: the build then waits for
                                    the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
@@ -630,6 +632,7 @@ typedef struct nlist_desc {
    in partner.) */
 typedef struct nlist_rows {
     int32_t n;              /* rows: list.row_count */
+    int32_t particles;      /* list.n: rows and ghosts */
     int32_t width;          /* slots per row: STATIC, HYBRID; else 0 */
     int64_t entries;        /* entries of partner in use: COMPACT, DYNAMIC, the rest of HYBRID
                                (CUDA: -1, only the device knows) */
@@ -956,6 +959,58 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
                                     uint32_t seed, int32_t *bad_id);
 
 /* ----------------------------------------------------------------------------------------------
+   >>tune: a skin chosen by measuring
+
+   A wider skin makes builds rarer, and each step slower, since more pairs are looked at. The tuner
+   compares the cost of a step, builds included, at several skins, and stays with the cheapest:
+
+       nlist_tuner tuner = {0};
+       tuner.radius = desc.radius;
+       for each step:
+           nlist_moved(&list, pos, 0, &moved);
+           if (moved) { desc.skin = nlist_next_skin(&tuner); ... build the grid and the list ... }
+           ... forces, motion ...
+           nlist_tune(&tuner, moved, seconds of this step, with its build);
+
+   You measure the time (CUDA: of work that has ended). What is compared is the mean over whole
+   lists, from one build to before the next. The search (a hill climb by ratios) tries 1.5 times the
+   best skin so far, then it divided by 1.5, goes on while that is cheaper, and then repeats this by
+   smaller ratios, down to 1.1. (Cheaper: by 1 % at least.) When the cost of the chosen skin has
+   changed by a quarter, it begins anew. Pairs within the radius do not depend on the skin; the
+   order of sums does.
+   ---------------------------------------------------------------------------------------------- */
+
+/* All zero but the radius is valid. */
+typedef struct nlist_tuner {
+    nlist_real radius;      /* in: the reach without the skin */
+    nlist_real least, most; /* in: skins to choose from (default: 0.01 and 1 times the radius) */
+    nlist_real first;       /* in: the first skin (default: 0.1 times the radius) */
+    int32_t lists;          /* in: lists measured at each skin (default: 3) */
+    nlist_real skin;        /* out: the skin of the next build */
+    nlist_real best;        /* out: the cheapest skin so far */
+    double cost;            /* out: its cost, seconds per step; 0 = not measured */
+    double steps;           /* out: steps that a list served at it */
+    double wider, narrower; /* out: costs of the last skins tried beside it; 0 = none */
+    int32_t settled;        /* out: 1 = the search has ended */
+    const char *reason;     /* out: why this skin */
+    /* private */
+    nlist_real list_skin;   /* that the present list was built with */
+    double ratio;           /* of a trial to the best */
+    double seconds, count;  /* of the present list: time, steps */
+    double sum, sum_steps;  /* of the lists measured at this skin */
+    int32_t measured;       /* how many */
+    int32_t tried;          /* beside the best, at this ratio: bit 0 wider, bit 1 narrower */
+} nlist_tuner;
+
+/* The skin for the next build. */
+NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner);
+
+/* After each step: did it build the list, and how long did it take, the build included? Both do
+   nothing for a radius that is not positive and finite, and for seconds that are negative or not
+   finite. O(1). */
+NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds);
+
+/* ----------------------------------------------------------------------------------------------
    >>cuda-api: the same on a GPU
 
    These functions can be called from plain C; one .cu file with NLIST_IMPLEMENTATION and NLIST_CUDA
@@ -1094,6 +1149,10 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
    ones. */
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
                                         struct CUstream_st *stream);
+
+/* As nlist_remap_rows. */
+NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                             int32_t rows, struct CUstream_st *stream);
 
 /* Copies a host list to the device, and a device list into a host list: rows, history, reference
    positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
@@ -1486,6 +1545,13 @@ NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i,
 NLIST_FN int64_t nlist_i_uid(int64_t uid, int32_t i, int32_t rows)
 {
     return (uid & (NLIST_I_GHOST - 1)) | (i < rows ? 0 : NLIST_I_GHOST);
+}
+
+/* 1 if a remap leaves a contact in the row of i. (A ghost that becomes a local can be the owner
+   now: the contact begins anew.) */
+NLIST_FN int nlist_i_stays(const int64_t *uid, int32_t i, int32_t j)
+{
+    return !uid || i == j || uid[i] < uid[j];
 }
 
 NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
@@ -2911,12 +2977,13 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
 /* Points the arrays of a generation at their blocks; those that this layout does not use become
    NULL. */
 static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
-                         int32_t row_count, int64_t capacity, int uids)
+                         int32_t n, int32_t row_count, int64_t capacity, int uids)
 {
     int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc),
               compact = desc->layout == NLIST_COMPACT;
     memset(rows, 0, sizeof *rows);
     rows->n = row_count;
+    rows->particles = n;
     rows->width = slots ? desc->width : 0;
     rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
     rows->count = (int32_t *)block[NLIST_I_COUNT].memory;
@@ -2946,8 +3013,8 @@ static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, i
     for (b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b], sizes.size[b], 0);
     if (result == NLIST_OK)
-        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, rows,
-                     capacity, uids);
+        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n,
+                     rows, capacity, uids);
     return result;
 }
 
@@ -3915,6 +3982,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     int32_t i;
     if (finder->n == 0) return NLIST_OK;
     grid.rows = finder->rows;
+    memset(&grid.filter, 0, sizeof grid.filter); /* the list has its own */
     finder->structure = &grid;
     finder->row = -1;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
@@ -3953,6 +4021,7 @@ static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
 static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, int32_t n)
 {
     if (grid->n != n || (n > 0 && grid->cell_count == 0)) return NLIST_BAD_SOURCE;
+    if (grid->desc.outside == UGRID_LEAVE_OUT) return NLIST_BAD_SOURCE;
     return n > 0 && grid->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
 }
 
@@ -4331,8 +4400,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
             nlist_result result = nlist_i_need(finder, 1);
             if (result == NLIST_OK) result = nlist_i_need_extras(finder, 1);
             if (result != NLIST_OK) return result;
-            /* a ghost that becomes a local can be the owner now: the contact begins anew */
-            if (id < 0 || (finder->uid && !(finder->uid[i] < finder->uid[id]) && id != i)) continue;
+            if (id < 0 || !nlist_i_stays(finder->uid, i, id)) continue;
             nlist_i_copy_extras(finder, &old_rows, e.entry);
             finder->found[finder->used++] = id;
         }
@@ -5051,9 +5119,10 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     nlist_result result;
     int64_t found;
     int kind;
-    int32_t g, had;
+    int32_t g, had, rows;
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (desc && nlist_i_set_rows(desc, n, &rows) != NLIST_OK) return NLIST_BAD_ROWS;
     had = list->n;
     list->n = 0; /* so that every field may change */
     result = nlist_i_begin(list, desc, list->keys, &before);
@@ -6025,6 +6094,130 @@ NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, con
     int32_t const starts[2] = {0, n};
     if (n < 0) return NLIST_BAD_ARGUMENT;
     return nlist_search_boxes(list, desc, box, starts, 1, pos, stride, arrays);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>tuner: the search for the cheapest skin (>>tune)
+
+       skin        0.10    0.15    0.22           0.18    0.15 0.17 0.14 ...
+       cost        5.0     4.1     4.4   (0.10)   4.2     ...
+       ratio       1.5     1.5     1.5            1.22    ...
+                   best -> best    worse, and the other neighbour is known: the next ratio
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NLIST_I_WIDER = 1, NLIST_I_NARROWER = 2 };
+
+NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner)
+{
+    nlist_real skin;
+    if (!tuner || !(tuner->radius > 0) || !nlist_i_finite(tuner->radius)) return 0;
+    if (tuner->skin > 0) return tuner->skin;
+    if (!(tuner->least > 0)) tuner->least = tuner->radius / 100;
+    if (!(tuner->most >= tuner->least)) tuner->most = tuner->least > tuner->radius ? tuner->least
+                                                                                 : tuner->radius;
+    if (tuner->lists < 1) tuner->lists = 3;
+    skin = tuner->first > 0 ? tuner->first : tuner->radius / 10;
+    if (skin < tuner->least) skin = tuner->least;
+    if (skin > tuner->most) skin = tuner->most;
+    tuner->skin = tuner->best = skin;
+    tuner->ratio = 1.5;
+    tuner->reason = "the first: not measured yet";
+    return skin;
+}
+
+static void nlist_i_settle(nlist_tuner *tuner)
+{
+    tuner->settled = 1;
+    tuner->skin = tuner->best;
+    tuner->reason = (double)tuner->best * 1.1 > (double)tuner->most
+                        ? "settled at the widest allowed: a narrower one is no cheaper by 1 %"
+                    : (double)tuner->best / 1.1 < (double)tuner->least
+                        ? "settled at the narrowest allowed: a wider one is no cheaper by 1 %"
+                        : "settled: a wider and a narrower one are no cheaper by 1 %";
+}
+
+/* The next skin to measure, beside the best. */
+static void nlist_i_propose(nlist_tuner *tuner)
+{
+    tuner->reason = "searching: a wider or narrower one is being measured";
+    for (;;) {
+        double const wider = (double)tuner->best * tuner->ratio,
+                     narrower = (double)tuner->best / tuner->ratio;
+        if (!(tuner->tried & NLIST_I_WIDER) && wider <= (double)tuner->most) {
+            tuner->skin = (nlist_real)wider;
+            return;
+        }
+        if (!(tuner->tried & NLIST_I_NARROWER) && narrower >= (double)tuner->least) {
+            tuner->skin = (nlist_real)narrower;
+            return;
+        }
+        if (tuner->ratio < 1.15) break;
+        tuner->ratio = tuner->ratio > 1.3 ? 1.225 : 1.1;
+        tuner->tried = 0;
+    }
+    nlist_i_settle(tuner);
+}
+
+/* The measured skin becomes the best. */
+static void nlist_i_take_best(nlist_tuner *tuner, double cost, double steps)
+{
+    tuner->tried = tuner->cost > 0 && tuner->skin != tuner->best
+                       ? (tuner->skin > tuner->best ? NLIST_I_NARROWER : NLIST_I_WIDER)
+                       : 0;
+    if (tuner->tried & NLIST_I_NARROWER) tuner->narrower = tuner->cost;
+    if (tuner->tried & NLIST_I_WIDER) tuner->wider = tuner->cost;
+    tuner->best = tuner->skin;
+    tuner->cost = cost;
+    tuner->steps = steps;
+}
+
+/* The skin has been measured. */
+static void nlist_i_weigh(nlist_tuner *tuner, double cost, double steps)
+{
+    if (tuner->settled) {
+        if (cost <= 1.25 * tuner->cost && cost >= 0.75 * tuner->cost) return;
+        tuner->settled = tuner->tried = 0;
+        tuner->ratio = 1.5;
+        tuner->wider = tuner->narrower = 0;
+        nlist_i_take_best(tuner, cost, steps);
+    } else if (!(tuner->cost > 0) || cost < 0.99 * tuner->cost) {
+        nlist_i_take_best(tuner, cost, steps);
+    } else if (tuner->skin > tuner->best) {
+        tuner->wider = cost;
+        tuner->tried |= NLIST_I_WIDER;
+    } else {
+        tuner->narrower = cost;
+        tuner->tried |= NLIST_I_NARROWER;
+    }
+    nlist_i_propose(tuner);
+}
+
+/* A list has ended: it counts where it was built with the skin that is being measured. */
+static void nlist_i_end_list(nlist_tuner *tuner)
+{
+    double cost, steps;
+    if (tuner->list_skin != tuner->skin || !(tuner->count > 0)) return;
+    tuner->sum += tuner->seconds;
+    tuner->sum_steps += tuner->count;
+    if (++tuner->measured < tuner->lists) return;
+    cost = tuner->sum / tuner->sum_steps;
+    steps = tuner->sum_steps / tuner->measured;
+    tuner->sum = tuner->sum_steps = 0;
+    tuner->measured = 0;
+    nlist_i_weigh(tuner, cost, steps);
+}
+
+NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds)
+{
+    nlist_real const used = nlist_next_skin(tuner);
+    if (!(used > 0) || !(seconds >= 0) || seconds - seconds != 0) return;
+    if (built) {
+        nlist_i_end_list(tuner);
+        tuner->list_skin = used;
+        tuner->seconds = tuner->count = 0;
+    }
+    tuner->seconds += seconds;
+    tuner->count += 1;
 }
 
 #ifdef __cplusplus

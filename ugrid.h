@@ -17,10 +17,10 @@
    >>contents: the banners in order; search for >> and the name
 
    manual           use, example, options, rules, method, limits, not-here, sources, changes
-   declarations     strict-math, compile-time, results, desc, grid, api, cuda-api
-   per element      cells, points, entries, walk, stb_ds, cuda-templates
-   implementation   memory, resolve, fit, build, attributes, search, query, points-at, each,
-                    validate, licence
+   declarations     strict-math, compile-time, results, desc, filter, grid, api, cuda-api
+   per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
+   implementation   memory, resolve, fit, build, attributes, search, filtered, query, points-at,
+                    each, validate, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
    >>use
@@ -97,7 +97,7 @@
             ugrid_reserve(n), builds up to n allocate nothing. An array that is too small for a
             build grows by half at least (by what is needed, where memory is short), so it may hold
             1.5 times the figures below. A first build and a reserve take exactly these. Searches
-            need about 60 KB of stack (100 KB for double).
+            need about 60 KB of stack (100 KB for double), with a filter 70 KB (110 KB).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -142,10 +142,10 @@
    n, entries and cells: up to 2^31 - 1024; cells: 2^27 unless max_cells is raised. Cells along one
    axis: 2^24 (2^28 for double); Morton: 1024 in 3D, 32768 in 2D. TIGHT: a box spans at most 16
    cells an axis. A periodic axis may have fewer than 3 cells: each particle is found once, as its
-   nearest image. Positions outside the box: a closed axis assigns them to its border cells, a
-   periodic one wraps them. NaN and infinite positions are refused with the index of the first
-   (CUDA: they are left out, and ugrid_cuda_check reports them). The square of a radius must be a
-   normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
+   nearest image. Positions outside the box: a closed axis assigns them to its border cells (or as
+   desc.outside says), a periodic one wraps them. NaN and infinite positions are refused with the
+   index of the first (CUDA: they are left out, and ugrid_cuda_check reports them). The square of a
+   radius must be a normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
 
    >>not-here
 
@@ -168,6 +168,7 @@
 
    >>changes
 
+   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows
    0.1.0  first version
 */
 
@@ -378,7 +379,7 @@ extern "C" {
       "desc.cell") \
     X(UGRID_CELL_FULL, \
       "a cell of UGRID_FIXED holds more than desc.slots: set desc.slots to " \
-      "grid.needed_slots") \
+      "grid.needed_slots, or set desc.grow") \
     X(UGRID_BUFFER_TOO_SMALL, \
       "the caller's array is too small: the size needed was returned, and is exact") \
     X(UGRID_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL") \
@@ -390,7 +391,13 @@ extern "C" {
     X(UGRID_BOX_TOO_WIDE, \
       "the points, or desc.min and desc.max, span more than the largest ugrid_real along an " \
       "axis: scale the positions down") \
-    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0")
+    X(UGRID_BAD_ROWS, "desc.rows must be 0 .. n (0 means n), or UGRID_NO_ROWS; CUDA: 0") \
+    X(UGRID_OUTSIDE_BOX, \
+      "desc.outside refuses particles outside the box: grid.bad_id is the first, grid.outside " \
+      "their number; a larger desc.max, or another desc.outside") \
+    X(UGRID_BAD_FILTER, \
+      "grid.filter.exclude_start needs exclude, filter.largest must be finite and not negative, " \
+      "and each of filter.radii 0 .. filter.largest")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -442,6 +449,13 @@ typedef enum ugrid_slot_layout {
     UGRID_SLOTS_BY_ROW          /* slot s of cell c at c * slots + s: a cell is contiguous */
 } ugrid_slot_layout;
 
+/* What becomes of particles outside the box on an axis that is not periodic (>>outside). */
+typedef enum ugrid_outside {
+    UGRID_CLAMP = 0,    /* they belong to the border cells */
+    UGRID_REFUSE,       /* UGRID_OUTSIDE_BOX: grid.bad_id is the first */
+    UGRID_LEAVE_OUT     /* they are in no cell: no search finds them, and their rows are empty */
+} ugrid_outside;
+
 typedef struct ugrid_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *memory, size_t bytes, void *user);
@@ -469,8 +483,8 @@ typedef struct ugrid_desc {
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less: try 4 for
                                         lists on a GPU (default: 1; at most 64) */
-    int32_t periodic[3];             /* per axis: 1 = periodic; 0 = points outside belong to the
-                                        border cells */
+    int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
+    ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
                                         `buckets` (default: 0) */
     int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two
@@ -482,6 +496,10 @@ typedef struct ugrid_desc {
     ugrid_walk walk;                 /* (default: UGRID_WALK_AUTO) */
     ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
     int32_t slots;                   /* UGRID_FIXED: slots per cell (default: 32) */
+    int32_t grow;                    /* UGRID_FIXED: 1 = where a cell is full, slots is doubled
+                                        until all fit, and stays so in later builds with grow. CUDA:
+                                        the build then waits for the stream (default: 0,
+                                        UGRID_CELL_FULL) */
     ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
     int32_t no_records;              /* SORT, COUNT: 1 = ids only, no copy of the positions in cell
                                         order (default: 0) */
@@ -503,6 +521,37 @@ typedef struct ugrid_desc {
     ugrid_allocator allocator;       /* (default: malloc and free) */
     ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } ugrid_desc;
+
+/* ----------------------------------------------------------------------------------------------
+   >>filter: which pairs the searches over all particles list: count_pairs, count_neighbors,
+   neighbors, each_pair, each_row, arr_pairs (CUDA: ugrid_cuda_each, ugrid_cuda_sum). Set it in a
+   grid that is built; the next build clears it. Arrays are borrowed (CUDA: device memory). Walks,
+   queries and cell sums do not read it.
+
+       ugrid_build(&grid, &desc, pos, 0, n);            // fluid and wall in one grid
+       grid.filter.sets = sets;                         // 0 fluid, 1 wall
+       grid.filter.sees[0] = 1 << 0 | 1 << 1;           // fluid lists fluid and wall,
+       grid.filter.sees[1] = 0;                         // wall lists nothing
+       ugrid_neighbors(&grid, radius, 0, ...);
+
+   With radii two particles are listed within radius + radii[i] + radii[j]. It is one search with
+   the largest reach, of whose hits it keeps some: for radii that differ much, use lbvh.h.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_filter {
+    const ugrid_real *radii;        /* [n] a radius per particle (default: none, all 0) */
+    ugrid_real largest;             /* with radii: the largest of them. CUDA: larger ones count as
+                                       this one */
+    const uint32_t *masks;          /* [n] only pairs whose masks share a bit (default: all) */
+    const int64_t *exclude_start;   /* [n + 1] with exclude: pairs that are not listed; one of its
+                                       two rows is enough (default: none) */
+    const int32_t *exclude;         /* particle i excludes exclude[exclude_start[i]] ..
+                                       exclude[exclude_start[i+1] - 1] */
+    const uint8_t *sets;            /* [n] the set of each particle, 0 .. 31 (default: one set) */
+    uint32_t sees[32];              /* with sets: bit t of sees[s]: rows of set s list particles of
+                                       set t. UGRID_HALF, count_pairs: one of both directions is
+                                       enough */
+} ugrid_filter;
 
 /* ----------------------------------------------------------------------------------------------
    >>grid: the object. All zero is empty. You may read every array; those that the method does not
@@ -535,6 +584,7 @@ enum { UGRID_BLOCKS = 8 };
 
 typedef struct ugrid {
     ugrid_desc desc;        /* resolved: defaults and automatic choices are filled in */
+    ugrid_filter filter;    /* which pairs searches list; set by you (default: all) */
     const char *reason;     /* why UGRID_AUTO chose this method */
     int32_t n;              /* particles; places are 0 .. n-1 */
     int32_t rows;           /* particles with rows: n, or as desc.rows says */
@@ -568,6 +618,8 @@ typedef struct ugrid {
     size_t stride;          /* bytes from one position to the next */
 
     int32_t bad_id;         /* UGRID_NOT_FINITE: id of the first such particle, else -1 */
+    int32_t outside;        /* UGRID_REFUSE, UGRID_LEAVE_OUT: particles outside the box (CUDA:
+                               fetched by ugrid_cuda_check) */
     int32_t needed_slots;   /* FIXED: entries in the fullest cell (CUDA: 0 where all fit) */
     int64_t needed_cells;   /* number of cells that box and cell require */
     int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
@@ -578,11 +630,12 @@ typedef struct ugrid {
 /* ----------------------------------------------------------------------------------------------
    >>api: functions. Unless a comment says otherwise, a call on a const ugrid may run in many
    threads at once, allocates nothing, and writes only to arrays of yours. Any call may return
-   UGRID_BAD_ARGUMENT; a search also UGRID_BAD_RADIUS, and UGRID_BAD_OPTION for an unknown flag.
-   Every call that reads a grid returns UGRID_NOT_BUILT if the last build was refused, or if there
-   was none since the object was zeroed, reserved or freed. A grid built with n = 0 is built. The
-   walks (ugrid_near_...) have no result: they visit nothing there. The cost of a search is one
-   distance test for each particle in the cells that it visits.
+   UGRID_BAD_ARGUMENT, which a NULL pointer does before anything else; a search also
+   UGRID_BAD_RADIUS, and UGRID_BAD_OPTION for an unknown flag. Every call that reads a grid returns
+   UGRID_NOT_BUILT if the last build was refused, or if there was none since the object was zeroed,
+   reserved or freed. A grid built with n = 0 is built. The walks (ugrid_near_...) have no result:
+   they visit nothing there. The cost of a search is one distance test for each particle in the
+   cells that it visits.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -761,6 +814,8 @@ typedef struct ugrid_cuda_facts {
                                none */
     int32_t needed_slots;   /* FIXED: entries in the fullest cell if they exceed desc.slots (only
                                that many are stored) */
+    int32_t first_outside;  /* as first_bad, of particles outside the box */
+    int32_t outside;        /* their number */
 } ugrid_cuda_facts;
 
 enum { UGRID_CUDA_SCRATCH = 7 };
@@ -787,15 +842,16 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
                                           struct CUstream_st *stream);
 
 /* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
-   position are in no cell (SORT, COUNT: at the last places). A full cell of UGRID_FIXED keeps what
-   fits. ugrid_cuda_check reports both. Order within a cell: that of the serial build for UGRID_SORT
-   and desc.deterministic, otherwise unspecified. */
+   position are in no cell (SORT, COUNT: at the last places), and so are those that desc.outside
+   refuses. A full cell of UGRID_FIXED keeps what fits. ugrid_cuda_check reports all. Order within a
+   cell: that of the serial build for UGRID_SORT and desc.deterministic, otherwise unspecified. */
 UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
                                         const ugrid_real *d_pos, size_t stride, int32_t n,
                                         struct CUstream_st *stream);
 
-/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE
-   (device.grid.bad_id) or UGRID_CELL_FULL (device.grid.needed_slots). */
+/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
+   UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
+   outside. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
@@ -1054,6 +1110,35 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>outside: particles beyond a closed axis of the box (desc.outside). Those that are left out are
+   in no cell. Their position counts as NaN, so that walks around them visit nothing and no distance
+   to them is within a radius. SORT and COUNT: they take the last places, start[cell_count] and up.
+   ---------------------------------------------------------------------------------------------- */
+
+UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
+{
+#if UGRID_I_REAL_KIND == 1
+    uint32_t const bits = 0x7FC00000u;
+#else
+    uint64_t const bits = 0x7FF8000000000000u;
+#endif
+    ugrid_real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 1 if a particle at p is left out, or refused. p: three coordinates, as given. */
+UGRID_FN_WALK int ugrid_i_is_outside(const ugrid *grid, const ugrid_real *p)
+{
+    int a, outside = 0;
+    if (grid->desc.outside == UGRID_CLAMP || grid->desc.unbounded) return 0;
+    for (a = 0; a < 3; a++)
+        if (!grid->axis[a].periodic)
+            outside |= (p[a] < grid->axis[a].min) | (p[a] > grid->axis[a].max);
+    return outside;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>points: positions and distances
    ---------------------------------------------------------------------------------------------- */
 
@@ -1099,6 +1184,13 @@ UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 #endif
 }
 
+/* The position of a particle as given, or NaN. */
+UGRID_FN_WALK void ugrid_i_particle(const ugrid *grid, int32_t id, ugrid_real p[3])
+{
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
+    if (ugrid_i_is_outside(grid, p)) p[0] = ugrid_i_nan();
+}
+
 /* A point with its periodic coordinates wrapped into the box; at[2] = 0 in 2D. */
 UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
 {
@@ -1109,7 +1201,7 @@ UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ug
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from
-   the caller's array. */
+   the caller's array. NaN for a particle that was left out. */
 UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
@@ -1118,7 +1210,7 @@ UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]
         p[1] = record.x[1];
         p[2] = record.x[2];
     } else {
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+        ugrid_i_particle(grid, ugrid_id(grid, place), p);
         ugrid_i_wrap_point(grid, p, p);
     }
 }
@@ -1288,6 +1380,7 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
 UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t local)
 {
     int32_t x, y, z;
+    if (ugrid_i_is_outside(grid, p)) return -1;
     if (!ugrid_i_tight(grid)) return ugrid_cell_at(grid, p);
     return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
 }
@@ -1785,6 +1878,69 @@ UGRID_FN int ugrid_next_range(ugrid_near *walk)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>passes: which hits a filtered search keeps (>>filter)
+   ---------------------------------------------------------------------------------------------- */
+
+UGRID_FN int ugrid_i_filters(const ugrid *grid)
+{
+    const ugrid_filter *filter = &grid->filter;
+    return filter->radii || filter->masks || filter->exclude_start || filter->exclude ||
+           filter->sets;
+}
+
+/* The radius of a filtered search. */
+UGRID_FN ugrid_real ugrid_i_largest_reach(const ugrid *grid, ugrid_real radius)
+{
+    return grid->filter.radii ? radius + (grid->filter.largest + grid->filter.largest) : radius;
+}
+
+/* Refuses what needs no particle to be seen. */
+UGRID_FN ugrid_result ugrid_i_check_filter(const ugrid *grid, ugrid_real radius)
+{
+    const ugrid_filter *filter = &grid->filter;
+    if (!filter->exclude_start != !filter->exclude) return UGRID_BAD_FILTER;
+    if (!filter->radii) return UGRID_OK;
+    if (!(filter->largest >= 0) || !ugrid_i_finite(filter->largest)) return UGRID_BAD_FILTER;
+    return ugrid_i_radius_valid(ugrid_i_largest_reach(grid, radius)) ? UGRID_OK : UGRID_BAD_RADIUS;
+}
+
+UGRID_FN ugrid_real ugrid_i_filter_radius(const ugrid_filter *filter, int32_t i)
+{
+    return filter->radii[i] < filter->largest ? filter->radii[i] : filter->largest;
+}
+
+UGRID_FN int ugrid_i_excludes(const ugrid_filter *filter, int32_t i, int32_t j)
+{
+    int64_t e;
+    for (e = filter->exclude_start[i]; e < filter->exclude_start[i + 1]; e++)
+        if (filter->exclude[e] == j) return 1;
+    return 0;
+}
+
+/* Does the row of i list particles of the set of j? */
+UGRID_FN int ugrid_i_sees(const ugrid_filter *filter, int32_t i, int32_t j)
+{
+    return filter->sees[filter->sets[i] & 31] >> (filter->sets[j] & 31) & 1;
+}
+
+/* Is j, at the squared distance d2, listed with i? */
+UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int half, int32_t i, int32_t j,
+                            ugrid_real d2)
+{
+    const ugrid_filter *filter = &grid->filter;
+    if (filter->masks && !(filter->masks[i] & filter->masks[j])) return 0;
+    if (filter->sets && !ugrid_i_sees(filter, i, j) && !(half && ugrid_i_sees(filter, j, i)))
+        return 0;
+    if (filter->radii) { /* their sum first: the same bits for (i, j) and (j, i) */
+        ugrid_real const reach = radius + (ugrid_i_filter_radius(filter, i) +
+                                           ugrid_i_filter_radius(filter, j));
+        if (!(d2 <= ugrid_i_times(reach, reach))) return 0;
+    }
+    return !filter->exclude_start ||
+           !(ugrid_i_excludes(filter, i, j) || ugrid_i_excludes(filter, j, i));
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>stb_ds: queries that append to an stb_ds array, when stb_ds.h was included before this file
    ---------------------------------------------------------------------------------------------- */
 
@@ -1825,21 +1981,26 @@ static inline ugrid_result ugrid_arr_within(const ugrid *grid, const ugrid_real 
     return UGRID_OK;
 }
 
-/* Appends every pair within radius, each once. */
+/* Appends every pair within radius (or as the filter says), each once. */
 static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius, ugrid_pair **pairs)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_result result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_real reach;
     int32_t place;
     if (!pairs) return UGRID_BAD_ARGUMENT;
+    if (result == UGRID_OK) result = ugrid_i_check_filter(grid, radius);
     if (result != UGRID_OK) return result;
+    reach = ugrid_i_largest_reach(grid, radius);
     for (place = 0; place < grid->n; place++) {
-        ugrid_real p[3], q[3];
-        ugrid_near walk = ugrid_near_half(grid, place, radius);
+        ugrid_real p[3], q[3], d2;
+        ugrid_near walk = ugrid_near_half(grid, place, reach);
         ugrid_point(grid, place, p);
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
-            if (ugrid_i_distance2_in_box(grid, p, q) > radius * radius) continue;
+            d2 = ugrid_i_distance2_in_box(grid, p, q);
+            if (d2 > reach * reach || !ugrid_i_passes(grid, radius, 1, walk.self, walk.id, d2))
+                continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
             last->i = walk.self;
@@ -1899,11 +2060,13 @@ enum ugrid_path {
     UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
     UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
     UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
+    UGRID_PATH_FILTERED,/* as UGRID_PATH_WALK, with a filter */
     UGRID_PATHS
 };
 
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
+    if (ugrid_i_filters(grid)) return UGRID_PATH_FILTERED;
     if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
     return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic
@@ -1912,8 +2075,8 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 }
 
 /* row(begin, end) for each strip around a record: a specialised form of ugrid_next_range for
-   UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one come out
-   empty. */
+   UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one are not
+   read. */
 template <class Row>
 __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p,
                                                    ugrid_real radius, int32_t above, Row row)
@@ -1930,6 +2093,9 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     ugrid_sweep const z =
         ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
                            flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
+    int32_t const own_row = above < 0 ? 0
+                                      : ugrid_i_coordinate(&az, p[2]) * ay.cells +
+                                            ugrid_i_coordinate(&ay, p[1]);
     /* cells at the beginning of the row, or <= 0 */
     int32_t const wraps = x.low + x.width - ax.cells;
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
@@ -1937,7 +2103,9 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
         int32_t const cell_z = ugrid_i_ascending(&az, &z, turn_z);
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
             int32_t const cell_y = ugrid_i_ascending(&ay, &y, turn_y);
-            const int32_t *const start = grid.start + (cell_z * ay.cells + cell_y) * ax.cells;
+            int32_t const row_number = cell_z * ay.cells + cell_y;
+            if (row_number < own_row) continue;
+            const int32_t *const start = grid.start + row_number * ax.cells;
             int32_t begin = start[x.low];
             if (wraps > 0) row(start[0] > above ? start[0] : above + 1, start[wraps]);
             row(begin > above ? begin : above + 1, start[x.low + straight]);
@@ -1981,18 +2149,22 @@ template <ugrid_path Path, class F>
 __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
                                                bool half, F f)
 {
+    constexpr bool filtered = Path == UGRID_PATH_FILTERED;
     ugrid_real p[3], q[3];
     ugrid_contact contact;
-    ugrid_real const limit = radius * radius;
+    ugrid_real const reach = filtered ? ugrid_i_largest_reach(&grid, radius) : radius,
+                     limit = reach * reach;
     ugrid_point(&grid, place, p);
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
-    if (Path == UGRID_PATH_WALK) {
+    if (Path == UGRID_PATH_WALK || filtered) {
         ugrid_near walk =
-            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+            half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
+            if (filtered && !ugrid_i_passes(&grid, radius, half, contact.i, walk.id, contact.d2))
+                continue;
             contact.place_j = walk.place;
             contact.j = walk.id;
             f(contact);
@@ -2083,11 +2255,13 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
-    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
-        ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>};
+        ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>,
+        ugrid_i_each_kernel<UGRID_PATH_FILTERED, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, f);
@@ -2101,11 +2275,13 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
     if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
-    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
-        ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>};
+        ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_FILTERED, T, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
@@ -2337,6 +2513,7 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     if ((int)desc->walk < 0 || desc->walk > UGRID_HYBRID) return 0;
     if ((int)desc->cell_order < 0 || desc->cell_order > UGRID_MORTON) return 0;
     if ((int)desc->slot_layout < 0 || desc->slot_layout > UGRID_SLOTS_BY_ROW) return 0;
+    if ((int)desc->outside < 0 || desc->outside > UGRID_LEAVE_OUT) return 0;
     if (desc->split < 1 || desc->split > 64) return 0;
     if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
     return !(desc->unbounded && ugrid_i_any_periodic(desc));
@@ -2738,7 +2915,7 @@ static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
     int32_t e;
     int finite;
     if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS ||
-        ugrid_i_any_periodic(&view.desc))
+        ugrid_i_any_periodic(&view.desc) || view.outside > 0)
         finite = ugrid_i_number_any(&view, numbers);
     else if (view.desc.dim == 3 && view.stride == tight) /* the constants give a specialised loop */
         finite = ugrid_i_number_rows(&view, tight, 3, numbers);
@@ -2758,13 +2935,12 @@ static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
 }
 
 /* A position, wrapped into the box on periodic axes, and one number. */
-UGRID_FN ugrid_record ugrid_i_record_at(const ugrid_axis axis[3], const ugrid_real p[3],
-                                        int32_t link)
+UGRID_FN ugrid_record ugrid_i_record_at(const ugrid *grid, const ugrid_real p[3], int32_t link)
 {
     ugrid_record record;
-    record.x[0] = ugrid_i_wrap(&axis[0], p[0]);
-    record.x[1] = ugrid_i_wrap(&axis[1], p[1]);
-    record.x[2] = ugrid_i_wrap(&axis[2], p[2]);
+    record.x[0] = ugrid_i_is_outside(grid, p) ? ugrid_i_nan() : ugrid_i_wrap(&grid->axis[0], p[0]);
+    record.x[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
+    record.x[2] = ugrid_i_wrap(&grid->axis[2], p[2]);
     record.link = link;
     return record;
 }
@@ -2774,11 +2950,11 @@ UGRID_FN ugrid_record ugrid_i_record(const ugrid *grid, int32_t id, int32_t link
 {
     ugrid_real p[3];
     ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
-    return ugrid_i_record_at(grid->axis, p, link);
+    return ugrid_i_record_at(grid, p, link);
 }
 
-/* SORT and COUNT: puts an entry at place k. The order is copied from the records afterwards, which
-   saves a scattered store. */
+/* SORT and COUNT: puts an entry at place k. The order is copied from the records afterwards
+   (ugrid_i_finish_order), which saves a scattered store. */
 UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
 {
     if (grid->record) grid->record[k] = ugrid_i_record(grid, entry, entry);
@@ -2786,9 +2962,16 @@ UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
     if (grid->inverse) grid->inverse[entry] = k;
 }
 
-static void ugrid_i_order_from_records(ugrid *grid)
+/* Particles outside the box take the last places. Then the order is complete. */
+static void ugrid_i_finish_order(ugrid *grid)
 {
-    int32_t k;
+    ugrid const view = *grid;
+    int32_t i, k = view.entries;
+    ugrid_real p[3];
+    for (i = 0; view.outside > 0 && ugrid_i_sorted(&view) && i < view.n; i++) {
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (ugrid_i_is_outside(&view, p)) ugrid_i_put_at(&view, k++, i);
+    }
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
@@ -2805,7 +2988,7 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
     for (e = view.n * view.spans - 1; e >= 0; e--)
         if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
-    ugrid_i_order_from_records(grid);
+    ugrid_i_finish_order(grid);
     return UGRID_OK;
 }
 
@@ -2881,7 +3064,7 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
         ugrid_i_put_at(&view, k, (int32_t)(keys[k] & 0xFFFFFFFFu));
     }
     while (cell <= view.cell_count) view.start[cell++] = grid->entries;
-    ugrid_i_order_from_records(grid);
+    ugrid_i_finish_order(grid);
     return UGRID_OK;
 }
 
@@ -2936,14 +3119,32 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
                           number = ugrid_i_entry_number(&view, p, local);
-            if (number < 0) { view.next[entry] = -1; continue; }
-            if (view.next) view.next[entry] = view.head[number];
-            else view.record[i] = ugrid_i_record(&view, i, view.head[number]);
+            int32_t const link = number < 0 ? -1 : view.head[number];
+            if (view.next) view.next[entry] = link;
+            else view.record[i] = ugrid_i_record(&view, i, link);
+            if (number < 0) continue;
             view.head[number] = entry;
             grid->entries++;
         }
     }
     return UGRID_OK;
+}
+
+/* desc.outside: counts particles outside the box. */
+static ugrid_result ugrid_i_count_outside(ugrid *grid)
+{
+    int32_t i, first = -1;
+    ugrid_real p[3];
+    for (i = 0; grid->desc.outside != UGRID_CLAMP && i < grid->n; i++) {
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
+        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (!ugrid_i_is_outside(grid, p)) continue;
+        if (first < 0) first = i;
+        grid->outside++;
+    }
+    if (grid->desc.outside != UGRID_REFUSE || first < 0) return UGRID_OK;
+    grid->bad_id = first;
+    return UGRID_OUTSIDE_BOX;
 }
 
 static ugrid_result ugrid_i_build_method(ugrid *grid)
@@ -2964,7 +3165,8 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     ugrid_desc given;
     ugrid_result const result = ugrid_defaults(&given, desc);
     ugrid_allocator const *had = &grid->desc.allocator;
-    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = 0;
+    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = grid->outside = 0;
+    memset(&grid->filter, 0, sizeof grid->filter);
     grid->needed_cells = 0;
     grid->bad_id = -1;
     grid->cuda_error = 0;
@@ -2973,6 +3175,8 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
         (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
          had->user != given.allocator.user))
         return UGRID_BAD_ALLOCATOR;
+    if (given.grow && grid->desc.grow && grid->desc.slots > given.slots)
+        given.slots = grid->desc.slots;
     grid->desc = given;
     grid->third = given.dim == 3 ? 2 : 0;
     return UGRID_OK;
@@ -2989,6 +3193,28 @@ static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n, int exact)
     return result;
 }
 
+/* Doubles desc.slots until it holds needed_slots. */
+static void ugrid_i_double_slots(ugrid *grid)
+{
+    int64_t slots = grid->desc.slots;
+    while (slots < grid->needed_slots) slots *= 2;
+    if (slots * grid->cell_count > UGRID_I_INT_MAX) slots = grid->needed_slots;
+    grid->desc.slots = (int32_t)slots;
+}
+
+/* The build of FIXED with desc.grow, after a cell was full. */
+static ugrid_result ugrid_i_build_again(ugrid *grid)
+{
+    int32_t const had = grid->desc.slots;
+    ugrid_result result;
+    ugrid_i_double_slots(grid);
+    grid->entries = grid->needed_slots = 0;
+    result = ugrid_i_prepare(grid, grid->n, 0);
+    if (result == UGRID_OK) result = ugrid_i_build_method(grid);
+    if (result != UGRID_OK) grid->desc.slots = had;
+    return result;
+}
+
 /* The particles that have rows. */
 static ugrid_result ugrid_i_set_rows(ugrid *grid, int32_t n)
 {
@@ -3002,10 +3228,11 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
 {
     ugrid_desc given;
     ugrid_result result;
-    if (!grid || n < 0) return UGRID_BAD_ARGUMENT;
+    if (!grid) return UGRID_BAD_ARGUMENT;
     result = ugrid_i_begin(grid, desc);
     given = grid->desc;
     if (result != UGRID_OK) return result;
+    if (n < 0) return UGRID_BAD_ARGUMENT;
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
     if (grid->desc.cell == 0) return UGRID_BAD_CELL;
     /* fewer particles may choose the other method: room for both */
@@ -3031,7 +3258,9 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
-    result = ugrid_i_build_method(grid);
+    result = ugrid_i_count_outside(grid);
+    if (result == UGRID_OK) result = ugrid_i_build_method(grid);
+    if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
     if (!grid->built) grid->n = grid->rows = grid->entries = 0;
     return result;
@@ -3088,6 +3317,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
+            if (!ugrid_i_point_finite(p)) continue; /* left out */
             ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
                         values + (size_t)k * (size_t)width, width);
         }
@@ -3422,6 +3652,63 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>filtered: a search with the largest reach passes its rows on through the filter (>>filter)
+   ---------------------------------------------------------------------------------------------- */
+
+/* The checks of a search over all particles. */
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+{
+    ugrid_result result = ugrid_i_check_search(grid, radius, flags);
+    int32_t i;
+    if (result != UGRID_OK || !ugrid_i_filters(grid)) return result;
+    result = ugrid_i_check_filter(grid, radius);
+    for (i = 0; result == UGRID_OK && grid->filter.radii && i < grid->n; i++)
+        if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
+            result = UGRID_BAD_FILTER;
+    return result;
+}
+
+typedef struct ugrid_i_sieve {
+    const ugrid_i_search *search;       /* the caller's */
+    int32_t kept[UGRID_I_GATHER];
+} ugrid_i_sieve;
+
+/* Passes on the places that the filter keeps, by the names that the caller wants. */
+static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places, int32_t count)
+{
+    ugrid_i_sieve *sieve = (ugrid_i_sieve *)user;
+    const ugrid_i_search *search = sieve->search;
+    const ugrid *grid = search->grid;
+    int32_t const i = ugrid_id(grid, place);
+    int32_t k, kept = 0;
+    ugrid_real p[3], q[3];
+    ugrid_point(grid, place, p);
+    for (k = 0; k < count; k++) {
+        int32_t const j = ugrid_id(grid, places[k]);
+        ugrid_point(grid, places[k], q);
+        if (ugrid_i_passes(grid, search->radius, search->half, i, j,
+                           ugrid_i_distance2_in_box(grid, p, q)))
+            sieve->kept[kept++] = search->places ? places[k] : j;
+    }
+    return kept > 0 && search->sink.take(search->sink.user, place, sieve->kept, kept);
+}
+
+/* Runs a search; 1 if the callback ended it. */
+static int ugrid_i_search_filtered(const ugrid_i_search *search)
+{
+    ugrid_i_search wide = *search;
+    ugrid_i_sieve sieve;
+    sieve.search = search;
+    if (!ugrid_i_filters(search->grid)) return ugrid_i_search_all(search);
+    wide.radius = ugrid_i_largest_reach(search->grid, search->radius);
+    wide.places = 1;
+    wide.count_only = 0;
+    wide.sink.take = ugrid_i_take_through;
+    wide.sink.user = &sieve;
+    return ugrid_i_search_all(&wide);
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>query: the public searches
    ---------------------------------------------------------------------------------------------- */
 
@@ -3436,7 +3723,7 @@ static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int coun
     search.count_only = count_only;
     search.sink.take = take;
     search.sink.user = user;
-    return ugrid_i_search_all(&search);
+    return ugrid_i_search_filtered(&search);
 }
 
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
@@ -3470,7 +3757,7 @@ static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, i
 
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, 0);
     if (!pairs) return UGRID_BAD_ARGUMENT;
     *pairs = 0;
     if (result == UGRID_OK) ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
@@ -3496,12 +3783,11 @@ static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                              int32_t *counts)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
     ugrid_i_counter counter;
-    int32_t rows;
-    if (result != UGRID_OK) return result;
-    rows = ugrid_i_rows(grid, flags);
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     counter.grid = grid;
     counter.counts = counts;
     counter.places = flags & UGRID_PLACES;
@@ -3612,7 +3898,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_list list;
     if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
@@ -3905,11 +4191,11 @@ static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
                                        ugrid_pair_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_caller caller;
+    if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    if (!fn) return UGRID_BAD_ARGUMENT;
     caller.grid = grid;
     caller.fn = fn;
     caller.user = user;
@@ -3926,11 +4212,11 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_search(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_caller caller;
     int stopped;
-    if (result != UGRID_OK) return result;
     if (!fn) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     caller.grid = grid;
     caller.row_fn = fn;
     caller.user = user;
@@ -3991,7 +4277,9 @@ static int ugrid_i_places_agree(const ugrid *grid)
         if (grid->record) {
             ugrid_record const expected = ugrid_i_record(grid, id, id);
             if (ugrid_i_sorted(grid) && grid->record[k].link != id) return 0;
-            for (a = 0; a < 3; a++) if (!(grid->record[k].x[a] == expected.x[a])) return 0;
+            for (a = 0; a < 3; a++)
+                if (memcmp(&grid->record[k].x[a], &expected.x[a], sizeof(ugrid_real)) != 0)
+                    return 0;
         }
     }
     return 1;

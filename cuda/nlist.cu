@@ -158,11 +158,11 @@ nlist_result nlist_i_fetch_facts(nlist_cuda *gpu, nlist_cuda_facts *facts, cudaS
     return nlist_i_failed(gpu, cudaStreamSynchronize(stream)) ? NLIST_CUDA_ERROR : NLIST_OK;
 }
 
-/* Capacity of partner for a build of n rows. */
-int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t n)
+/* Capacity of partner for a build of so many rows. */
+int64_t nlist_i_cuda_capacity(const nlist_cuda *gpu, int32_t row_count)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    int64_t const rows = n > 0 ? n : 1;
+    int64_t const rows = row_count > 0 ? row_count : 1;
     int64_t capacity = desc->layout == NLIST_COMPACT   ? 16 * rows
                        : desc->layout == NLIST_DYNAMIC ? 8 * rows
                                                        : rows;
@@ -201,16 +201,17 @@ nlist_result nlist_i_forget(nlist_cuda *gpu, cudaStream_t stream)
 }
 
 /* True if generation g has the arrays and sizes that the desc asks for. */
-bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity, bool uids)
+bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_count,
+                       int64_t capacity, bool uids)
 {
     const nlist_rows *rows = &gpu->device.list.rows[g];
     const nlist_desc *desc = &gpu->device.list.desc;
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, n, capacity, uids);
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, row_count, capacity, uids);
     for (int b = 0; b < NLIST_I_GENERATION; b++) /* elements may have become larger */
         if ((uint64_t)sizes.count[b] * sizes.size[b] >
             gpu->device.list.block[g * NLIST_I_GENERATION + b].bytes)
             return false;
-    return rows->n == n && (rows->count || n == 0) &&
+    return rows->n == row_count && rows->particles == n && (rows->count || row_count == 0) &&
            rows->width == (nlist_i_has_slots(desc) ? desc->width : 0) &&
            rows->capacity == capacity && !rows->slot == !nlist_i_has_slots(desc) &&
            !rows->head == !nlist_i_has_rest(desc) &&
@@ -221,18 +222,18 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int64_t capa
            !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0);
 }
 
-nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int64_t capacity,
-                                      bool uids, cudaStream_t stream)
+nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_count,
+                                      int64_t capacity, bool uids, cudaStream_t stream)
 {
     nlist *list = &gpu->device.list;
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, n, capacity, uids);
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, row_count, capacity, uids);
     nlist_block *const block = list->block + g * NLIST_I_GENERATION;
     nlist_result result = NLIST_OK;
     memset(&list->rows[g], 0, sizeof list->rows[g]);
     for (int b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_cuda_grow(gpu, &block[b], sizes.count[b], sizes.size[b], stream);
     if (result != NLIST_OK) return result;
-    nlist_i_bind(&list->rows[g], block, &list->desc, n, capacity, uids);
+    nlist_i_bind(&list->rows[g], block, &list->desc, n, row_count, capacity, uids);
     list->rows[g].entries = -1;
     list->rows[g].touched_count = -1;
     return NLIST_OK;
@@ -241,11 +242,12 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
 /* Gives the rows that a build will write their arrays and sizes. Of two generations only the device
    knows which one that is, so a change asks it, and waits. No call waits once both have the same
    shape. */
-nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t stream)
+nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, int32_t row_count, bool uids,
+                           cudaStream_t stream)
 {
-    int64_t const capacity = nlist_i_cuda_capacity(gpu, n);
-    bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, capacity, uids),
-                          nlist_i_has_shape(gpu, 1, n, capacity, uids)};
+    int64_t const capacity = nlist_i_cuda_capacity(gpu, row_count);
+    bool const fits[2] = {nlist_i_has_shape(gpu, 0, n, row_count, capacity, uids),
+                          nlist_i_has_shape(gpu, 1, n, row_count, capacity, uids)};
     nlist_cuda_facts facts;
     if (!nlist_i_cuda_keeps_two(gpu) && fits[0]) return NLIST_OK;
     if (!nlist_i_cuda_keeps_two(gpu)) { /* the old content is lost: mark as moved, so that no build
@@ -253,13 +255,13 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, bool uids, cudaStream_t s
         if (nlist_i_failed(gpu, cudaMemsetAsync(&gpu->d_facts->moved, 1, sizeof gpu->d_facts->moved,
                                                 stream)))
             return NLIST_CUDA_ERROR;
-        return nlist_i_shape_generation(gpu, 0, n, capacity, uids, stream);
+        return nlist_i_shape_generation(gpu, 0, n, row_count, capacity, uids, stream);
     }
     if (fits[0] && fits[1]) return NLIST_OK;
     nlist_result result = nlist_i_fetch_facts(gpu, &facts, stream);
     for (int g = 0; g < 2 && result == NLIST_OK; g++)
         if (!fits[g] && (facts.filled == 0 || g != facts.current)) {
-            result = nlist_i_shape_generation(gpu, g, n, capacity, uids, stream);
+            result = nlist_i_shape_generation(gpu, g, n, row_count, capacity, uids, stream);
             if (result == NLIST_OK && facts.filled == 0)
                 result = nlist_i_clear_rows(gpu, g, stream);
         }
@@ -376,10 +378,12 @@ nlist_result nlist_i_scan(nlist_cuda *gpu, int64_t m, bool touches, cudaStream_t
 struct nlist_i_job {
     const nlist_real *pos;
     size_t stride;
-    int32_t n; /* rows to make */
+    int32_t n;    /* particles */
+    int32_t rows; /* to make: those of particles 0 .. rows-1 */
     nlist_cuda_facts *facts;
     const int32_t *old_of, *new_of; /* a remap, else NULL */
     bool uids;                      /* particles have uids beside their ids */
+    bool pairs;                     /* the caller's pairs, else positions or a remap */
 };
 
 __device__ __forceinline__ int32_t nlist_i_thread()
@@ -399,8 +403,8 @@ __device__ __forceinline__ bool nlist_i_skips(const nlist &list, const nlist_cud
 {
     if (!list.desc.if_moved || facts->filled == 0 || facts->moved != 0) return false;
     const nlist_rows &had = *nlist_i_rows(&list), &next = list.rows[nlist_i_to(list)];
-    return had.n == next.n && had.width == next.width && !had.start == !next.start &&
-           !had.touched == !next.touched && !had.head == !next.head &&
+    return had.n == next.n && had.particles == next.particles && had.width == next.width &&
+           !had.start == !next.start && !had.touched == !next.touched && !had.head == !next.head &&
            !had.reference == !next.reference && facts->skin == (double)list.desc.skin;
 }
 
@@ -479,7 +483,7 @@ __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nli
                                                int32_t i)
 {
     int32_t const was = job.new_of ? job.old_of[i] : i;
-    return was < old_rows.n && job.facts->filled > 0 ? was : -1;
+    return was < old_rows.particles && job.facts->filled > 0 ? was : -1;
 }
 
 /* As nlist_i_carry_uids. */
@@ -491,9 +495,10 @@ __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
     int const to = nlist_i_to(device.list);
     const nlist_rows &old_rows = device.list.rows[1 - to];
     int32_t const was = nlist_i_was(job, old_rows, i);
-    device.list.rows[to].uid[i] = was < 0        ? job.facts->next_uid + i
-                                  : old_rows.uid ? old_rows.uid[was]
-                                                 : was;
+    device.list.rows[to].uid[i] = nlist_i_uid(was < 0        ? job.facts->next_uid + i
+                                              : old_rows.uid ? old_rows.uid[was]
+                                                             : was,
+                                              i, job.rows);
 }
 
 /* True if the point is finite and its radius valid. Others are reported and left out. */
@@ -509,9 +514,9 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
 /* A source is searched once, or twice: to count, then to fill. */
 enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
-/* A source is a type with three members. begin: the query of thread `turn` (false: the row stays
-   empty). each: calls found(j) for each partner, in order. compacts: true if it can make COMPACT
-   lists. */
+/* A source is a type with three members. begin: the query of thread `turn`, of job.n threads
+   (false: the row stays empty). each: calls found(j) for each partner, in order. compacts: true if
+   it can make COMPACT lists. Ghosts have a turn, so that they are checked, but no row. */
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
@@ -583,7 +588,7 @@ struct nlist_i_old_source {
         nlist_each e = nlist_i_row(&list.rows[&rows == &list.rows[0]], 0, job.old_of[turn]);
         while (nlist_next(&e)) {
             int32_t const id = list.keys ? e.id : job.new_of[e.id];
-            if (id >= 0) found(id);
+            if (id >= 0 && nlist_i_stays(rows.uid, turn, id)) found(id);
         }
     }
 };
@@ -925,10 +930,12 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_query query;
     int32_t count = 0;
     if (nlist_i_skips(list, job.facts)) return;
-    if (turn == 0) lengths[job.n] = 0;
+    if (turn == 0) lengths[job.rows] = 0;
     if (turn >= job.n) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    if (source.begin(list, job, turn, query))
+    bool const searches = source.begin(list, job, turn, query);
+    if (query.i >= job.rows) return;
+    if (searches)
         source.each(list, job, rows, turn, query, NLIST_I_FIRST, [&](int32_t) { count++; });
     lengths[query.i] = nlist_i_length(rows, count);
 }
@@ -959,26 +966,26 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int32_t const turn = nlist_i_thread();
-    bool const exists = turn < job.n;
     nlist_i_query query;
-    bool const searches = exists && source.begin(list, job, turn, query);
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    bool const exists = turn < job.n && query.i < job.rows;
     int32_t const i = exists ? query.i : 0;
     bool const counts = !offsets && rows.partner;
     nlist_i_writer writer = {rows, stage,
                              counts ? (unsigned long long *)&job.facts->entries[to] : nullptr,
                              offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
-    if (searches)
+    if (begun && exists)
         source.each(list, job, rows, turn, query, pass, [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
     int32_t const count = writer.count;
     nlist_i_warp_max(&job.facts->needed_width, count);
     if (rows.touched && !offsets) nlist_i_touch_row(rows, &job.facts->touched[to], i, count > 0);
-    if (!offsets || !exists) return;
-    if (rows.touched && count > 0) rows.touched[nlist_i_high(offsets[i])] = i;
+    if (!offsets) return;
+    if (exists && rows.touched && count > 0) rows.touched[nlist_i_high(offsets[i])] = i;
     if (turn > 0) return;
-    job.facts->entries[to] = (uint64_t)nlist_i_low(offsets[job.n]);
-    if (rows.touched) job.facts->touched[to] = (int32_t)nlist_i_high(offsets[job.n]);
+    job.facts->entries[to] = (uint64_t)nlist_i_low(offsets[job.rows]);
+    if (rows.touched) job.facts->touched[to] = (int32_t)nlist_i_high(offsets[job.rows]);
 }
 
 /* COMPACT: the begin of each row is known. The rows of a warp are staged in shared memory, and then
@@ -1034,12 +1041,13 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const turn = nlist_i_thread();
     nlist_i_query query;
-    bool const exists = turn < job.n, searches = exists && source.begin(list, job, turn, query);
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    bool const exists = turn < job.n && query.i < job.rows;
     nlist_i_compact_row row = {exists ? offsets[query.i] : 0,
                                exists ? (int32_t)(offsets[query.i + 1] - offsets[query.i]) : 0, 0};
     bool const staged = nlist_i_stage_rows(row);
     int32_t at = 0;
-    if (searches)
+    if (begun && exists)
         source.each(list, job, rows, turn, query, NLIST_I_SECOND, [&](int32_t j) {
             if (staged) stage[row.staged + at] = j;
             else if (row.begin + at < rows.capacity) rows.partner[row.begin + at] = j;
@@ -1047,12 +1055,13 @@ __global__ void __launch_bounds__(nlist_i_search_block)
         });
     if (staged) nlist_i_flush_rows(rows, row, stage);
     nlist_i_warp_max(&job.facts->needed_width, row.length);
-    if (!exists) return;
-    rows.start[query.i] = row.begin;
-    rows.count[query.i] = row.length;
+    if (exists) {
+        rows.start[query.i] = row.begin;
+        rows.count[query.i] = row.length;
+    }
     if (turn > 0) return;
-    rows.start[job.n] = offsets[job.n];
-    job.facts->entries[to] = (uint64_t)offsets[job.n];
+    rows.start[job.rows] = offsets[job.rows];
+    job.facts->entries[to] = (uint64_t)offsets[job.rows];
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1216,13 +1225,13 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_plain_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    int64_t const n = job.n;
+    int64_t const rows = job.rows;
     nlist_result result = NLIST_OK;
     if (desc->layout == NLIST_COMPACT)
-        return nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_block,
+        return nlist_i_launch(gpu, stream, rows * nlist_i_row_lanes, nlist_i_block,
                               nlist_i_carry_compact_kernel, gpu->device, job);
     if (nlist_i_has_slots(desc))
-        result = nlist_i_launch(gpu, stream, n * desc->width, nlist_i_block,
+        result = nlist_i_launch(gpu, stream, rows * desc->width, nlist_i_block,
                                 nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
@@ -1234,8 +1243,8 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_mesh_carry &carry, cudaStream_t stream)
 {
-    return nlist_i_launch(gpu, stream, nlist_i_least(job.n, nlist_i_round_threads), nlist_i_block,
-                          nlist_i_carry_rows_kernel, gpu->device, job, carry);
+    return nlist_i_launch(gpu, stream, nlist_i_least(job.rows, nlist_i_round_threads),
+                          nlist_i_block, nlist_i_carry_rows_kernel, gpu->device, job, carry);
 }
 #endif
 
@@ -1365,7 +1374,7 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
         result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
                                 nlist_i_count_kernel<Source>, gpu->device, job, source, lengths);
         if (result == NLIST_OK)
-            result = nlist_i_scan(gpu, job.n, gpu->device.list.desc.layout != NLIST_COMPACT,
+            result = nlist_i_scan(gpu, job.rows, gpu->device.list.desc.layout != NLIST_COMPACT,
                                   stream);
     }
     if (result != NLIST_OK) return result;
@@ -1389,7 +1398,7 @@ nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const 
     nlist_result result = NLIST_OK;
     for (int ended = 0; ended < 2 && result == NLIST_OK; ended++) {
         /* rows beyond those of an older generation are empty */
-        int32_t const rows = ended ? most : job.n;
+        int32_t const rows = ended ? most : job.rows;
         result = nlist_i_launch(gpu, stream, (int64_t)rows + 1, nlist_i_block,
                                 nlist_i_count_events_kernel<Carry>, gpu->device, job, carry,
                                 ended != 0, rows, lengths);
@@ -1456,7 +1465,7 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist 
     if (list->n == 0) list->rows[0].uid = list->rows[1].uid = nullptr;
     bool const uids = list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) &&
                       (job->new_of || list->rows[0].uid || list->rows[1].uid);
-    result = nlist_i_shape(gpu, job->n, uids, stream);
+    result = nlist_i_shape(gpu, job->n, job->rows, uids, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
@@ -1488,7 +1497,6 @@ nlist_result nlist_i_cuda_begin(nlist_cuda *gpu, const nlist_desc *desc, int key
     *before = *list;
     nlist_result result = nlist_defaults(&resolved, desc);
     if (result != NLIST_OK) return result;
-    if (resolved.rows != 0) return NLIST_BAD_ROWS;
     if (resolved.if_moved && !(resolved.skin > 0)) return NLIST_BAD_SKIN;
     nlist_cuda_allocator const given = resolved.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user))
@@ -1532,6 +1540,7 @@ nlist_result nlist_i_cuda_prepare(nlist_cuda *gpu, nlist_i_job *job, const nlist
     job->stride = nlist_i_stride(stride, list->desc.dim);
     if (n < 0 || (n > 0 && !d_pos) || job->stride == 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (nlist_i_set_rows(&list->desc, n, &job->rows) != NLIST_OK) return NLIST_BAD_ROWS;
     if (n > 0 && !list->desc.radii && !(reach * reach >= NLIST_I_REAL_MIN)) return NLIST_BAD_RADIUS;
     return n == 0 || nlist_i_periods_fit(list, 0) ? NLIST_OK : NLIST_BAD_PERIOD;
 }
@@ -1543,7 +1552,8 @@ nlist_result nlist_i_cuda_end(nlist_cuda *gpu, const nlist_i_job &job, const nli
 {
     nlist *list = &gpu->device.list;
     if (result == NLIST_OK) {
-        list->n = list->row_count = job.n;
+        list->n = job.n;
+        list->row_count = job.rows;
         list->built = 1;
         return nlist_i_forget_borrowed(list, result);
     }
@@ -1563,7 +1573,7 @@ nlist_result nlist_i_cuda_build(nlist_cuda *gpu, nlist_i_job job, const nlist &b
 {
     nlist *list = &gpu->device.list;
     nlist_desc const borrowed = list->desc;
-    gpu->by_index = job.new_of || (!job.pos && job.n > 0);
+    gpu->by_index = job.new_of || job.pairs;
     gpu->by_radii = job.n > 0 && !job.new_of && list->desc.radii;
     for (;;) {
         nlist_result result = nlist_i_start_build(gpu, &job, before, stream);
@@ -1615,7 +1625,8 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
 
 namespace {
 
-/* A key per pair and direction: row above partner; all ones where this direction is not listed. */
+/* A key per pair and direction: row above partner; all ones where this direction is not listed.
+   Keys of ghosts are not read. */
 __global__ void nlist_i_keys_kernel(__grid_constant__ const nlist_device device,
                                     __grid_constant__ const nlist_i_job job, const int32_t *pair,
                                     int64_t m, uint64_t *key)
@@ -1682,8 +1693,10 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
     if (n > NLIST_I_INT_MAX || m > NLIST_I_INT_MAX / 2) return NLIST_TOO_MANY;
     nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
     if (result == NLIST_OK && gpu->device.list.desc.skin > 0) result = NLIST_BAD_SKIN;
+    if (result == NLIST_OK) result = nlist_i_set_rows(&gpu->device.list.desc, n, &job.rows);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     job.n = n;
+    job.pairs = true;
     gpu->device.list.bad_id = -1;
     return nlist_i_cuda_build(
         gpu, job, before,
@@ -1721,6 +1734,7 @@ nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, cons
 {
     ugrid_device view = grid->device;
     view.grid.desc.walk = ugrid_i_list_walk(&view.grid);
+    memset(&view.grid.filter, 0, sizeof view.grid.filter); /* the list has its own */
     ugrid_path const path = ugrid_path_of(&view.grid);
     if (path == UGRID_PATH_WALK)
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
@@ -2120,6 +2134,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
     nlist_i_record const own = systems.record[place];
     int32_t within = 0;
+    if (own.id >= job.rows) return;
     nlist_each at = nlist_i_row(&rows, 0, own.id);
     if (own.system >= 0) {
         nlist_i_each_listed(list, job, systems, rows.uid, place,
@@ -2166,7 +2181,7 @@ __global__ void nlist_i_sort_rows_kernel(__grid_constant__ const nlist_device de
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
-    if (i >= job.n || nlist_i_skips(list, job.facts)) return;
+    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
     nlist_each e = nlist_i_row(&rows, 0, i);
     while (nlist_next(&e)) {
@@ -2190,13 +2205,14 @@ __global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device d
 {
     const nlist &list = device.list;
     int32_t const i = nlist_i_thread();
-    if (i >= job.n || nlist_i_skips(list, job.facts)) return;
+    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
     int32_t const was = nlist_i_was(job, old_rows, i);
     nlist_each e = nlist_i_row(&rows, 0, i), old = nlist_i_row(&old_rows, 0, was);
     while (nlist_next(&old)) {
-        if (job.new_of[old.id] < 0 || !nlist_next(&e)) continue;
+        int32_t const id = job.new_of[old.id];
+        if (id < 0 || !nlist_i_stays(rows.uid, i, id) || !nlist_next(&e)) continue;
         for (int a = 0; a < 3 && rows.shift && old_rows.shift; a++)
             rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
         if (rows.distance && old_rows.distance) rows.distance[e.entry] =
@@ -2205,7 +2221,7 @@ __global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device d
             rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
     }
     if (rows.within)
-        rows.within[i] = rows.count[i] + (was >= 0 && old_rows.within
+        rows.within[i] = rows.count[i] + (was >= 0 && was < old_rows.n && old_rows.within
                                               ? old_rows.within[was] - old_rows.count[was] : 0);
 }
 
@@ -2213,8 +2229,8 @@ nlist_result nlist_i_copy_old_extras(nlist_cuda *gpu, const nlist_i_job &job, cu
 {
     const nlist_desc *desc = &gpu->device.list.desc;
     if (!desc->shifts && !desc->distances && !desc->offsets && !desc->nearest) return NLIST_OK;
-    return nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_old_extras_kernel, gpu->device,
-                          job);
+    return nlist_i_launch(gpu, stream, job.rows, nlist_i_block, nlist_i_old_extras_kernel,
+                          gpu->device, job);
 }
 
 /* The sort of the particles by cell; temp NULL: asks for its size. */
@@ -2306,8 +2322,8 @@ nlist_result nlist_i_find_in_boxes(nlist_cuda *gpu, const nlist_i_job &job, nlis
         result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_extras_kernel,
                                 gpu->device, job, systems);
     if (result != NLIST_OK || !desc->sorted || desc->nearest > 0) return result;
-    return nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_sort_rows_kernel, gpu->device,
-                          job);
+    return nlist_i_launch(gpu, stream, job.rows, nlist_i_block, nlist_i_sort_rows_kernel,
+                          gpu->device, job);
 }
 
 nlist_result nlist_i_build_in_boxes(nlist_cuda *gpu, const nlist_desc *desc,
@@ -2376,7 +2392,8 @@ __global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device
     const nlist_rows &rows = *nlist_i_rows(&device.list);
     bool moved = i < n; /* all, where there is no list yet */
     if (facts->filled > 0 && !facts->full && rows.reference)
-        moved = moved && (i >= rows.n || nlist_i_has_moved(&device.list, &rows, pos, stride, i));
+        moved = moved && (i >= rows.particles ||
+                           nlist_i_has_moved(&device.list, &rows, pos, stride, i));
     unsigned const movers = __ballot_sync(0xFFFFFFFFu, moved);
     if (threadIdx.x % 32 == 0 && movers) atomicAdd(&facts->moved, __popc(movers));
 }
@@ -2388,7 +2405,7 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 {
     if (!gpu) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
-    int32_t const n = list->n > 0 ? list->n : list->rows[0].n; /* reserved, but not built yet */
+    int32_t const n = list->n > 0 ? list->n : list->rows[0].particles; /* reserved only */
     if (n == 0) return NLIST_OK;
     size_t const bytes = nlist_i_stride(stride, list->desc.dim);
     if (!d_pos || bytes == 0) return NLIST_BAD_ARGUMENT;
@@ -2438,7 +2455,8 @@ nlist_result nlist_i_invert_new_ids(nlist_cuda *gpu, const int32_t *d_new_id, in
     const nlist *list = &gpu->device.list;
     int32_t const given = list->n;
     int32_t n_old = given;
-    for (const nlist_rows &rows : list->rows) n_old = rows.n > n_old ? rows.n : n_old;
+    for (const nlist_rows &rows : list->rows)
+        n_old = rows.particles > n_old ? rows.particles : n_old;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_OLD_OF], n, sizeof(int32_t),
                                             stream);
     if (result == NLIST_OK)
@@ -2462,12 +2480,20 @@ nlist_result nlist_i_invert_new_ids(nlist_cuda *gpu, const int32_t *d_new_id, in
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
                                         struct CUstream_st *stream)
 {
+    const nlist *list = gpu ? &gpu->device.list : nullptr;
+    bool const all = !list || list->row_count == list->n || list->row_count > n;
+    return nlist_cuda_remap_rows(gpu, d_new_id, n, all ? n : list->row_count, stream);
+}
+
+NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                             int32_t rows, struct CUstream_st *stream)
+{
     nlist_i_job job = {};
-    if (!gpu || n < 0) return NLIST_BAD_ARGUMENT;
+    if (!gpu || n < 0 || (gpu->device.list.n > 0 && !d_new_id)) return NLIST_BAD_ARGUMENT;
     nlist *list = &gpu->device.list;
     if (!list->built) return NLIST_NOT_BUILT;
-    if (list->n > 0 && !d_new_id) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (rows < 0 || rows > n) return NLIST_BAD_ROWS;
     nlist const before = *list;
     gpu->stream = stream;
     list->d_current = &gpu->d_facts->current; /* from now on this list has two generations */
@@ -2476,8 +2502,9 @@ NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id
                                             sizeof gpu->d_facts->first_bad, stream)))
         return NLIST_CUDA_ERROR;
     job.n = n;
-    for (const nlist_rows &rows : list->rows) /* what has fitted fits again after a deletion */
-        if (rows.capacity > gpu->wanted_entries) gpu->wanted_entries = rows.capacity;
+    job.rows = rows;
+    for (const nlist_rows &had : list->rows) /* what has fitted fits again after a deletion */
+        if (had.capacity > gpu->wanted_entries) gpu->wanted_entries = had.capacity;
     nlist_result result = nlist_i_cuda_work(gpu, n > list->n ? n : list->n, stream);
     if (result == NLIST_OK) result = nlist_i_invert_new_ids(gpu, d_new_id, n, stream);
     if (result != NLIST_OK) return result;
@@ -2559,16 +2586,19 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     nlist *list = &gpu->device.list;
     nlist before;
+    int32_t rows = 0;
     int32_t const had = list->n;
     list->n = 0; /* so that every field may change */
-    nlist_result result = nlist_i_cuda_begin(gpu, desc, list->keys, &before, stream);
+    nlist_result result = desc ? nlist_i_set_rows(desc, n, &rows) : NLIST_BAD_ARGUMENT;
+    if (result == NLIST_OK)
+        result = nlist_i_cuda_begin(gpu, desc, list->keys, &before, stream);
     if (result != NLIST_OK) {
         list->n = had;
         return result;
     }
     list->exact = 1;
     result = nlist_i_take_generations(gpu, true, stream);
-    if (result == NLIST_OK) result = nlist_i_shape(gpu, n, false, stream);
+    if (result == NLIST_OK) result = nlist_i_shape(gpu, n, rows, false, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
@@ -2627,7 +2657,8 @@ void nlist_i_update_host(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     list->current = facts.current;
     list->next_uid = facts.next_uid;
     list->built = facts.filled > 0;
-    list->n = list->row_count = list->built ? list->rows[facts.current].n : 0;
+    list->n = list->built ? list->rows[facts.current].particles : 0;
+    list->row_count = list->built ? list->rows[facts.current].n : 0;
     list->triangles = facts.triangles;
     list->rows_cut = facts.rows_cut;
     list->total = (int64_t)facts.total;
@@ -2717,19 +2748,20 @@ struct nlist_i_copy {
 int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_desc *desc,
                    nlist_i_copy copy[NLIST_I_GENERATION])
 {
-    size_t const n = (size_t)from->n, slots = n * (size_t)from->width,
-                 entries = (size_t)from->entries, word = sizeof(int32_t);
+    size_t const n = (size_t)from->n, particles = (size_t)from->particles,
+                 slots = n * (size_t)from->width, entries = (size_t)from->entries,
+                 word = sizeof(int32_t);
     nlist_i_copy const all[] = {
         {to->count, from->count, n * word},
         {to->slot, from->slot, slots * word},
-        {to->start, from->start, n > 0 ? (n + 1) * sizeof(int64_t) : 0},
+        {to->start, from->start, particles > 0 ? (n + 1) * sizeof(int64_t) : 0},
         {to->partner, from->partner, entries * word},
         {to->own, from->own, entries * word},
         {to->link, from->link, entries * word},
         {to->head, from->head, n * word},
         {to->touched, from->touched, (size_t)from->touched_count * word},
-        {to->uid, from->uid, n * sizeof(int64_t)},
-        {to->reference, from->reference, n * (size_t)desc->dim * sizeof(nlist_real)},
+        {to->uid, from->uid, particles * sizeof(int64_t)},
+        {to->reference, from->reference, particles * (size_t)desc->dim * sizeof(nlist_real)},
         {to->history, from->history, (slots + entries) * (size_t)desc->history},
         {to->shift, from->shift, (slots + entries) * 3 * word},
         {to->distance, from->distance, (slots + entries) * sizeof(nlist_real)},
@@ -2761,10 +2793,8 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
     nlist before;
     if (!gpu || !list) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
-    if (list->row_count < list->n) return NLIST_BAD_ROWS;
     const nlist_rows *from = &list->rows[list->current];
     nlist_desc desc = list->desc;
-    desc.rows = 0;
     nlist *to = &gpu->device.list;
     desc.cuda_allocator = to->desc.cuda_allocator;
     desc.capacity = from->entries > desc.capacity ? from->entries : desc.capacity;
@@ -2780,7 +2810,8 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
     to->boxed = list->boxed;
     to->rows_cut = facts.rows_cut = list->rows_cut;
     result = nlist_i_take_generations(gpu, true, stream);
-    if (result == NLIST_OK) result = nlist_i_shape(gpu, list->n, from->uid != nullptr, stream);
+    if (result == NLIST_OK)
+        result = nlist_i_shape(gpu, list->n, list->row_count, from->uid != nullptr, stream);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     if (result != NLIST_OK) return result;
     gpu->by_radii = gpu->by_index = 0;
@@ -2799,7 +2830,8 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
     result = nlist_i_copy_all(gpu, copy, nlist_i_copies(&to->rows[0], from, &desc, copy),
                               cudaMemcpyHostToDevice, stream);
     if (result != NLIST_OK) return result;
-    to->n = to->row_count = list->n;
+    to->n = list->n;
+    to->row_count = list->row_count;
     to->built = 1;
     return NLIST_OK;
 }
@@ -2810,7 +2842,7 @@ namespace {
 nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 {
     const nlist_rows *rows = &from->rows[from->current];
-    nlist_result result = nlist_i_take_generation(list, 0, rows->n, rows->n, rows->entries,
+    nlist_result result = nlist_i_take_generation(list, 0, rows->particles, rows->n, rows->entries,
                                                   rows->uid != nullptr);
     for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events;
          kind++) {
@@ -2862,7 +2894,8 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
     list->rows[0].touched_count = rows->touched_count;
     list->current = 0;
     list->d_current = nullptr;
-    list->n = list->row_count = rows->n;
+    list->n = rows->particles;
+    list->row_count = rows->n;
     list->built = 1;
     list->keys = from->keys;
     list->triangles = from->triangles;
@@ -2872,6 +2905,6 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
     list->bad_id = from->bad_id;
     list->remembers = nlist_i_keeps_two(&list->desc);
     list->total = 0;
-    for (int32_t i = 0; i < list->n; i++) list->total += list->rows[0].count[i];
+    for (int32_t i = 0; i < list->row_count; i++) list->total += list->rows[0].count[i];
     return NLIST_OK;
 }

@@ -336,7 +336,21 @@ __device__ void ugrid_i_report_bad(ugrid_cuda_facts *facts, int32_t i)
     atomicMax(&facts->first_bad, INT_MAX - i);
 }
 
-/* The cell number of entry e; cell_count for a particle that is not finite, and -1 for an unused
+/* Reports particle i, at p, if it is in no cell: 1 where it is. */
+__device__ bool ugrid_i_has_no_cell(const ugrid &grid, const ugrid_real p[3], int32_t i,
+                                    ugrid_cuda_facts *facts)
+{
+    if (!ugrid_i_point_finite(p)) {
+        ugrid_i_report_bad(facts, i);
+        return true;
+    }
+    if (!ugrid_i_is_outside(&grid, p)) return false;
+    atomicMax(&facts->first_outside, INT_MAX - i);
+    atomicAdd(&facts->outside, 1);
+    return true;
+}
+
+/* The cell number of entry e; cell_count for a particle that is in no cell, and -1 for an unused
    entry. */
 __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_facts *facts)
 {
@@ -345,10 +359,9 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
     /* the division would be a third of the kernel's instructions */
     int32_t const i = loose ? e : e / grid.spans;
     ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
-    if (!ugrid_i_point_finite(p)) {
-        ugrid_i_report_bad(facts, i);
-        return loose ? grid.cell_count : -1;
-    }
+    if (!loose && e != i * grid.spans) /* reported once */
+        return ugrid_i_point_finite(p) ? ugrid_i_entry_number(&grid, p, e - i * grid.spans) : -1;
+    if (ugrid_i_has_no_cell(grid, p, i, facts)) return loose ? grid.cell_count : -1;
     return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
 }
 
@@ -536,10 +549,11 @@ __device__ int32_t ugrid_i_first_of_bin(const ugrid_i_parts &parts, int32_t bin)
     return number;
 }
 
-/* The cell number of a point; cell_count if it is not finite. */
+/* The cell number of a particle's point; cell_count if it is in no cell. */
 __device__ int32_t ugrid_i_number_at(const ugrid &grid, const ugrid_real p[3])
 {
-    return ugrid_i_point_finite(p) ? ugrid_cell_at(&grid, p) : grid.cell_count;
+    if (!ugrid_i_point_finite(p) || ugrid_i_is_outside(&grid, p)) return grid.cell_count;
+    return ugrid_cell_at(&grid, p);
 }
 
 __device__ int32_t ugrid_i_item_number(const ugrid &grid, const ugrid_record &item)
@@ -555,7 +569,7 @@ __device__ int32_t ugrid_i_item_number(const ugrid &, const ugrid_i_tag &item)
 __device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3],
                                                   int32_t id, ugrid_record *item)
 {
-    *item = ugrid_i_record_at(grid.axis, p, id);
+    *item = ugrid_i_record_at(&grid, p, id);
 }
 __device__ __forceinline__ void ugrid_i_make_item(const ugrid &grid, const ugrid_real p[3],
                                                   int32_t id, ugrid_i_tag *item)
@@ -618,7 +632,7 @@ __device__ void ugrid_i_block_scan(int32_t *counters, int32_t m, int32_t *warp_s
 constexpr int ugrid_i_batch = 4;
 
 /* 1. Blocks count in shared memory and add their counters at the end (Blog, Fast Histograms).
-   Particles that are not finite are reported here. */
+   Particles in no cell are reported here. */
 __global__ void __launch_bounds__(ugrid_i_bins_block)
     ugrid_i_bins_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
                         ugrid_cuda_facts *facts)
@@ -641,7 +655,7 @@ __global__ void __launch_bounds__(ugrid_i_bins_block)
             if (first + t * threads >= grid.n) continue;
             int32_t const number = ugrid_i_number_at(grid, p[t]);
             if (number == grid.cell_count)
-                ugrid_i_report_bad(facts, (int32_t)(first + t * threads));
+                (void)ugrid_i_has_no_cell(grid, p[t], (int32_t)(first + t * threads), facts);
             atomicAdd(&count[ugrid_i_bin_of(parts, number)], 1);
         }
     }
@@ -1262,6 +1276,33 @@ ugrid_result ugrid_i_cuda_build_method(ugrid_cuda *gpu, cudaStream_t stream)
     return ugrid_i_cuda_build_entries(gpu, stream);
 }
 
+/* Waits, and copies the facts to the host. */
+ugrid_result ugrid_i_fetch_facts(ugrid_cuda *gpu, ugrid_cuda_facts *facts, cudaStream_t stream)
+{
+    memset(facts, 0, sizeof *facts);
+    if (gpu->device.grid.n > 0 &&
+        ugrid_i_failed(gpu, cudaMemcpyAsync(facts, gpu->d_facts, sizeof *facts,
+                                            cudaMemcpyDeviceToHost, stream)))
+        return UGRID_CUDA_ERROR; /* (without particles there are no facts) */
+    return ugrid_i_failed(gpu, cudaStreamSynchronize(stream)) ? UGRID_CUDA_ERROR : UGRID_OK;
+}
+
+/* FIXED with desc.grow: as ugrid_i_build_again, where a cell is full. */
+ugrid_result ugrid_i_cuda_build_again(ugrid_cuda *gpu, cudaStream_t stream)
+{
+    ugrid *grid = &gpu->device.grid;
+    int32_t const had = grid->desc.slots;
+    ugrid_cuda_facts facts;
+    ugrid_result result = ugrid_i_fetch_facts(gpu, &facts, stream);
+    grid->needed_slots = facts.needed_slots;
+    if (result != UGRID_OK || facts.needed_slots <= had) return result;
+    ugrid_i_double_slots(grid);
+    result = ugrid_i_cuda_prepare(gpu, grid->n, 0, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_build_method(gpu, stream);
+    if (result != UGRID_OK) grid->desc.slots = had;
+    return result;
+}
+
 /* ----------------------------------------------------------------------------------------------
    >>attributes
    ---------------------------------------------------------------------------------------------- */
@@ -1360,7 +1401,7 @@ template <ugrid_path Path>
 __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
 {
     int32_t count = 0;
-    if (Path != UGRID_PATH_WALK) {
+    if (Path != UGRID_PATH_WALK && Path != UGRID_PATH_FILTERED) {
         ugrid_contact contact;
         ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
         ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
@@ -1679,7 +1720,8 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
         ugrid_i_count_neighbors_kernel<UGRID_PATH_WALK, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>,
-        ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>};
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED, Count>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
@@ -1700,9 +1742,10 @@ ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugr
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
-    auto const fill = ugrid_path_of(&device.grid) == UGRID_PATH_WALK
-                          ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
-                          : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    ugrid_path const path = ugrid_path_of(&device.grid);
+    auto const fill = path == UGRID_PATH_WALK       ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
+                      : path == UGRID_PATH_FILTERED ? ugrid_i_fill_kernel<UGRID_PATH_FILTERED>
+                                                    : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
@@ -1736,7 +1779,9 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
 {
-    return gpu ? ugrid_i_check_search(&gpu->device.grid, radius, flags) : UGRID_BAD_ARGUMENT;
+    if (!gpu) return UGRID_BAD_ARGUMENT;
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    return result == UGRID_OK ? ugrid_i_check_filter(&gpu->device.grid, radius) : result;
 }
 
 /* Copies one array from the device into a block of a host grid, unless an earlier copy failed. */
@@ -1799,8 +1844,9 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
                                           struct CUstream_st *stream)
 {
-    if (!gpu || n < 0) return UGRID_BAD_ARGUMENT;
+    if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
+    if (result == UGRID_OK && n < 0) result = UGRID_BAD_ARGUMENT;
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
     return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, 1, stream) : result;
 }
@@ -1822,6 +1868,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
     grid->stride = stride ? stride : tight;
     grid->n = grid->rows = n;
     result = ugrid_i_cuda_build_method(gpu, stream);
+    if (result == UGRID_OK && grid->desc.grow && grid->desc.method == UGRID_FIXED)
+        result = ugrid_i_cuda_build_again(gpu, stream);
     grid->built = result == UGRID_OK;
     if (!grid->built) grid->n = grid->rows = 0;
     return result;
@@ -1829,17 +1877,20 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream)
 {
-    ugrid_cuda_facts facts = {0, 0};
+    ugrid_cuda_facts facts;
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    if (grid->n > 0 && ugrid_i_failed(gpu, cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts,
-                                                           cudaMemcpyDeviceToHost, stream)))
-        return UGRID_CUDA_ERROR; /* (without particles there are no facts) */
-    if (ugrid_i_failed(gpu, cudaStreamSynchronize(stream))) return UGRID_CUDA_ERROR;
+    ugrid_result const fetched = ugrid_i_fetch_facts(gpu, &facts, stream);
+    if (fetched != UGRID_OK) return fetched;
     if (!grid->built) return UGRID_NOT_BUILT;
-    grid->bad_id = facts.first_bad ? INT_MAX - facts.first_bad : -1;
+    bool const refuses = grid->desc.outside == UGRID_REFUSE && facts.first_outside;
+    grid->bad_id = facts.first_bad ? INT_MAX - facts.first_bad
+                   : refuses       ? INT_MAX - facts.first_outside
+                                   : -1;
+    grid->outside = facts.outside;
     grid->needed_slots = facts.needed_slots;
-    if (grid->bad_id >= 0) return UGRID_NOT_FINITE;
+    if (facts.first_bad) return UGRID_NOT_FINITE;
+    if (refuses) return UGRID_OUTSIDE_BOX;
     return facts.needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
 }
 
@@ -1875,6 +1926,9 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
     ugrid_i_fetch(grid, UGRID_I_RECORD, device->record, bytes[UGRID_I_RECORD], stream, &error);
     ugrid_i_fetch(grid, UGRID_I_SLOT, device->slot, bytes[UGRID_I_SLOT], stream, &error);
     ugrid_i_fetch(grid, UGRID_I_NEXT, device->next, bytes[UGRID_I_NEXT], stream, &error);
+    ugrid_cuda_facts facts = {};
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(&facts, gpu->d_facts, sizeof facts, cudaMemcpyDeviceToHost, stream);
     cudaError_t const waited = cudaStreamSynchronize(stream);
     grid->cuda_error = error != cudaSuccess ? error : waited;
     if (grid->cuda_error) {
@@ -1882,6 +1936,7 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
         return UGRID_CUDA_ERROR;
     }
     grid->n = grid->rows = device->n;
+    grid->outside = facts.outside;
     grid->built = 1;
     grid->entries = ugrid_i_count_entries(grid);
     grid->pos = nullptr;
@@ -1922,14 +1977,15 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
                                               struct CUstream_st *stream)
 {
     ugrid_result const result = ugrid_i_check_cuda_search(gpu, radius, 0);
-    if (result != UGRID_OK) return result;
     if (!d_pairs) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     if (ugrid_i_failed(gpu, cudaMemsetAsync(d_pairs, 0, sizeof *d_pairs, stream)))
         return UGRID_CUDA_ERROR;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, unsigned long long *) = {
         ugrid_i_count_pairs_kernel<UGRID_PATH_WALK>, ugrid_i_count_pairs_kernel<UGRID_PATH_RANGES>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>,
-        ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>};
+        ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));
@@ -1939,8 +1995,8 @@ UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real ra
                                                   int32_t *d_counts, struct CUstream_st *stream)
 {
     ugrid_result const result = ugrid_i_check_cuda_search(gpu, radius, flags);
+    if (gpu && gpu->device.grid.n > 0 && !d_counts) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    if (gpu->device.grid.n > 0 && !d_counts) return UGRID_BAD_ARGUMENT;
     return ugrid_i_launch_counts(gpu, radius, flags, d_counts, stream);
 }
 
@@ -1949,8 +2005,8 @@ UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, 
                                             struct CUstream_st *stream)
 {
     ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, flags);
-    if (result != UGRID_OK) return result;
     if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     ugrid_device const device = ugrid_i_list_view(gpu);
     ugrid_path const path = ugrid_path_of(&device.grid);
     bool const strips = path == UGRID_PATH_STRIPS || path == UGRID_PATH_IMAGES;
@@ -1964,10 +2020,11 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
                                                int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
                                                struct CUstream_st *stream)
 {
-    ugrid_result result = ugrid_i_check_cuda_search(gpu, radius, 0);
-    if (result != UGRID_OK) return result;
+    ugrid_result result =
+        gpu ? ugrid_i_check_search(&gpu->device.grid, radius, 0) : UGRID_BAD_ARGUMENT;
     if (m < 0 || (m > 0 && !d_points) || !d_offsets || capacity < 0 || (capacity > 0 && !d_ids))
         return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
     size_t const tight = (size_t)gpu->device.grid.desc.dim * sizeof *d_points;
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;

@@ -255,6 +255,15 @@ WL_FN void boxes_halve(boxes_truth *truth)
     truth->count = kept;
 }
 
+/* Keeps the rows of particles 0 .. rows-1. */
+WL_FN void boxes_keep_rows(boxes_truth *truth, int32_t rows)
+{
+    int64_t k, kept = 0;
+    for (k = 0; k < truth->count; k++)
+        if (truth->entry[k].i < rows) truth->entry[kept++] = truth->entry[k];
+    truth->count = kept;
+}
+
 /* Keeps the `most` nearest of each row, and orders rows by distance. */
 WL_FN void boxes_keep_nearest(boxes_truth *truth, int32_t most)
 {

@@ -58,13 +58,14 @@ cuda: $(CUDA_PROGRAMS) figures-programs
 	@tests/cuda/carry_libraries.sh $(CUDA_DIR) $(CUDA_PROGRAMS)
 	@echo 'built for -arch=$(CUDA_ARCH) in $(CUDA_DIR):' \
 	    'copy the folder to a machine with a GPU, there: sh run.sh'
+IN_REGISTERS = NVCC='$(NVCC)' STB_CFLAGS="$(STB_CFLAGS)" tests/cuda/registers.sh
 ifneq ($(GPU),)
 test-cuda: cuda
 	@status=0; sh $(CUDA_DIR)/run.sh || status=1; \
 	for example in $(basename $(notdir $(wildcard examples/*.cu))); do \
 	    echo "$(CUDA_DIR)/$$example"; \
 	    tests/examples/test_$$example.sh $(CUDA_DIR)/$$example || status=1; \
-	done; exit $$status
+	done; $(IN_REGISTERS) || status=1; exit $$status
 else
 # Without a GPU: does it all compile? The oldest architecture is enough for that, as PTX and not
 # optimized (-G), in half the time (`make consumers` makes machine code of all headers). With FULL=1
@@ -91,5 +92,6 @@ test-cuda: deps-test
 	@echo 'skipped  running the CUDA programs: no GPU here (they compile; make cuda and' \
 	    'tests/cuda/run.sh run them elsewhere)'
 	@echo '$(words $(CUDA_SOURCES)) passed, 0 failed, 1 skipped'
+	@$(IN_REGISTERS)
 endif
 endif

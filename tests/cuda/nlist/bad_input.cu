@@ -77,6 +77,15 @@ static void test_bad_pairs()
         CHECK_RESULT(nlist_cuda_download(&b.copy, &b.gpu, stream), NLIST_OK);
         check_rows(b.serial, b.copy, true, false);
     }
+    int32_t const some[] = {0, 1, 1, 0};
+    Device<int32_t> pairs(std::vector<int32_t>(some, some + 4));
+    Both b;
+    nlist_desc const d = {};
+    context = "bad pairs: no particles";
+    CHECK_RESULT(nlist_build_pairs(&b.serial, &d, some, 2, 0), NLIST_BAD_INDEX);
+    CHECK_RESULT(nlist_cuda_build_pairs(&b.gpu, &d, pairs.p, 2, 0, stream), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_BAD_INDEX);
+    CHECK(b.serial.bad_id == 0 && b.gpu.device.list.bad_id == 0);
 }
 
 /* Names out of range or given twice: those particles are removed, and the first is reported. */

@@ -90,14 +90,14 @@ static void check_arrays(const nlist &serial, const nlist &copy)
         return;
     CHECK(same_bits(a.count, b.count, n));
     CHECK(same_bits(a.slot, b.slot, slots));
-    if (a.start && n) CHECK(same_bits(a.start, b.start, n + 1));
+    if (a.start && serial.n) CHECK(same_bits(a.start, b.start, n + 1));
     CHECK(same_bits(a.partner, b.partner, entries));
     CHECK((a.own == nullptr) == (b.own == nullptr) || entries == 0);
     if (a.own) CHECK(same_bits(a.own, b.own, entries) && same_bits(a.link, b.link, entries));
     if (a.head) CHECK(same_bits(a.head, b.head, n));
     if (a.touched) CHECK(same_bits(a.touched, b.touched, (size_t)a.touched_count));
-    CHECK((a.uid == nullptr) == (b.uid == nullptr) || n == 0);
-    if (a.uid) CHECK(same_bits(a.uid, b.uid, n));
+    CHECK((a.uid == nullptr) == (b.uid == nullptr) || serial.n == 0);
+    if (a.uid) CHECK(same_bits(a.uid, b.uid, (size_t)serial.n));
 }
 
 /* One entry as a comparison sees it; entries of one row are sorted by id where they have no
@@ -124,9 +124,9 @@ static void check_rows(const nlist &serial, const nlist &copy, bool ordered, boo
 {
     size_t const bytes = (size_t)serial.desc.history;
     bool ids = true, same_entries = true, history = true;
-    CHECK(copy.n == serial.n && copy.total == serial.total &&
-        copy.desc.history == serial.desc.history);
-    for (int32_t i = 0; i < serial.n; i++) {
+    CHECK(copy.n == serial.n && copy.row_count == serial.row_count &&
+        copy.total == serial.total && copy.desc.history == serial.desc.history);
+    for (int32_t i = 0; i < serial.row_count; i++) {
         std::vector<Entry> const a = row_of(serial, i, !ordered), b = row_of(copy, i, !ordered);
         ids = ids && a.size() == b.size();
         for (size_t k = 0; ids && k < a.size(); k++) {
@@ -236,8 +236,8 @@ static void compare(Both *b, bool deterministic, bool ordered)
 static void check_fetched(const Both &b)
 {
     const nlist &serial = b.serial, &list = b.gpu.device.list;
-    CHECK(list.n == serial.n && list.total == serial.total && list.bad_id == -1 &&
-        list.cuda_error == 0);
+    CHECK(list.n == serial.n && list.row_count == serial.row_count &&
+        list.total == serial.total && list.bad_id == -1 && list.cuda_error == 0);
     for (int kind = 0; kind < NLIST_EVENT_KINDS && serial.desc.events; kind++)
         CHECK(list.event_count[kind] == serial.event_count[kind]);
     if (rows_of(serial).width != rows_of(list).width) return;

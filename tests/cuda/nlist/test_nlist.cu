@@ -34,6 +34,7 @@
 #include "both.cu"
 #include "lists.cu"
 #include "history.cu"
+#include "rows.cu"
 #include "triangles.cu"
 #include "sums.cu"
 #include "too_small.cu"
@@ -54,6 +55,10 @@ static const Test tests[] = {
     {"truth", test_truth},
     {"history", test_history},
     {"events", test_events},
+    {"rows", test_rows},
+    {"rows history", test_rows_history},
+    {"rows reserved", test_rows_reserved},
+    {"rows refused", test_rows_refused},
     {"mesh", test_mesh},
     {"sums", test_sums},
     {"morton", test_morton},

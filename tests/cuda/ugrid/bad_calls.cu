@@ -74,6 +74,17 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_gather(&gpu, nullptr, 4, d_int.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_gather(&gpu, d_int.p, 0, d_int.p, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_scatter(nullptr, d_int.p, 4, d_int.p, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_reserve(&gpu, &good, -1, stream), UGRID_BAD_ARGUMENT);
+    CHECK(!gpu.device.grid.built && gpu.device.grid.n == 0);
+    /* a NULL pointer comes first, also where there is no grid */
+    CHECK_RESULT(ugrid_cuda_count_pairs(&gpu, -1, nullptr, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_count_neighbors(nullptr, 1, 0, nullptr, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, nullptr, nullptr, 0, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, nullptr, 0, 3, 1, d_long.p, nullptr, 0, stream),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_count_pairs(&gpu, 1, d_long.p, stream), UGRID_NOT_BUILT);
+    CHECK_RESULT(ugrid_cuda_neighbors(&gpu, 1, 0, d_long.p, nullptr, 0, stream), UGRID_NOT_BUILT);
     ugrid_cuda_free(&gpu);
     CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_NOT_BUILT);
 }

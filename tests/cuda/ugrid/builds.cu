@@ -234,6 +234,7 @@ static void test_not_finite()
         std::vector<real> pos = mixed_points(d, n, 6), good;
         std::vector<int32_t> ids;
         context = "not finite: " + name_of(c);
+        d.outside = UGRID_CLAMP;
         d.slots = d.method == UGRID_FIXED ? n * 8 : 0;
         for (int i = 0; i < n; i++) {
             bool const bad = i == first || (i > first && i % 11 == 0);
@@ -309,8 +310,83 @@ static void test_cell_full()
                     s * g.copy.cell_count + cell];
                 CHECK(entry >= 0 && entry < n * g.copy.spans);
             }
-        d.slots = g.gpu.device.grid.needed_slots;
+        int32_t const needed = d.slots = g.gpu.device.grid.needed_slots;
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
         CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_OK);
+        d.slots = 2;
+        d.grow = 1;
+        for (int turn = 0; turn < 2; turn++) {
+            CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_OK);
+            CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+            CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_OK);
+            int32_t const slots = g.gpu.device.grid.desc.slots;
+            CHECK(slots >= needed && slots == g.serial.desc.slots);
+            CHECK(ugrid_cuda_download(&g.copy, &g.gpu, stream) == UGRID_OK);
+            g.copy.pos = pos.data();
+            g.copy.stride = g.serial.stride;
+            check_arrays(c, g.serial, g.copy);
+        }
+    }
+}
+
+/* A half search reads no row of cells below that of its particle: their starts are overwritten. */
+static void test_half_rows()
+{
+    for (int dim = 2; dim <= 3; dim++)
+        for (int periodic = 0; periodic < 2; periodic++) {
+            Case const c = {dim, 0, UGRID_SORT, UGRID_SLOTS_BY_ROW, 0, UGRID_STRIPS, UGRID_ROWS, 0,
+                0};
+            ugrid_desc d = desc_of(c);
+            std::vector<real> pos;
+            std::vector<int32_t> garbage;
+            int64_t pairs;
+            context = "half rows: dim " + std::to_string(dim);
+            d.periodic[0] = periodic;
+            for (int i = 0; i < 6; i++) /* in the third row of cells, of the second layer */
+                for (int a = 0; a < dim; a++)
+                    pos.push_back(d.min[a] + d.cell * (real)1.11 *
+                        (a == 0 ? (real)(0.5 + 0.3 * i) : (real)(4 - a) - (real)0.5));
+            Device<real> d_pos(pos);
+            Grids g;
+            if (!build(&g, d, pos, d_pos)) continue;
+            CHECK_RESULT(ugrid_count_pairs(&g.serial, d.cell, &pairs), UGRID_OK);
+            int32_t const row = ugrid_cell_at(&g.serial, pos.data()) / g.serial.axis[0].cells;
+            for (int32_t cell = 0; cell < row * g.serial.axis[0].cells; cell++)
+                garbage.push_back(1000000 * (cell + 1));
+            MUST(cudaMemcpyAsync(g.gpu.device.grid.start, garbage.data(),
+                garbage.size() * sizeof(int32_t), cudaMemcpyHostToDevice, stream));
+            Device<int64_t> d_pairs(1);
+            CHECK_RESULT(ugrid_cuda_count_pairs(&g.gpu, d.cell, d_pairs.p, stream), UGRID_OK);
+            CHECK(d_pairs.get()[0] == pairs && pairs > 0 && !garbage.empty());
+        }
+}
+
+/* Particles outside the box are refused: both sides name the same one, and count them. */
+static void test_outside()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        Case const &c = cases[k];
+        if (c.bounds >= UNBOUNDED || !chosen(k, 4 * share)) continue;
+        ugrid_desc d = desc_of(c);
+        int const n = n_max / 4;
+        std::vector<real> pos = mixed_points(d, n, (int)k);
+        Device<real> d_pos(pos);
+        Grids g;
+        context = "outside: " + name_of(c);
+        d.outside = UGRID_REFUSE;
+        d.slots = d.method == UGRID_FIXED ? n * 8 : 0;
+        ugrid_result const want = ugrid_build(&g.serial, &d, pos.data(), 0, n);
+        CHECK(want == (g.serial.outside > 0 ? UGRID_OUTSIDE_BOX : UGRID_OK));
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), want);
+        CHECK(g.gpu.device.grid.bad_id == g.serial.bad_id);
+        CHECK(g.gpu.device.grid.outside == g.serial.outside);
+        pos[(size_t)(c.dim * (n - 1))] = (real)NAN; /* is reported first */
+        d_pos.set(pos);
+        CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_NOT_FINITE);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_NOT_FINITE);
+        CHECK(g.gpu.device.grid.bad_id == n - 1 && g.serial.bad_id == n - 1);
     }
 }

@@ -73,6 +73,7 @@ static ugrid_desc desc_of(const Case &c)
     d.inverse = sorting(c);
     d.split = 1 + (c.walk + c.method) % 3;
     d.deterministic = c.deterministic;
+    if ((c.walk + c.method + c.dim) % 3 == 0) d.outside = UGRID_LEAVE_OUT;
     return d;
 }
 

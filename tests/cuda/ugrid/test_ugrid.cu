@@ -53,6 +53,7 @@ static bool chosen(size_t k, int every)
 #include "cases.cu"
 #include "searches.cu"
 #include "builds.cu"
+#include "filter.cu"
 #include "memory.cu"
 #include "parts.cu"
 #include "bad_calls.cu"
@@ -71,6 +72,9 @@ static const Test tests[] = {
     {"fit", test_fit},
     {"not finite", test_not_finite},
     {"cell full", test_cell_full},
+    {"half rows", test_half_rows},
+    {"outside", test_outside},
+    {"filter", test_filter},
     {"reserve", test_reserve},
     {"out of memory", test_out_of_memory},
     {"refusals", test_refusals},

@@ -473,6 +473,7 @@ static void test_refusals(void **state)
     CHECK(list.total == 3 && list.row_count == 2);
     d.rows = 4;
     CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 3), NLIST_BAD_ROWS);
+    CHECK_RESULT(nlist_reserve(&list, &d, 3, 10), NLIST_BAD_ROWS);
     CHECK(list.total == 3 && list.row_count == 2);
     d.rows = -2;
     CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 3), NLIST_BAD_ROWS);

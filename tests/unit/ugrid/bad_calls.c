@@ -184,7 +184,9 @@ static void test_bad_calls(void **state)
     CHECK_RESULT(ugrid_build(&g, &d, four_points, 3 * sizeof(real) - 1, 4), UGRID_BAD_ARGUMENT);
     check_empty_and_usable(&g);
     CHECK_RESULT(ugrid_reserve(NULL, &d, 4), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_OK);
     CHECK_RESULT(ugrid_reserve(&g, &d, -1), UGRID_BAD_ARGUMENT);
+    CHECK(!g.built && g.n == 0);
     CHECK_RESULT(ugrid_reserve(&g, NULL, 4), UGRID_BAD_BOX);
     d.cell = 0;
     CHECK_RESULT(ugrid_reserve(&g, &d, 4), UGRID_BAD_CELL);
@@ -283,6 +285,15 @@ static void check_all_calls(const ugrid *g, ugrid_result want)
     CHECK_RESULT(ugrid_each_pair(g, 1, 0, log_pair, &log), want);
     CHECK_RESULT(ugrid_arr_within(g, p, 1, &hits), want);
     CHECK_RESULT(ugrid_arr_pairs(g, 1, &stb_pairs), want);
+    /* a NULL pointer comes first */
+    CHECK_RESULT(ugrid_cell_sums(g, &value, 1, NULL), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_query(g, NULL, 1, NULL, 0, &found), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_count_pairs(g, -1, NULL), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_neighbors(g, -1, 0, NULL, NULL, 0, &needed), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_neighbors_at(g, NULL, 0, 1, 1, offsets, NULL, 0, &needed),
+        UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_each_pair(g, 1, 0, NULL, &log), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_each_row(g, 1, 0, NULL, &log), UGRID_BAD_ARGUMENT);
     CHECK(found == 0 && pairs == 0 && needed == 0 && id == -1 && log.calls == 0 && hits == NULL &&
         stb_pairs == NULL);
     CHECK(want != UGRID_OK || (offsets[0] == 0 && offsets[1] == 0));

@@ -195,6 +195,8 @@ static void test_texts(void **state)
         {UGRID_CUDA_ERROR, "UGRID_CUDA_ERROR", "cuda_error"},
         {UGRID_BOX_TOO_WIDE, "UGRID_BOX_TOO_WIDE", "span more than the largest"},
         {UGRID_BAD_ROWS, "UGRID_BAD_ROWS", "desc.rows"},
+        {UGRID_OUTSIDE_BOX, "UGRID_OUTSIDE_BOX", "desc.outside"},
+        {UGRID_BAD_FILTER, "UGRID_BAD_FILTER", "grid.filter"},
     };
     int k, other;
     (void)state;

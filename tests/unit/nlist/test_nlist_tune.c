@@ -1,0 +1,194 @@
+/* test_nlist_tune.c - nlist_tuner: a skin chosen by measuring.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   Time is counted, not measured: a model of the cost of a step, whose cheapest skin is found by
+   trying all; and particles in motion, where a build costs as much as its candidates and a step as
+   much as the entries of the list. */
+
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#define NLIST_IMPLEMENTATION
+#include "nlist.h"
+#define TESTED nlist
+#define SHARE 1
+#include "../../common/testing.h"
+
+/* Particles move by `speed` a step; a step costs (radius + skin)^3, a build `build`. */
+typedef struct model { double radius, speed, build; } model;
+
+static double step_cost(const model *m, double skin)
+{
+    double const reach = m->radius + skin;
+    return reach * reach * reach;
+}
+
+static int steps_of(const model *m, double skin) { return 1 + (int)(skin / 2 / m->speed); }
+
+static double mean_cost(const model *m, double skin)
+{
+    return step_cost(m, skin) + m->build / steps_of(m, skin);
+}
+
+/* The least mean cost of any skin between least and most. */
+static double best_cost(const model *m, double least, double most)
+{
+    double skin, best = mean_cost(m, least);
+    for (skin = least; skin <= most; skin += m->radius / 2000)
+        if (mean_cost(m, skin) < best) best = mean_cost(m, skin);
+    return best;
+}
+
+/* Steps with the tuner. noise: each time is wrong by up to so much. Returns the builds. */
+static int run(nlist_tuner *tuner, const model *m, int steps, double noise)
+{
+    int k, left = 0, builds = 0;
+    double skin = 0;
+    for (k = 0; k < steps; k++) {
+        int const built = left == 0;
+        double seconds;
+        if (built) skin = (double)nlist_next_skin(tuner), left = steps_of(m, skin), builds++;
+        seconds = step_cost(m, skin) + (built ? m->build : 0);
+        nlist_tune(tuner, built, seconds * (1 + noise * (2 * (double)wl_u(&dice) - 1)));
+        left--;
+    }
+    return builds;
+}
+
+static void test_model(void **state)
+{
+    static const double builds[] = {0.01, 0.3, 3, 30, 1000}, speeds[] = {0.0003, 0.002, 0.02};
+    int b, v, noisy;
+    (void)state;
+    dice = wl_seed(41);
+    for (b = 0; b < COUNT_OF(builds); b++)
+        for (v = 0; v < COUNT_OF(speeds); v++)
+            for (noisy = 0; noisy < 2; noisy++) {
+                model m;
+                nlist_tuner tuner;
+                double want;
+                memset(&tuner, 0, sizeof tuner);
+                m.radius = 1;
+                m.speed = speeds[v];
+                m.build = builds[b];
+                tuner.radius = 1;
+                (void)run(&tuner, &m, 300000, noisy ? 0.02 : 0);
+                want = best_cost(&m, 0.01, 1);
+                CHECK(tuner.settled && tuner.best == tuner.skin && tuner.reason);
+                CHECK(tuner.skin >= (real)0.0099 && tuner.skin <= 1);
+                CHECK(mean_cost(&m, (double)tuner.skin) <= want * (noisy ? 1.08 : 1.04));
+                if (!noisy)
+                    CHECK(fabs(tuner.cost - mean_cost(&m, (double)tuner.skin)) < 1e-3 * want);
+                if (!noisy) CHECK(fabs(tuner.steps - steps_of(&m, (double)tuner.skin)) < 1e-6);
+                if (tuner.wider > 0) CHECK(tuner.wider >= 0.98 * tuner.cost);
+                if (tuner.narrower > 0) CHECK(tuner.narrower >= 0.98 * tuner.cost);
+            }
+}
+
+/* The system changes: the search begins anew. */
+static void test_change(void **state)
+{
+    nlist_tuner tuner = {0};
+    model m = {1, 0.002, 1};
+    nlist_real was;
+    (void)state;
+    tuner.radius = 1;
+    (void)run(&tuner, &m, 100000, 0);
+    was = tuner.skin;
+    CHECK(tuner.settled);
+    m.build = 40;
+    (void)run(&tuner, &m, 100000, 0);
+    CHECK(tuner.settled && tuner.skin > was);
+    CHECK(mean_cost(&m, (double)tuner.skin) <= 1.04 * best_cost(&m, 0.01, 1));
+    m.build = 0.05;
+    (void)run(&tuner, &m, 100000, 0);
+    CHECK(tuner.settled && tuner.skin < was);
+    CHECK(mean_cost(&m, (double)tuner.skin) <= 1.04 * best_cost(&m, 0.01, 1));
+}
+
+static void test_borders(void **state)
+{
+    nlist_tuner tuner = {0};
+    model m = {1, 0.002, 1000};
+    (void)state;
+    CHECK(nlist_next_skin(NULL) == 0);
+    nlist_tune(NULL, 1, 1);
+    CHECK(nlist_next_skin(&tuner) == 0); /* no radius */
+    nlist_tune(&tuner, 1, 1);
+    CHECK(tuner.count == 0);
+    tuner.radius = REAL_NAN;
+    CHECK(nlist_next_skin(&tuner) == 0);
+    tuner.radius = 1;
+    tuner.least = (real)0.2;
+    tuner.most = (real)0.3;
+    tuner.first = 7;
+    tuner.lists = 1;
+    CHECK(nlist_next_skin(&tuner) == (real)0.3);
+    nlist_tune(&tuner, 1, -1);
+    nlist_tune(&tuner, 1, (double)REAL_NAN);
+    nlist_tune(&tuner, 1, (double)REAL_INFINITY);
+    CHECK(tuner.count == 0);
+    (void)run(&tuner, &m, 10000, 0);
+    CHECK(tuner.settled && tuner.skin == (real)0.3 && strstr(tuner.reason, "widest"));
+    memset(&tuner, 0, sizeof tuner);
+    m.build = 0;
+    tuner.radius = 1;
+    tuner.least = (real)0.3;
+    tuner.first = (real)0.9;
+    (void)run(&tuner, &m, 30000, 0);
+    CHECK(tuner.settled && tuner.skin < (real)0.331 && strstr(tuner.reason, "narrowest"));
+}
+
+/* Real lists: no pair is missed while the skin changes. */
+static void test_lists(void **state)
+{
+    enum { N = 60 };
+    real pos[3 * N], speed[3 * N];
+    nlist list = {0};
+    nlist_desc d = {0};
+    nlist_tuner tuner = {0};
+    int step, k, i, j, skins = 0;
+    (void)state;
+    dice = wl_seed(42);
+    for (k = 0; k < 3 * N; k++) pos[k] = (real)wl_u(&dice);
+    for (k = 0; k < 3 * N; k++) speed[k] = (real)0.004 * ((real)wl_u(&dice) - (real)0.5);
+    d.radius = tuner.radius = (real)0.25;
+    d.half = 1;
+    for (step = 0; step < 1500; step++) {
+        int32_t moved = 1;
+        double seconds;
+        CHECK_RESULT(nlist_moved(&list, pos, 0, &moved), NLIST_OK);
+        if (moved) {
+            nlist_real const skin = nlist_next_skin(&tuner);
+            skins += skin != d.skin;
+            d.skin = skin;
+            CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, N), NLIST_OK);
+        }
+        for (i = 0; step % 50 == 0 && i < N; i++)
+            for (j = i + 1; j < N; j++) {
+                double d2 = 0;
+                for (k = 0; k < 3; k++)
+                    d2 += ((double)pos[3 * i + k] - (double)pos[3 * j + k]) *
+                          ((double)pos[3 * i + k] - (double)pos[3 * j + k]);
+                if (d2 < 0.0624) CHECK(nlist_find(&list, i, j) >= 0);
+            }
+        seconds = (double)list.total + (moved ? N * N / 2.0 : 0);
+        nlist_tune(&tuner, moved, seconds);
+        for (k = 0; k < 3 * N; k++) {
+            pos[k] += speed[k];
+            if (pos[k] < 0 || pos[k] > 1) speed[k] = -speed[k];
+        }
+    }
+    CHECK(tuner.settled && skins > 4 && tuner.cost > 0);
+    nlist_free(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_change),
+        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_lists),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
