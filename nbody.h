@@ -3193,8 +3193,10 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law
     nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
         y[NBODY_I_LANES], phi[NBODY_I_LANES];
     nbody_real const soften2 = is->soften2;
+    nbody_i_law constant = *is;
     int32_t s;
     int k;
+    constant.law = law;
     memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
     memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
     memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
@@ -3220,7 +3222,8 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             int const counts = is->softened ? lanes->place[k] != self : d2[k] > 0;
-            phi[k] += counts ? nbody_i_times(m, -root[k]) : 0;
+            nbody_real const term = nbody_i_potential(&constant, u[k], root[k]);
+            phi[k] += counts ? nbody_i_times(m, term) : 0;
         }
     }
     memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
@@ -3292,6 +3295,7 @@ static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const 
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
     else if (plain && !law->potential)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE, 0, run, first, end, lanes);
+    else if (plain) nbody_i_lanes_monopoles(law, NBODY_INVERSE, 1, run, first, end, lanes);
     else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
     else if (run->xx && !law->potential)
