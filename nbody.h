@@ -3684,17 +3684,21 @@ typedef struct nbody_i_series_sums {
     int32_t terms;
 } nbody_i_series_sums;
 
+/* The weights of L2L, [half][i] of the parent's node i at the child's nodes: a row for 16 lanes. */
+typedef struct nbody_i_to_child {
+    nbody_real row[2][NBODY_MAX_ORDER][NBODY_I_LANES];
+} nbody_i_to_child;
+
 typedef struct nbody_i_batch {
     int32_t first, count;                   /* cells */
     nbody_i_around around[NBODY_I_BATCH];
+    nbody_i_to_child to_child;
     nbody_i_lanes lanes[NBODY_I_BATCH][NBODY_I_NODE_LANES];
 } nbody_i_batch;
 
-/* 16 nodes of a cell, or the remaining ones: their positions, and L2L. */
-static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
-                               nbody_i_lanes *lanes)
+/* 16 nodes of a cell, or the remaining ones: their positions. */
+static void nbody_i_load_nodes(const nbody *sim, int32_t at, int32_t a, nbody_i_lanes *lanes)
 {
-    const nbody_cell *cell = &sim->cell[at];
     int32_t const count = sim->nodes - a < NBODY_I_LANES ? sim->nodes - a : NBODY_I_LANES;
     int32_t k;
     nbody_i_clear_lanes(lanes);
@@ -3703,25 +3707,58 @@ static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t
         lanes->x[k] = t.x;
         lanes->y[k] = t.y;
         lanes->place[k] = -1;
-        if (cell->level == 2 || k >= count) continue;
-        lanes->partial[NBODY_I_X][k] = nbody_i_l2l(sim, cell, a + k, sim->fx);
-        lanes->partial[NBODY_I_Y][k] = nbody_i_l2l(sim, cell, a + k, sim->fy);
-        if (law->potential)
-            lanes->partial[NBODY_I_POTENTIAL][k] = nbody_i_l2l(sim, cell, a + k, sim->fp);
     }
-    nbody_i_carry_lanes(lanes);
 }
 
-/* P2L and M2L without table; the cells that act by the table are noted in `around`. */
-static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+static void nbody_i_turn_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
+{
+    int bit, i, a;
+    memset(to_child, 0, sizeof *to_child);
+    for (bit = 0; bit < 2; bit++)
+        for (i = 0; i < rule->side; i++)
+            for (a = 0; a < rule->side; a++) to_child->row[bit][i][a] = rule->to_child[bit][a][i];
+}
+
+/* L2L of one component: as nbody_i_l2l, but the sums along the parent's rows, which are the same
+   for all rows of the child, are computed once. */
+static void nbody_i_lanes_l2l(const nbody *sim, const nbody_i_to_child *to_child, int32_t at, int p,
+                              nbody_i_lanes *lanes)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    const nbody_real *nodes = p == NBODY_I_X ? sim->fx : p == NBODY_I_Y ? sim->fy : sim->fp;
+    const nbody_real *value = nodes + (size_t)cell->parent * (size_t)sim->nodes;
+    int const side = sim->rule.side;
+    nbody_real along[NBODY_MAX_ORDER][NBODY_I_LANES], sum[NBODY_I_LANES];
+    int i, j;
+    memset(along, 0, sizeof along);
+    for (j = 0; j < side; j++)
+        nbody_i_lanes_rows(to_child->row[cell->x & 1][0], NBODY_I_LANES, value + j * side, side,
+                           along[j]);
+    for (j = 0; j < side; j++) {
+        memset(sum, 0, sizeof sum);
+        nbody_i_lanes_rows(along[0], NBODY_I_LANES, sim->rule.to_child[cell->y & 1][j], side, sum);
+        for (i = 0; i < side; i++) {
+            int const a = i + j * side;
+            lanes[a / NBODY_I_LANES].partial[p][a % NBODY_I_LANES] = sum[i];
+        }
+    }
+}
+
+/* L2L, then P2L and M2L without table; the cells that act by the table are noted in `around`. */
+static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law,
+                                const nbody_i_to_child *to_child, int32_t at,
                                 nbody_i_around *around, nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
     int32_t a;
+    int p;
     nbody_i_clear_around(around);
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-        nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
+        nbody_i_load_nodes(sim, at, a, &lanes[a / NBODY_I_LANES]);
+    for (p = 0; cell->level > 2 && p < NBODY_I_PARTS - !law->potential; p++)
+        nbody_i_lanes_l2l(sim, to_child, at, p, lanes);
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
         nbody_i_run run;
@@ -3871,7 +3908,8 @@ static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int 
 {
     int32_t c;
     for (c = 0; c < batch->count; c++)
-        nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
+        nbody_i_begin_nodes(sim, law, &batch->to_child, batch->first + c, &batch->around[c],
+                            batch->lanes[c]);
     if (sim->series) nbody_i_add_series(sim, law, level, batch);
     else if (sim->table) nbody_i_add_tables(sim, law, level, batch);
     for (c = 0; c < batch->count; c++)
@@ -3883,6 +3921,7 @@ static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
     nbody_i_batch batch;
     int level;
     int32_t at;
+    nbody_i_turn_weights(&sim->rule, &batch.to_child);
     if (sim->series) nbody_i_ready_table(sim, law, 2);
     for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
         nbody_i_lanes_moment(sim, at);
