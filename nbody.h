@@ -2831,12 +2831,18 @@ NBODY_API void nbody_free(nbody *sim)
 enum { NBODY_I_FEW = 1024 };
 
 /* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
-   `leaf`. */
+   `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
+static int32_t nbody_i_table_leaf(const nbody_desc *desc)
+{
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+}
+
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
     if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
-    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+    if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
+    return nbody_i_table_leaf(desc);
 }
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
@@ -3192,6 +3198,7 @@ static void nbody_i_fill_series_table(nbody *sim)
 {
     int offset, j;
     int32_t a;
+    memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (j = 0; j <= sim->series / 2 && nbody_i_offset_is_far(offset); j++)
             nbody_i_fill_series(sim, offset, j);
@@ -3603,12 +3610,34 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
     }
 }
 
+static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                int32_t first, int32_t end, nbody_i_lanes *lanes);
+
+/* Points of a rule, at most NBODY_CHUNK: their positions are computed first. */
+static void nbody_i_lanes_points(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_real x[NBODY_CHUNK], y[NBODY_CHUNK];
+    nbody_i_run points = *run;
+    int32_t s;
+    for (s = first; s < end; s++) {
+        nbody_i_source const source = nbody_i_source_of(sim, run, s);
+        x[s - first] = source.x;
+        y[s - first] = source.y;
+    }
+    points.x = x;
+    points.y = y;
+    points.m = run->m + first;
+    nbody_i_lanes_range(sim, law, &points, 0, end - first, lanes);
+}
+
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
 static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
-    if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
+    if (!run->x) nbody_i_lanes_points(sim, law, run, first, end, lanes);
+    else if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
@@ -4249,7 +4278,8 @@ static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbo
     nbody_far walk = nbody_far_of(sim, at);
     while (nbody_next_far(&walk)) {
         if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell))
-            counts->table_terms += targets * sim->per_cell;
+            counts->table_terms +=
+                sim->series ? (int64_t)sim->series * sim->series : targets * sim->per_cell;
         else counts->far_terms += targets * nbody_i_run_of(sim, walk.cell, cell->level).count;
     }
 }
