@@ -20,7 +20,7 @@
        manual         use, example, options, rules, method, limits, not-here, changes
        declarations   config, results, desc, tree, api, cuda-api
        one element    numbers, sums, force, square, cells, walk, runs, rule, up, table,
-                      down, near-bodies, estimate, step
+                      series, down, near-bodies, estimate, step
        serial code    serial, memory, resolve, square-serial, sort, cells-serial,
                       table-serial, plain, up-serial, lanes, down-serial, bodies-serial,
                       api-serial, estimate-serial, count, step-serial, validate, licence
@@ -559,8 +559,11 @@ typedef struct nbody {
     nbody_real *fx, *fy, *fp;   /* [cell * nodes] local expansions: force and potential of all far
                                    cells on unit mass, in the units of the arrays; fp only where a
                                    potential was requested */
-    nbody_real *table;          /* the M2L table: >>table */
+    nbody_real *table;          /* the M2L table: >>table, >>series */
     size_t table_step;          /* reals from one level's table to the next; 0: there is one */
+    int32_t series;             /* numbers of a series, 0: M2L goes without. >>series */
+    nbody_real *moment, *local; /* [cell * series] the series of a cell's sources, and of its far
+                                   cells */
 
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
@@ -879,17 +882,70 @@ NBODY_FN double nbody_i_unit(double x)
     return x > 0 ? nbody_i_power(e > 1000 ? 1000 : e < -1000 ? -1000 : e) : 1;
 }
 
-/* ln u, for u > 0: both sides need the same bits, and libraries differ. With s = (f - 1) / (f + 1),
-   ln f = 2 (s + s^3/3 + s^5/5 ..). f = u / 2^e between the roots of 1/2 and 2 has s^2 < 0.03: the
-   next term would be below 1e-17. */
+/* ln u, for normal u > 0: both sides need the same bits, and libraries differ. By bits and without
+   branches, so that compilers make vector instructions of a loop of it. u = 2^e f with f between
+   the roots of 1/2 and 2; r = f - 1 is exact. Adding the difference of the bits of 1 and of
+   sqrt(1/2) carries into the exponent where the mantissa is above that of sqrt(1/2). A small
+   integer, put into the mantissa of 2^52 (2^23), becomes a number there.
+
+   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)), the coefficients of R
+   fitted to the interval (as in fdlibm). Error below 1 ulp. */
 NBODY_FN double nbody_i_log(double u)
 {
-    int e = 0, power;
-    double const f = frexp(u, &e), up = f < 0.70710678118654752 ? 2 : 1;
-    double const s = (f * up - 1) / (f * up + 1), z = nbody_i_product(s, s);
-    double series = 0;
-    for (power = 23; power > 0; power -= 2) series = nbody_i_product(series, z) + 1.0 / power;
-    return nbody_i_product(e - (up > 1), 0.69314718055994531) + nbody_i_product(2 * s, series);
+    double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
+    uint64_t bits, exponent;
+    double r, e, s, z, w, half, even, odd;
+    memcpy(&bits, &u, sizeof bits);
+    bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
+    exponent = bits >> 52 | 0x4330000000000000u;
+    bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
+    memcpy(&r, &bits, sizeof r);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 4503599627370496.0 + 1023;
+    r -= 1;
+    s = r / (2 + r);
+    z = nbody_i_product(s, s);
+    w = nbody_i_product(z, z);
+    odd = nbody_i_product(w, 0.2222219843214978396 + nbody_i_product(w, 0.1531383769920937332));
+    even = nbody_i_product(w, 0.2857142874366239149 +
+                                  nbody_i_product(w, 0.1818357216161805012 +
+                                                         nbody_i_product(w, 0.1479819860511658591)));
+    odd = nbody_i_product(w, 0.3999999999940941908 + odd);
+    even = nbody_i_product(z, 0.6666666666666735130 + even);
+    half = nbody_i_product(nbody_i_product(0.5, r), r);
+    return nbody_i_product(e, lead) -
+           ((half - (nbody_i_product(s, half + (even + odd)) + nbody_i_product(e, rest))) - r);
+}
+
+/* The same for a real: in float, a polynomial of degree 11 in r (as in Cephes), without a division,
+   in half as many instructions. Error below 0.8 ulp. */
+NBODY_FN nbody_real nbody_i_log_of(nbody_real u)
+{
+#if NBODY_I_REAL_KIND == 1
+    uint32_t bits, exponent;
+    float r, e, z, p;
+    memcpy(&bits, &u, sizeof bits);
+    bits += 0x3F800000u - 0x3F3504F3u;
+    exponent = bits >> 23 | 0x4B000000u;
+    bits = (bits & 0x007FFFFFu) + 0x3F3504F3u;
+    memcpy(&r, &bits, sizeof r);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 8388608.0f + 127;
+    r -= 1;
+    z = nbody_i_times(r, r);
+    p = nbody_i_times(7.0376836292e-2f, r) - 1.1514610310e-1f;
+    p = nbody_i_times(p, r) + 1.1676998740e-1f;
+    p = nbody_i_times(p, r) - 1.2420140846e-1f;
+    p = nbody_i_times(p, r) + 1.4249322787e-1f;
+    p = nbody_i_times(p, r) - 1.6668057665e-1f;
+    p = nbody_i_times(p, r) + 2.0000714765e-1f;
+    p = nbody_i_times(p, r) - 2.4999993993e-1f;
+    p = nbody_i_times(p, r) + 3.3333331174e-1f;
+    p = nbody_i_times(nbody_i_times(p, r), z) - nbody_i_times(2.12194440e-4f, e);
+    return r + (p - nbody_i_times(0.5f, z)) + nbody_i_times(0.693359375f, e);
+#else
+    return nbody_i_log(u);
+#endif
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -986,7 +1042,7 @@ NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real roo
 NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
     if (law->law == NBODY_INVERSE)
-        return (nbody_real)nbody_i_product(0.5, nbody_i_log((double)u)) + law->log_length;
+        return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u)) + law->log_length;
     return -root;
 }
 
@@ -1931,6 +1987,155 @@ NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int 
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>series: M2L by powers, for NBODY_INVERSE without softening
+
+   Of this law the potential is the real part of ln z, with points as complex numbers: z = x + i y.
+   Around the middle of a cell, in units of its side, the masses M_b at the points z_b have moments
+   q_i, and far cells make a power series of coefficients l_j (Carrier, section 2):
+
+       q_i = sum_b M_b z_b^i          i = 0 .. P      the moments, from the masses at the points
+       l_j = sum_i T_ij q_i           j = 0 .. P      M2L, for each far cell, D away
+       T_ij = -(-1)^i (i + j)! / (i! j! (i + j)) / D^(i + j),   T_00 = ln |D side|
+       potential at w: Re sum_j l_j w^j       force: -x + i y = sum_j j l_j w^(j - 1)
+
+   It is a product with (2 P + 1)^2 numbers for forces and potential together, where >>table has
+   order^4 for each. A point is at most 0.71 from the middle, D at least 2 long: the terms left out
+   shrink as fast as those that Chebyshev points leave out.
+
+   As real numbers: 0 is the real part of the power 0, 2 i - 1 and 2 i are the real and imaginary
+   parts of the power i. In `table`: [offset][number of q][number of l]; then the powers of the
+   points, [b][number of q]; then what the l are worth at the nodes, [x, y, potential][number of
+   l][a]. Rows are padded to whole vectors. None depends on the level, except for the logarithm of
+   the side.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Numbers of a series: 2 P + 1, one less than whole vectors. 0: the law has none. */
+NBODY_FN int32_t nbody_i_series(const nbody_desc *desc)
+{
+    if (desc->law != NBODY_INVERSE || desc->softening > 0 || desc->sources != NBODY_CHEBYSHEV)
+        return 0;
+    return NBODY_I_LANES * (desc->order <= 4 ? 1 : desc->order <= 8 ? 2 : 3) - 1;
+}
+
+/* Reals of the three parts. */
+NBODY_FN size_t nbody_i_series_table(const nbody *sim)
+{
+    size_t const count = (size_t)sim->series;
+    return (NBODY_I_OFFSETS * count + (size_t)sim->per_cell) * (count + 1) +
+           NBODY_I_PARTS * count * (size_t)nbody_i_row(sim);
+}
+
+NBODY_FN nbody_real *nbody_i_series_rows(const nbody *sim, int offset)
+{
+    return sim->table + (size_t)offset * (size_t)sim->series * (size_t)(sim->series + 1);
+}
+
+NBODY_FN nbody_real *nbody_i_series_powers(const nbody *sim)
+{
+    return nbody_i_series_rows(sim, NBODY_I_OFFSETS);
+}
+
+NBODY_FN nbody_real *nbody_i_series_values(const nbody *sim, int component)
+{
+    return nbody_i_series_powers(sim) + (size_t)sim->per_cell * (size_t)(sim->series + 1) +
+           (size_t)component * (size_t)sim->series * (size_t)nbody_i_row(sim);
+}
+
+typedef struct nbody_i_complex { double re, im; } nbody_i_complex;
+
+NBODY_FN nbody_i_complex nbody_i_turn(nbody_i_complex a, nbody_i_complex b)
+{
+    nbody_i_complex c;
+    c.re = nbody_i_product(a.re, b.re) - nbody_i_product(a.im, b.im);
+    c.im = nbody_i_product(a.re, b.im) + nbody_i_product(a.im, b.re);
+    return c;
+}
+
+/* T_ij, as the products of one q with one l: parts of q are rows, parts of l are columns. */
+NBODY_FN void nbody_i_fill_pair(nbody_real *rows, int32_t step, int i, int j, nbody_i_complex t)
+{
+    nbody_real *re = rows + (i > 0 ? 2 * i - 1 : 0) * step + (j > 0 ? 2 * j - 1 : 0);
+    re[0] = (nbody_real)t.re;
+    if (j > 0) re[1] = (nbody_real)t.im;
+    if (i == 0) return;
+    re[step] = (nbody_real)-t.im;
+    if (j > 0) re[step + 1] = (nbody_real)t.re;
+}
+
+/* All T_ij of an offset and a j. */
+NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
+{
+    double const dx = offset % 7 - 3, dy = offset / 7 - 3, d2 = dx * dx + dy * dy;
+    nbody_i_complex power = {1, 0}, over, t;
+    double choose = 1;
+    int i;
+    over.re = dx / d2;
+    over.im = -dy / d2;
+    for (i = 0; i < j; i++) power = nbody_i_turn(power, over);
+    for (i = 0; i <= sim->series / 2; i++) {
+        double factor = 0;
+        if (i > 0) choose = nbody_i_product(choose, j + i) / i;
+        if (i + j > 0) factor = (i % 2 ? choose : -choose) / (i + j);
+        t.re = i + j > 0 ? nbody_i_product(factor, power.re) : nbody_i_product(0.5, nbody_i_log(d2));
+        t.im = nbody_i_product(factor, power.im);
+        nbody_i_fill_pair(nbody_i_series_rows(sim, offset), sim->series + 1, i, j, t);
+        power = nbody_i_turn(power, over);
+    }
+}
+
+/* The powers of a point, and what the coefficients are worth at this node: it is the same point. */
+NBODY_FN void nbody_i_fill_powers(const nbody *sim, int32_t a)
+{
+    int const side = sim->rule.side;
+    int32_t const row = nbody_i_row(sim);
+    nbody_real *powers = nbody_i_series_powers(sim) + a * (sim->series + 1);
+    nbody_real *x = nbody_i_series_values(sim, NBODY_I_X) + a,
+               *y = nbody_i_series_values(sim, NBODY_I_Y) + a,
+               *phi = nbody_i_series_values(sim, NBODY_I_POTENTIAL) + a;
+    nbody_i_complex power = {1, 0}, point;
+    int j;
+    point.re = (double)sim->rule.t[a % side] - 0.5;
+    point.im = (double)sim->rule.t[a / side] - 0.5;
+    powers[0] = phi[0] = 1;
+    x[0] = y[0] = 0;
+    for (j = 1; j <= sim->series / 2; j++) {
+        int32_t const re = (2 * j - 1) * row, im = re + row;
+        x[re] = (nbody_real)-nbody_i_product(j, power.re);
+        x[im] = y[re] = (nbody_real)nbody_i_product(j, power.im);
+        y[im] = (nbody_real)nbody_i_product(j, power.re);
+        power = nbody_i_turn(power, point);
+        powers[2 * j - 1] = phi[re] = (nbody_real)power.re;
+        powers[2 * j] = (nbody_real)power.im;
+        phi[im] = (nbody_real)-power.im;
+    }
+}
+
+/* Number k of a cell's moments. */
+NBODY_FN nbody_real nbody_i_moment(const nbody *sim, int32_t at, int32_t k)
+{
+    const nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
+    const nbody_real *power = nbody_i_series_powers(sim) + k;
+    nbody_real sum = 0;
+    int32_t b;
+    for (b = 0; b < sim->per_cell; b++)
+        sum += nbody_i_times(power[b * (sim->series + 1)], mass[b]);
+    return sum;
+}
+
+/* Logarithm of a cell's side, in your units. */
+NBODY_FN nbody_real nbody_i_log_edge(const nbody *sim, int level)
+{
+    return (nbody_real)nbody_i_log(nbody_i_edge(sim->frame, level) * sim->frame->length);
+}
+
+/* Factors of the series' values at nodes. */
+NBODY_FN void nbody_i_series_scale(const nbody *sim, int level, nbody_real scale[NBODY_I_PARTS])
+{
+    scale[NBODY_I_X] = scale[NBODY_I_Y] = (nbody_real)(1 / nbody_i_edge(sim->frame, level));
+    scale[NBODY_I_POTENTIAL] = 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>down: L2L and M2L, the nodes of a cell (Kalms section 5.6.6, step 3; there the parent
    distributes the first sum, here the child reads it)
 
@@ -1989,6 +2194,42 @@ NBODY_FN void nbody_i_clear_around(nbody_i_around *around)
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) around->source[offset] = -1;
 }
 
+/* The far cells of a cell that act by the table. */
+NBODY_FN void nbody_i_find_around(const nbody *sim, int32_t at, nbody_i_around *around)
+{
+    nbody_far walk = nbody_far_of(sim, at);
+    nbody_i_clear_around(around);
+    while (nbody_next_far(&walk))
+        if (nbody_i_by_table(sim, &sim->cell[walk.cell], &sim->cell[at]))
+            around->source[nbody_i_offset(&sim->cell[walk.cell], &sim->cell[at])] = walk.cell;
+}
+
+/* M2L by powers: number k of the series of the cells in `around`. */
+NBODY_FN nbody_real nbody_i_local(const nbody *sim, int level, const nbody_i_around *around,
+                                  int32_t k)
+{
+    nbody_real const log_edge = k > 0 ? 0 : nbody_i_log_edge(sim, level);
+    nbody_real partial = 0, total = 0, compensation = 0;
+    int offset, terms = 0;
+    int32_t b;
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        const nbody_real *row = nbody_i_series_rows(sim, offset) + k;
+        const nbody_real *moment =
+            sim->moment + (size_t)(around->source[offset] < 0 ? 0 : around->source[offset]) *
+                              (size_t)sim->series;
+        if (around->source[offset] < 0) continue;
+        for (b = 0; b < sim->series; b++)
+            partial += nbody_i_times(row[b * (sim->series + 1)], moment[b]);
+        if (k == 0) partial += nbody_i_times(log_edge, moment[0]);
+        terms += sim->series;
+        if (terms < NBODY_CHUNK) continue;
+        nbody_i_carry(&partial, &total, &compensation);
+        terms = 0;
+    }
+    nbody_i_carry(&partial, &total, &compensation);
+    return total + compensation;
+}
+
 /* Adds the partial sums of the table to the totals, scaled for the level. */
 NBODY_FN void nbody_i_carry_table(nbody_i_target *t, const nbody_real scale[NBODY_I_PARTS])
 {
@@ -2021,6 +2262,23 @@ NBODY_FN void nbody_i_add_table(const nbody *sim, const nbody_i_law *law, int le
     nbody_i_carry_table(t, scale);
 }
 
+/* The series of the far cells at node a. */
+NBODY_FN void nbody_i_add_local(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
+                                nbody_i_target *t)
+{
+    const nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
+    nbody_real scale[NBODY_I_PARTS];
+    int p;
+    int32_t k;
+    nbody_i_series_scale(sim, sim->cell[at].level, scale);
+    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+        const nbody_real *value = nbody_i_series_values(sim, p) + a;
+        for (k = 0; k < sim->series; k++)
+            t->partial[p] += nbody_i_times(value[k * nbody_i_row(sim)], local[k]);
+    }
+    nbody_i_carry_table(t, scale);
+}
+
 /* The force at node a of a cell: L2L (none on level 2), then the far cells of this level. */
 NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *law, int32_t at,
                                            int32_t a)
@@ -2046,7 +2304,8 @@ NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *
         }
     }
     nbody_i_carry_target(&t);
-    if (sim->desc.sources == NBODY_CHEBYSHEV)
+    if (sim->series) nbody_i_add_local(sim, law, at, a, &t);
+    else if (sim->desc.sources == NBODY_CHEBYSHEV)
         nbody_i_add_table(sim, law, cell->level, &around, a, &t);
     return t;
 }
@@ -2504,6 +2763,12 @@ static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
     return result;
 }
 
+/* Reals of a cell's nodes and series. */
+static size_t nbody_i_node_reals(const nbody *sim, int potential)
+{
+    return (size_t)sim->nodes * (potential ? 3 : 2) + 2 * (size_t)sim->series;
+}
+
 static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int potential)
 {
     size_t const step = cells * (size_t)sim->nodes;
@@ -2511,16 +2776,23 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
     sim->fx = (nbody_real *)memory;
     sim->fy = sim->fx + step;
     sim->fp = potential ? sim->fx + 2 * step : NULL;
+    sim->moment = sim->series ? sim->fx + (potential ? 3 : 2) * step : NULL;
+    sim->local = sim->series ? sim->moment + cells * (size_t)sim->series : NULL;
+}
+
+static size_t nbody_i_table_reals(const nbody *sim)
+{
+    return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
     size_t const cells = (size_t)sim->frame->cells,
-                 width = (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
+                 width = nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        size_t const table = nbody_i_table_level(sim);
+        size_t const table = nbody_i_table_reals(sim);
         size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
         if (table > room) sim->table_kind = 0; /* to be filled again */
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
@@ -2559,12 +2831,18 @@ NBODY_API void nbody_free(nbody *sim)
 enum { NBODY_I_FEW = 1024 };
 
 /* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
-   `leaf`. */
+   `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
+static int32_t nbody_i_table_leaf(const nbody_desc *desc)
+{
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+}
+
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
     if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
-    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+    if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
+    return nbody_i_table_leaf(desc);
 }
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
@@ -2697,7 +2975,7 @@ static void nbody_i_make_empty(nbody *sim)
     sim->id = sim->made = NULL;
     sim->cell = NULL;
     sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-    sim->fx = sim->fy = sim->fp = sim->table = NULL;
+    sim->fx = sim->fy = sim->fp = sim->table = sim->moment = sim->local = NULL;
     sim->bad_id = -1;
     sim->cuda_error = 0;
 }
@@ -2726,6 +3004,7 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
         }
     }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
+    sim->series = nbody_i_series(&sim->desc);
     return NBODY_OK;
 }
 
@@ -2909,9 +3188,21 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
    ---------------------------------------------------------------------------------------------- */
 
 /* What `table` would hold for this law; 0: it cannot be reused. */
-static int nbody_i_kind_of_table(const nbody_i_law *law)
+static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law)
 {
+    if (sim->series) return 2;
     return nbody_i_scale_free(law) ? 1 + 2 * (law->law == NBODY_INVERSE) : 0;
+}
+
+static void nbody_i_fill_series_table(nbody *sim)
+{
+    int offset, j;
+    int32_t a;
+    memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
+        for (j = 0; j <= sim->series / 2 && nbody_i_offset_is_far(offset); j++)
+            nbody_i_fill_series(sim, offset, j);
+    for (a = 0; a < sim->per_cell; a++) nbody_i_fill_powers(sim, a);
 }
 
 static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
@@ -2930,9 +3221,10 @@ static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
    nbody. */
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
-    int const kind = nbody_i_kind_of_table(law);
+    int const kind = nbody_i_kind_of_table(sim, law);
     if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
-    nbody_i_fill_table(sim, law, level);
+    if (sim->series) nbody_i_fill_series_table(sim);
+    else nbody_i_fill_table(sim, law, level);
     sim->table_kind = kind;
 }
 
@@ -2975,11 +3267,31 @@ static void nbody_i_plain_masses(nbody *sim, int32_t at)
     }
 }
 
+/* M2L by powers. */
+static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
+{
+    size_t const count = (size_t)sim->series;
+    int32_t const first = sim->frame->level_first[2];
+    int32_t at, k;
+    nbody_i_ready_table(sim, law, 2);
+    for (at = first; at < sim->frame->cells; at++)
+        for (k = 0; k < sim->series; k++)
+            sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
+    for (at = first; at < sim->frame->cells; at++) {
+        nbody_i_around around;
+        nbody_i_find_around(sim, at, &around);
+        for (k = 0; k < sim->series; k++)
+            sim->local[(size_t)at * count + (size_t)k] =
+                nbody_i_local(sim, sim->cell[at].level, &around, k);
+    }
+}
+
 /* L2L and M2L: the nodes of each level, after those of the level above. */
 static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
 {
     int level;
     int32_t at, a;
+    if (sim->series) nbody_i_plain_series(sim, law);
     for (level = 2; level < sim->frame->levels; level++) {
         nbody_i_ready_table(sim, law, level);
         for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
@@ -3184,6 +3496,21 @@ static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
     lanes->terms = 0;
 }
 
+/* Clears the potentials that do not count, as nbody_i_in_potential says. Bodies in lanes have
+   places in order. */
+NBODY_I_INLINE void nbody_i_not_in_potential(const nbody_i_law *is, const nbody_i_lanes *lanes,
+                                             const nbody_real *d2, int32_t self, nbody_real *term)
+{
+    int32_t const lane = self - lanes->place[0];
+    int k;
+    if (is->softened) {
+        if (lanes->place[0] >= 0 && lane >= 0 && lane < NBODY_I_LANES) term[lane] = 0;
+        return;
+    }
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_LANES; k++) term[k] = d2[k] > 0 ? term[k] : 0;
+}
+
 /* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. law and
    potential are compile-time constants where this is called. */
 NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law, int potential,
@@ -3191,10 +3518,12 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law
                                             nbody_i_lanes *lanes)
 {
     nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
-        y[NBODY_I_LANES], phi[NBODY_I_LANES];
+        y[NBODY_I_LANES], phi[NBODY_I_LANES], term[NBODY_I_LANES];
     nbody_real const soften2 = is->soften2;
+    nbody_i_law constant = *is;
     int32_t s;
     int k;
+    constant.law = law;
     memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
     memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
     memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
@@ -3218,10 +3547,10 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law
         }
         if (!potential) continue;
         NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            int const counts = is->softened ? lanes->place[k] != self : d2[k] > 0;
-            phi[k] += counts ? nbody_i_times(m, -root[k]) : 0;
-        }
+        for (k = 0; k < NBODY_I_LANES; k++) term[k] = nbody_i_potential(&constant, u[k], root[k]);
+        nbody_i_not_in_potential(is, lanes, d2, self, term);
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) phi[k] += nbody_i_times(m, term[k]);
     }
     memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
     memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
@@ -3281,17 +3610,40 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
     }
 }
 
+static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                int32_t first, int32_t end, nbody_i_lanes *lanes);
+
+/* Points of a rule, at most NBODY_CHUNK: their positions are computed first. */
+static void nbody_i_lanes_points(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_real x[NBODY_CHUNK], y[NBODY_CHUNK];
+    nbody_i_run points = *run;
+    int32_t s;
+    for (s = first; s < end; s++) {
+        nbody_i_source const source = nbody_i_source_of(sim, run, s);
+        x[s - first] = source.x;
+        y[s - first] = source.y;
+    }
+    points.x = x;
+    points.y = y;
+    points.m = run->m + first;
+    nbody_i_lanes_range(sim, law, &points, 0, end - first, lanes);
+}
+
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
 static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
-    if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
+    if (!run->x) nbody_i_lanes_points(sim, law, run, first, end, lanes);
+    else if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
     else if (plain && !law->potential)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE, 0, run, first, end, lanes);
+    else if (plain) nbody_i_lanes_monopoles(law, NBODY_INVERSE, 1, run, first, end, lanes);
     else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
     else if (run->xx && !law->potential)
@@ -3314,17 +3666,16 @@ static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nb
     }
 }
 
-/* M2L: a cell's sources on 16 nodes of another, from node a on. */
-static void nbody_i_lanes_table(const nbody *sim, const nbody_real *rows, const nbody_real *mass,
-                                nbody_real sum[NBODY_I_LANES])
+/* Adds 16 numbers of each row, times the row's factor, to 16 sums. */
+static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
+                               int32_t count, nbody_real sum[NBODY_I_LANES])
 {
     nbody_real at[NBODY_I_LANES];
-    int32_t const step = nbody_i_row(sim);
     int32_t b;
     int k;
     memcpy(at, sum, sizeof at);
-    for (b = 0; b < sim->per_cell; b++, rows += step) {
-        nbody_real const m = mass[b];
+    for (b = 0; b < count; b++, rows += step) {
+        nbody_real const m = factor[b];
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) at[k] += nbody_i_times(rows[k], m);
     }
@@ -3354,17 +3705,29 @@ enum {
     NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES
 };
 
+/* The sums of a series, up to nbody_i_series numbers and one for padding. */
+enum { NBODY_I_SERIES_ROOM = 3 * NBODY_I_LANES };
+typedef struct nbody_i_series_sums {
+    nbody_real partial[NBODY_I_SERIES_ROOM], total[NBODY_I_SERIES_ROOM],
+        compensation[NBODY_I_SERIES_ROOM];
+    int32_t terms;
+} nbody_i_series_sums;
+
+/* The weights of L2L, [half][i] of the parent's node i at the child's nodes: a row for 16 lanes. */
+typedef struct nbody_i_to_child {
+    nbody_real row[2][NBODY_MAX_ORDER][NBODY_I_LANES];
+} nbody_i_to_child;
+
 typedef struct nbody_i_batch {
     int32_t first, count;                   /* cells */
     nbody_i_around around[NBODY_I_BATCH];
+    nbody_i_to_child to_child;
     nbody_i_lanes lanes[NBODY_I_BATCH][NBODY_I_NODE_LANES];
 } nbody_i_batch;
 
-/* 16 nodes of a cell, or the remaining ones: their positions, and L2L. */
-static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
-                               nbody_i_lanes *lanes)
+/* 16 nodes of a cell, or the remaining ones: their positions. */
+static void nbody_i_load_nodes(const nbody *sim, int32_t at, int32_t a, nbody_i_lanes *lanes)
 {
-    const nbody_cell *cell = &sim->cell[at];
     int32_t const count = sim->nodes - a < NBODY_I_LANES ? sim->nodes - a : NBODY_I_LANES;
     int32_t k;
     nbody_i_clear_lanes(lanes);
@@ -3373,25 +3736,58 @@ static void nbody_i_load_nodes(const nbody *sim, const nbody_i_law *law, int32_t
         lanes->x[k] = t.x;
         lanes->y[k] = t.y;
         lanes->place[k] = -1;
-        if (cell->level == 2 || k >= count) continue;
-        lanes->partial[NBODY_I_X][k] = nbody_i_l2l(sim, cell, a + k, sim->fx);
-        lanes->partial[NBODY_I_Y][k] = nbody_i_l2l(sim, cell, a + k, sim->fy);
-        if (law->potential)
-            lanes->partial[NBODY_I_POTENTIAL][k] = nbody_i_l2l(sim, cell, a + k, sim->fp);
     }
-    nbody_i_carry_lanes(lanes);
 }
 
-/* P2L and M2L without table; the cells that act by the table are noted in `around`. */
-static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+static void nbody_i_turn_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
+{
+    int bit, i, a;
+    memset(to_child, 0, sizeof *to_child);
+    for (bit = 0; bit < 2; bit++)
+        for (i = 0; i < rule->side; i++)
+            for (a = 0; a < rule->side; a++) to_child->row[bit][i][a] = rule->to_child[bit][a][i];
+}
+
+/* L2L of one component: as nbody_i_l2l, but the sums along the parent's rows, which are the same
+   for all rows of the child, are computed once. */
+static void nbody_i_lanes_l2l(const nbody *sim, const nbody_i_to_child *to_child, int32_t at, int p,
+                              nbody_i_lanes *lanes)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    const nbody_real *nodes = p == NBODY_I_X ? sim->fx : p == NBODY_I_Y ? sim->fy : sim->fp;
+    const nbody_real *value = nodes + (size_t)cell->parent * (size_t)sim->nodes;
+    int const side = sim->rule.side;
+    nbody_real along[NBODY_MAX_ORDER][NBODY_I_LANES], sum[NBODY_I_LANES];
+    int i, j;
+    memset(along, 0, sizeof along);
+    for (j = 0; j < side; j++)
+        nbody_i_lanes_rows(to_child->row[cell->x & 1][0], NBODY_I_LANES, value + j * side, side,
+                           along[j]);
+    for (j = 0; j < side; j++) {
+        memset(sum, 0, sizeof sum);
+        nbody_i_lanes_rows(along[0], NBODY_I_LANES, sim->rule.to_child[cell->y & 1][j], side, sum);
+        for (i = 0; i < side; i++) {
+            int const a = i + j * side;
+            lanes[a / NBODY_I_LANES].partial[p][a % NBODY_I_LANES] = sum[i];
+        }
+    }
+}
+
+/* L2L, then P2L and M2L without table; the cells that act by the table are noted in `around`. */
+static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law,
+                                const nbody_i_to_child *to_child, int32_t at,
                                 nbody_i_around *around, nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
     int32_t a;
+    int p;
     nbody_i_clear_around(around);
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-        nbody_i_load_nodes(sim, law, at, a, &lanes[a / NBODY_I_LANES]);
+        nbody_i_load_nodes(sim, at, a, &lanes[a / NBODY_I_LANES]);
+    for (p = 0; cell->level > 2 && p < NBODY_I_PARTS - !law->potential; p++)
+        nbody_i_lanes_l2l(sim, to_child, at, p, lanes);
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
         nbody_i_run run;
@@ -3417,7 +3813,8 @@ static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int lev
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
         const nbody_real *rows = nbody_i_table_rows(sim, level, offset, p);
         for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-            nbody_i_lanes_table(sim, rows + a, mass, lanes[a / NBODY_I_LANES].partial[p]);
+            nbody_i_lanes_rows(rows + a, nbody_i_row(sim), mass, sim->per_cell,
+                               lanes[a / NBODY_I_LANES].partial[p]);
     }
     for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
         nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
@@ -3444,6 +3841,81 @@ static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int lev
             nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
 }
 
+/* The moments of a cell, as nbody_i_moment. */
+static void nbody_i_lanes_moment(const nbody *sim, int32_t at)
+{
+    const nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
+    int32_t const count = sim->series;
+    nbody_real sum[NBODY_I_SERIES_ROOM];
+    int32_t k;
+    memset(sum, 0, sizeof sum);
+    for (k = 0; k < count; k += NBODY_I_LANES)
+        nbody_i_lanes_rows(nbody_i_series_powers(sim) + k, count + 1, mass, sim->per_cell, sum + k);
+    memcpy(sim->moment + (size_t)at * (size_t)count, sum, (size_t)count * sizeof *sum);
+}
+
+static void nbody_i_carry_series(nbody_i_series_sums *sums, int32_t count)
+{
+    int32_t k;
+    for (k = 0; k < count; k++)
+        nbody_i_carry(&sums->partial[k], &sums->total[k], &sums->compensation[k]);
+    sums->terms = 0;
+}
+
+/* M2L by powers: the cell at one offset. */
+static void nbody_i_series_offset(const nbody *sim, nbody_real log_edge, int offset, int32_t from,
+                                  nbody_i_series_sums *sums)
+{
+    int32_t const count = sim->series;
+    const nbody_real *moment = sim->moment + (size_t)from * (size_t)count;
+    const nbody_real *rows = nbody_i_series_rows(sim, offset);
+    int32_t k;
+    for (k = 0; k < count; k += NBODY_I_LANES)
+        nbody_i_lanes_rows(rows + k, count + 1, moment, count, sums->partial + k);
+    sums->partial[0] += nbody_i_times(log_edge, moment[0]);
+    sums->terms += count;
+    if (sums->terms >= NBODY_CHUNK) nbody_i_carry_series(sums, count);
+}
+
+/* The series of a cell's far cells at its nodes. */
+static void nbody_i_lanes_local(const nbody *sim, const nbody_i_law *law, int level, int32_t at,
+                                nbody_i_lanes *lanes)
+{
+    const nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
+    nbody_real scale[NBODY_I_PARTS];
+    int32_t a;
+    int p;
+    nbody_i_series_scale(sim, level, scale);
+    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
+        nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+            nbody_i_lanes_rows(nbody_i_series_values(sim, p) + a, nbody_i_row(sim), local,
+                               sim->series, group->partial[p]);
+        nbody_i_carry_lanes_table(group, scale);
+    }
+}
+
+static void nbody_i_add_series(const nbody *sim, const nbody_i_law *law, int level,
+                               nbody_i_batch *batch)
+{
+    nbody_i_series_sums sums[NBODY_I_BATCH];
+    nbody_real const log_edge = nbody_i_log_edge(sim, level);
+    int offset;
+    int32_t c, k;
+    memset(sums, 0, sizeof sums);
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
+        for (c = 0; c < batch->count; c++) {
+            int32_t const from = batch->around[c].source[offset];
+            if (from >= 0) nbody_i_series_offset(sim, log_edge, offset, from, &sums[c]);
+        }
+    for (c = 0; c < batch->count; c++) {
+        nbody_real *local = sim->local + (size_t)(batch->first + c) * (size_t)sim->series;
+        nbody_i_carry_series(&sums[c], sim->series);
+        for (k = 0; k < sim->series; k++) local[k] = sums[c].total[k] + sums[c].compensation[k];
+        nbody_i_lanes_local(sim, law, level, batch->first + c, batch->lanes[c]);
+    }
+}
+
 static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
                                 const nbody_i_lanes *lanes)
 {
@@ -3465,8 +3937,10 @@ static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int 
 {
     int32_t c;
     for (c = 0; c < batch->count; c++)
-        nbody_i_begin_nodes(sim, law, batch->first + c, &batch->around[c], batch->lanes[c]);
-    if (sim->table) nbody_i_add_tables(sim, law, level, batch);
+        nbody_i_begin_nodes(sim, law, &batch->to_child, batch->first + c, &batch->around[c],
+                            batch->lanes[c]);
+    if (sim->series) nbody_i_add_series(sim, law, level, batch);
+    else if (sim->table) nbody_i_add_tables(sim, law, level, batch);
     for (c = 0; c < batch->count; c++)
         nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
 }
@@ -3475,6 +3949,11 @@ static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
 {
     nbody_i_batch batch;
     int level;
+    int32_t at;
+    nbody_i_turn_weights(&sim->rule, &batch.to_child);
+    if (sim->series) nbody_i_ready_table(sim, law, 2);
+    for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
+        nbody_i_lanes_moment(sim, at);
     for (level = 2; level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
         nbody_i_ready_table(sim, law, level);
@@ -3799,7 +4278,8 @@ static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbo
     nbody_far walk = nbody_far_of(sim, at);
     while (nbody_next_far(&walk)) {
         if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell))
-            counts->table_terms += targets * sim->per_cell;
+            counts->table_terms +=
+                sim->series ? (int64_t)sim->series * sim->series : targets * sim->per_cell;
         else counts->far_terms += targets * nbody_i_run_of(sim, walk.cell, cell->level).count;
     }
 }

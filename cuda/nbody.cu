@@ -18,7 +18,8 @@
    >>contents
 
        all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda
-       stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>down-cuda >>bodies-cuda >>one-thread
+       stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
+                      >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
        calls          >>api-cuda >>estimate-cuda >>step-cuda >>check >>download */
 
@@ -187,9 +188,10 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     bytes[NBODY_I_SOURCES] = (size_t)cells * (size_t)sim->per_cell *
                              (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
     bytes[NBODY_I_MADE] = chebyshev ? 0 : (size_t)cells * sizeof(int32_t);
-    bytes[NBODY_I_NODES] =
-        (size_t)cells * (size_t)sim->nodes * (potential ? 3 : 2) * sizeof(nbody_real);
-    if (chebyshev)
+    bytes[NBODY_I_NODES] = (size_t)cells * nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
+    if (chebyshev && sim->series)
+        bytes[NBODY_I_TABLE] = nbody_i_series_table(sim) * sizeof(nbody_real);
+    else if (chebyshev)
         bytes[NBODY_I_TABLE] = nbody_i_table_level(sim) * sizeof(nbody_real) *
                                (size_t)(nbody_i_scale_free(&law) ? 1 : sim->desc.levels);
     return NBODY_OK;
@@ -220,6 +222,15 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     return NBODY_OK;
 }
 
+/* NBODY_FAST has M2L by tables for every law, and leaves that suit them. */
+void nbody_i_cuda_choose_tables(nbody *sim, const nbody_desc *desc)
+{
+    bool const chosen = desc && (desc->levels > 0 || desc->leaf > 0);
+    if (sim->desc.stage != NBODY_FAST || !sim->series) return;
+    sim->series = 0;
+    if (!chosen) sim->desc.leaf = nbody_i_table_leaf(&sim->desc);
+}
+
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
 nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
                                 cudaStream_t stream)
@@ -232,6 +243,7 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
     nbody_result const result = nbody_i_begin(sim, desc, n);
     if (result != NBODY_OK) return result;
+    nbody_i_cuda_choose_tables(sim, desc);
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
         sim->desc.cuda_allocator = had;
@@ -836,6 +848,19 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
+/* A thread for the series of each offset and coefficient, and for each point. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_series_table_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    int const powers = sim.series / 2 + 1, pairs = NBODY_I_OFFSETS * powers;
+    for (int64_t k = nbody_i_thread(); k < pairs + sim.per_cell; k += nbody_i_threads()) {
+        if (k >= pairs) nbody_i_fill_powers(&sim, (int32_t)k - pairs);
+        else if (nbody_i_offset_is_far((int)k / powers))
+            nbody_i_fill_series(&sim, (int)k / powers, (int)k % powers);
+    }
+}
+
 /* Filled in every evaluation, in a few microseconds: a table kept from an earlier evaluation could
    be another law's when a graph is replayed. */
 nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t stream)
@@ -847,10 +872,56 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
     law.potential = potential;
     int const levels = nbody_i_scale_free(&law) ? 1 : sim->desc.levels;
     if (!sim->table) return NBODY_OK;
+    if (sim->series)
+        return nbody_i_launch(
+            gpu, stream, NBODY_I_OFFSETS * (sim->series / 2 + 1) + sim->per_cell,
+            nbody_i_block_threads, nbody_i_series_table_kernel, gpu->device);
     int64_t const entries = (int64_t)nbody_i_table_level(sim) / NBODY_I_PARTS * levels;
     sim->table_step = levels == 1 ? 0 : nbody_i_table_level(sim);
     return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads,
                           nbody_i_table_kernel, gpu->device, law, levels);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>series-cuda: M2L by powers. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A thread for each number of each cell's moments. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_moments_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    int64_t const first = (int64_t)sim.frame->level_first[2] * sim.series,
+                  end = (int64_t)sim.frame->cells * sim.series;
+    for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads())
+        sim.moment[k] = nbody_i_moment(&sim, (int32_t)(k / sim.series), (int32_t)(k % sim.series));
+}
+
+/* A thread for each number of the series of each cell's far cells. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_locals_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    int64_t const first = (int64_t)sim.frame->level_first[2] * sim.series,
+                  end = (int64_t)sim.frame->cells * sim.series;
+    for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads()) {
+        int32_t const at = (int32_t)(k / sim.series);
+        nbody_i_around around;
+        nbody_i_find_around(&sim, at, &around);
+        sim.local[k] = nbody_i_local(&sim, sim.cell[at].level, &around, (int32_t)(k % sim.series));
+    }
+}
+
+nbody_result nbody_i_cuda_series(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int64_t const numbers = (int64_t)nbody_i_cell_room(&sim->desc, sim->n) * sim->series;
+    nbody_result const result =
+        nbody_i_launch(gpu, stream, nbody_i_at_most(numbers), nbody_i_block_threads,
+                       nbody_i_moments_kernel, gpu->device);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(numbers), nbody_i_block_threads,
+                          nbody_i_locals_kernel, gpu->device);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -955,7 +1026,8 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
         }
         __syncthreads();
         nbody_i_carry_target(&t);
-        if (sim.desc.sources == NBODY_CHEBYSHEV)
+        if (sim.series) nbody_i_add_local(&sim, &law, at, has_node ? a : 0, &t);
+        else if (sim.desc.sources == NBODY_CHEBYSHEV)
             nbody_i_add_table_tiles(sim, law, level, around, mass, a, has_node, &t);
         if (has_node) nbody_i_store_node(&sim, &law, at, a, &t);
     }
@@ -1095,12 +1167,29 @@ __global__ void nbody_i_sources_one_kernel(__grid_constant__ const nbody_device 
         }
 }
 
+__device__ void nbody_i_series_alone(const nbody &sim)
+{
+    size_t const count = (size_t)sim.series;
+    int32_t const first = sim.frame->level_first[2];
+    for (int32_t at = first; at < sim.frame->cells; at++)
+        for (int32_t k = 0; k < sim.series; k++)
+            sim.moment[(size_t)at * count + (size_t)k] = nbody_i_moment(&sim, at, k);
+    for (int32_t at = first; at < sim.frame->cells; at++) {
+        nbody_i_around around;
+        nbody_i_find_around(&sim, at, &around);
+        for (int32_t k = 0; k < sim.series; k++)
+            sim.local[(size_t)at * count + (size_t)k] =
+                nbody_i_local(&sim, sim.cell[at].level, &around, k);
+    }
+}
+
 __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device device,
                                           nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     int32_t const cells = sim.cell ? sim.frame->cells : 0;
+    if (sim.series && cells > 0) nbody_i_series_alone(sim);
     for (int32_t at = 0; at < cells; at++)
         for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= 2; a++) {
             nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
@@ -2205,6 +2294,8 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
                                ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n))
                                : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
     nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
+    if (result == NBODY_OK && sim->series && sim->cell && sim->desc.stage != NBODY_ONE_THREAD)
+        result = nbody_i_cuda_series(gpu, stream);
     if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_ONE_THREAD)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_forces_one_kernel, gpu->device, out);
