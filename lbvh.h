@@ -3856,8 +3856,9 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
     while (finder.last + 1 < tree->n) {
         int64_t const before = taker->found;
         int32_t const at = lbvh_i_next_subtree(&finder);
-        if (mean < LBVH_I_MANY ? lbvh_i_take_alone(tree, finder.begin, finder.last, taker)
-                               : lbvh_i_take_batch(&finder, at, taker))
+        if (mean < (double)LBVH_I_MANY
+                ? lbvh_i_take_alone(tree, finder.begin, finder.last, taker)
+                : lbvh_i_take_batch(&finder, at, taker))
             return 1;
         mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
     }

@@ -907,9 +907,8 @@ NBODY_FN double nbody_i_log(double u)
     z = nbody_i_product(s, s);
     w = nbody_i_product(z, z);
     odd = nbody_i_product(w, 0.2222219843214978396 + nbody_i_product(w, 0.1531383769920937332));
-    even = nbody_i_product(w, 0.2857142874366239149 +
-                                  nbody_i_product(w, 0.1818357216161805012 +
-                                                         nbody_i_product(w, 0.1479819860511658591)));
+    even = nbody_i_product(w, 0.1818357216161805012 + nbody_i_product(w, 0.1479819860511658591));
+    even = nbody_i_product(w, 0.2857142874366239149 + even);
     odd = nbody_i_product(w, 0.3999999999940941908 + odd);
     even = nbody_i_product(z, 0.6666666666666735130 + even);
     half = nbody_i_product(nbody_i_product(0.5, r), r);
@@ -2076,7 +2075,8 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
         double factor = 0;
         if (i > 0) choose = nbody_i_product(choose, j + i) / i;
         if (i + j > 0) factor = (i % 2 ? choose : -choose) / (i + j);
-        t.re = i + j > 0 ? nbody_i_product(factor, power.re) : nbody_i_product(0.5, nbody_i_log(d2));
+        t.re = i + j > 0 ? nbody_i_product(factor, power.re)
+                         : nbody_i_product(0.5, nbody_i_log(d2));
         t.im = nbody_i_product(factor, power.im);
         nbody_i_fill_pair(nbody_i_series_rows(sim, offset), sim->series + 1, i, j, t);
         power = nbody_i_turn(power, over);
