@@ -5942,7 +5942,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
                          ? (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory : NULL;
     if (result == NLIST_OK)
         result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0,
-                                     (int64_t)(list->block[NLIST_I_OUT + NLIST_I_ARRAY_J].bytes /
+                                     (int64_t)(list->block[NLIST_I_OUT + (int)NLIST_I_ARRAY_J].bytes /
                                                sizeof(int32_t)), &search.out);
     if (result == NLIST_OK) result = nlist_i_search_systems(&search);
     finder->found = search.out.j;
