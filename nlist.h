@@ -5932,6 +5932,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     nlist *list = finder->list;
     nlist_i_search search;
     nlist_result result = NLIST_OK;
+    int64_t room;
     memset(&search, 0, sizeof search);
     search.finder = finder;
     search.owned = 1;
@@ -5940,10 +5941,9 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
         result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n, sizeof(int32_t), 0);
     finder->within = list->desc.nearest > 0
                          ? (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory : NULL;
+    room = (int64_t)(list->block[NLIST_I_OUT + (int)NLIST_I_ARRAY_J].bytes / sizeof(int32_t));
     if (result == NLIST_OK)
-        result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0,
-                                     (int64_t)(list->block[NLIST_I_OUT + (int)NLIST_I_ARRAY_J].bytes /
-                                               sizeof(int32_t)), &search.out);
+        result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0, room, &search.out);
     if (result == NLIST_OK) result = nlist_i_search_systems(&search);
     finder->found = search.out.j;
     finder->shift = search.out.shift;
