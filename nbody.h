@@ -129,7 +129,8 @@
              themselves. CHEBYSHEV: k x k fixed points with interpolated masses (of either sign).
    nodes     The local expansion of a cell: the force of far cells at k x k points, interpolated in
              between. order 1: 8 x 8 even nodes, linear (Kalms). order k: k x k Chebyshev nodes,
-             polynomials of degree k - 1. With CHEBYSHEV sources, M2L is a table.
+             polynomials of degree k - 1. With CHEBYSHEV sources, M2L is a table; for the law 1 / d
+             without softening a shorter one, between powers of complex numbers: >>series.
 
        FORCE_NODES (Kalms Figure 15)
        P2M, M2M   bodies -> sources of leaves -> sources of parents   upward pass     >>up
@@ -612,7 +613,7 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
                                            const nbody_real *mass, int32_t n, nbody_real *acc);
 
 /* The same, with the potential [n] at each body, without its own; either output may be NULL.
-   Potentials double the cost, or more where they are logarithms (NBODY_INVERSE). */
+   Potentials about double the cost (NBODY_INVERSE: two to three times that of forces). */
 NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential);
@@ -653,7 +654,8 @@ typedef struct nbody_counts {
     int64_t near_terms;         /* P2P: bodies on bodies, itself included */
     int64_t far_terms;          /* sources on bodies or nodes, bodies on nodes (M2P, P2L, M2L
                                    without table) */
-    int64_t table_terms;        /* M2L by table: a product and a sum per force component */
+    int64_t table_terms;        /* M2L by table: a product and a sum per force component; by powers:
+                                   for all of them */
 } nbody_counts;
 
 /* Counts them by the walks. NBODY_NOT_BUILT. O(cells). */
@@ -908,8 +910,8 @@ NBODY_FN double nbody_i_log(double u)
     w = nbody_i_product(z, z);
     odd = nbody_i_product(w, 0.2222219843214978396 + nbody_i_product(w, 0.1531383769920937332));
     even = nbody_i_product(w, 0.2857142874366239149 +
-                                  nbody_i_product(w, 0.1818357216161805012 +
-                                                         nbody_i_product(w, 0.1479819860511658591)));
+                              nbody_i_product(w, 0.1818357216161805012 +
+                                                     nbody_i_product(w, 0.1479819860511658591)));
     odd = nbody_i_product(w, 0.3999999999940941908 + odd);
     even = nbody_i_product(z, 0.6666666666666735130 + even);
     half = nbody_i_product(nbody_i_product(0.5, r), r);
@@ -1541,7 +1543,10 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
 typedef struct nbody_i_run {
     const nbody_real *x, *y, *m;        /* x NULL: points of the rule in the cell at corner */
     const nbody_real *xx, *xy, *yy;     /* second moments, NULL: none */
-    nbody_real corner[2], edge;
+    double corner[2];
+    nbody_real edge;
+    int32_t local;                      /* 1: sources are given from `corner` on, so that rounding
+                                           is small beside the cell, wherever it lies */
     int32_t count;
     int32_t place;                      /* of the first, where the sources are bodies; else -1 */
 } nbody_i_run;
@@ -1553,7 +1558,9 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
     run.y = first > 0 ? sim->y + first : sim->y;
     run.m = first > 0 ? sim->m + first : sim->m;
     run.xx = run.xy = run.yy = NULL;
-    run.corner[0] = run.corner[1] = run.edge = 0;
+    run.corner[0] = run.corner[1] = 0;
+    run.edge = 0;
+    run.local = 0;
     run.count = count;
     run.place = first;
     return run;
@@ -1581,8 +1588,9 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
         run.xy = sim->vxy + first;
         run.yy = sim->vyy + first;
     }
-    run.corner[0] = (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    run.corner[1] = (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.corner[0] = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    run.corner[1] = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.local = !centres;
     run.edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     run.count = centres ? sim->made[at] : sim->per_cell;
     run.place = -1;
@@ -1599,14 +1607,31 @@ NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
     return nbody_i_virtual(sim, at);
 }
 
+/* The same on nodes, which CHEBYSHEV has from the corner of their cell on. */
+NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
+{
+    nbody_i_run run = nbody_i_run_of(sim, from, cell->level);
+    if (sim->desc.sources != NBODY_CHEBYSHEV) return run;
+    run.corner[0] = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    run.corner[1] = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.local = 1;
+    return run;
+}
+
+/* A coordinate from the run's corner on. */
+NBODY_FN nbody_real nbody_i_from_corner(const nbody_i_run *run, int axis, nbody_real x)
+{
+    return run->local ? (nbody_real)((double)x - run->corner[axis]) : x;
+}
+
 NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *run, int32_t s)
 {
     nbody_i_source source;
     int const side = sim->rule.side;
-    source.x =
-        run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
-    source.y =
-        run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.x = run->x ? nbody_i_from_corner(run, 0, run->x[s])
+                      : nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y = run->x ? nbody_i_from_corner(run, 1, run->y[s])
+                      : nbody_i_times(run->edge, sim->rule.t[s / side]);
     source.m = run->m[s];
     source.xx = run->xx ? run->xx[s] : 0;
     source.xy = run->xx ? run->xy[s] : 0;
@@ -1615,15 +1640,27 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
+/* Points act on a body: it is moved to their coordinates. */
+NBODY_FN void nbody_i_move_target(const nbody_i_run *run, nbody_i_target *t)
+{
+    if (run->x) return;
+    t->x = nbody_i_from_corner(run, 0, t->x);
+    t->y = nbody_i_from_corner(run, 1, t->y);
+}
+
 /* Adds all terms of a run to one target. */
 NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                               nbody_i_target *t)
 {
+    nbody_real const x = t->x, y = t->y;
     int32_t s;
+    nbody_i_move_target(run, t);
     for (s = 0; s < run->count; s++) {
         nbody_i_source const source = nbody_i_source_of(sim, run, s);
         nbody_i_add(law, &source, run->xx != NULL, t);
     }
+    t->x = x;
+    t->y = y;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2076,7 +2113,8 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
         double factor = 0;
         if (i > 0) choose = nbody_i_product(choose, j + i) / i;
         if (i + j > 0) factor = (i % 2 ? choose : -choose) / (i + j);
-        t.re = i + j > 0 ? nbody_i_product(factor, power.re) : nbody_i_product(0.5, nbody_i_log(d2));
+        t.re = nbody_i_product(factor, power.re);
+        if (i + j == 0) t.re = nbody_i_product(0.5, nbody_i_log(d2));
         t.im = nbody_i_product(factor, power.im);
         nbody_i_fill_pair(nbody_i_series_rows(sim, offset), sim->series + 1, i, j, t);
         power = nbody_i_turn(power, over);
@@ -2142,6 +2180,10 @@ NBODY_FN void nbody_i_series_scale(const nbody *sim, int level, nbody_real scale
        F(node a)  =  sum_i w_i(position of a in the parent) F(parent's node i)      L2L
                      + sum over far cells of this level                             M2L, P2L
 
+   CHEBYSHEV has nodes and points from the corner of their cell on: what acts on nodes, and what
+   points act on, is moved there in double, so that rounding is small beside the cell wherever it
+   lies.
+
    Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the
    CPU), and on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in
    all other stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels
@@ -2172,16 +2214,19 @@ NBODY_FN nbody_real nbody_i_l2l(const nbody *sim, const nbody_cell *cell, int32_
     return sum;
 }
 
+/* Node a, as a target: CHEBYSHEV, from the corner of the cell on. */
 NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_real const edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     int const side = sim->rule.side;
-    return nbody_i_target_at((nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) +
-                                 nbody_i_times(edge, sim->rule.t[a % side]),
-                             (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) +
-                                 nbody_i_times(edge, sim->rule.t[a / side]),
-                             -1);
+    nbody_real x = nbody_i_times(edge, sim->rule.t[a % side]),
+               y = nbody_i_times(edge, sim->rule.t[a / side]);
+    if (sim->desc.sources == NBODY_MASS_CENTRES) {
+        x += (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+        y += (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    }
+    return nbody_i_target_at(x, y, -1);
 }
 
 /* The far cells that act by the table, indexed by their offset; -1: none. So they are added in the
@@ -2299,7 +2344,7 @@ NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *
         if (nbody_i_by_table(sim, source, cell))
             around.source[nbody_i_offset(source, cell)] = walk.cell;
         else {
-            nbody_i_run const run = nbody_i_run_of(sim, walk.cell, cell->level);
+            nbody_i_run const run = nbody_i_run_on_nodes(sim, walk.cell, cell);
             nbody_i_add_run(sim, law, &run, &t);
         }
     }
@@ -3613,22 +3658,33 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
 static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                                 int32_t first, int32_t end, nbody_i_lanes *lanes);
 
-/* Points of a rule, at most NBODY_CHUNK: their positions are computed first. */
-static void nbody_i_lanes_points(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
+/* At most NBODY_CHUNK sources that are given from a corner on: they are computed first. */
+static void nbody_i_lanes_moved(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
-    nbody_real x[NBODY_CHUNK], y[NBODY_CHUNK];
-    nbody_i_run points = *run;
+    nbody_real source_x[NBODY_CHUNK], source_y[NBODY_CHUNK], x[NBODY_I_LANES], y[NBODY_I_LANES];
+    nbody_i_run given = *run;
     int32_t s;
+    int k;
     for (s = first; s < end; s++) {
         nbody_i_source const source = nbody_i_source_of(sim, run, s);
-        x[s - first] = source.x;
-        y[s - first] = source.y;
+        source_x[s - first] = source.x;
+        source_y[s - first] = source.y;
     }
-    points.x = x;
-    points.y = y;
-    points.m = run->m + first;
-    nbody_i_lanes_range(sim, law, &points, 0, end - first, lanes);
+    given.local = 0;
+    given.x = source_x;
+    given.y = source_y;
+    given.m = run->m + first;
+    if (run->place >= 0) given.place = run->place + first;
+    memcpy(x, lanes->x, sizeof x);
+    memcpy(y, lanes->y, sizeof y);
+    for (k = 0; k < NBODY_I_LANES && !run->x; k++) {
+        lanes->x[k] = nbody_i_from_corner(run, 0, x[k]);
+        lanes->y[k] = nbody_i_from_corner(run, 1, y[k]);
+    }
+    nbody_i_lanes_range(sim, law, &given, 0, end - first, lanes);
+    memcpy(lanes->x, x, sizeof x);
+    memcpy(lanes->y, y, sizeof y);
 }
 
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
@@ -3636,7 +3692,7 @@ static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const 
                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
-    if (!run->x) nbody_i_lanes_points(sim, law, run, first, end, lanes);
+    if (run->local) nbody_i_lanes_moved(sim, law, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE)
@@ -3795,7 +3851,7 @@ static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law,
             around->source[nbody_i_offset(source, cell)] = walk.cell;
             continue;
         }
-        run = nbody_i_run_of(sim, walk.cell, cell->level);
+        run = nbody_i_run_on_nodes(sim, walk.cell, cell);
         for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
             nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
     }
