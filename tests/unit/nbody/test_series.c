@@ -269,7 +269,8 @@ static void test_clumps(void **state)
         int32_t i;
         d.law = (nbody_law)law;
         for (i = 0; i < 2 * s.n; i++) {
-            double const u = size[k] * (2 * (double)s.pos[i] - 1), at = k == 4 ? 0 : place[k][i % 2];
+            double const u = size[k] * (2 * (double)s.pos[i] - 1);
+            double const at = k == 4 ? 0 : place[k][i % 2];
             double const far_away = k == 4 ? place[k][i % 2] : 0;
             s.pos[i] = (real)(far_away + (i / 2 % 2 ? at + (k == 4 ? 0.1 : 5e-5) * u : u));
         }
