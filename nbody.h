@@ -129,7 +129,8 @@
              themselves. CHEBYSHEV: k x k fixed points with interpolated masses (of either sign).
    nodes     The local expansion of a cell: the force of far cells at k x k points, interpolated in
              between. order 1: 8 x 8 even nodes, linear (Kalms). order k: k x k Chebyshev nodes,
-             polynomials of degree k - 1. With CHEBYSHEV sources, M2L is a table.
+             polynomials of degree k - 1. With CHEBYSHEV sources, M2L is a table; for the law 1 / d
+             without softening a shorter one, between powers of complex numbers: >>series.
 
        FORCE_NODES (Kalms Figure 15)
        P2M, M2M   bodies -> sources of leaves -> sources of parents   upward pass     >>up
@@ -612,7 +613,7 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
                                            const nbody_real *mass, int32_t n, nbody_real *acc);
 
 /* The same, with the potential [n] at each body, without its own; either output may be NULL.
-   Potentials double the cost, or more where they are logarithms (NBODY_INVERSE). */
+   Potentials about double the cost (NBODY_INVERSE: two to three times that of forces). */
 NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential);
@@ -653,7 +654,8 @@ typedef struct nbody_counts {
     int64_t near_terms;         /* P2P: bodies on bodies, itself included */
     int64_t far_terms;          /* sources on bodies or nodes, bodies on nodes (M2P, P2L, M2L
                                    without table) */
-    int64_t table_terms;        /* M2L by table: a product and a sum per force component */
+    int64_t table_terms;        /* M2L by table: a product and a sum per force component; by powers:
+                                   for all of them */
 } nbody_counts;
 
 /* Counts them by the walks. NBODY_NOT_BUILT. O(cells). */
@@ -888,13 +890,13 @@ NBODY_FN double nbody_i_unit(double x)
    sqrt(1/2) carries into the exponent where the mantissa is above that of sqrt(1/2). A small
    integer, put into the mantissa of 2^52 (2^23), becomes a number there.
 
-   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)), the coefficients of R
-   fitted to the interval (as in fdlibm). Error below 1 ulp. */
+   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
+   Chebyshev points of the interval. Error below 1 ulp. */
 NBODY_FN double nbody_i_log(double u)
 {
     double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
     uint64_t bits, exponent;
-    double r, e, s, z, w, half, even, odd;
+    double r, e, s, z, w, square, even, odd;
     memcpy(&bits, &u, sizeof bits);
     bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
     exponent = bits >> 52 | 0x4330000000000000u;
@@ -906,17 +908,17 @@ NBODY_FN double nbody_i_log(double u)
     s = r / (2 + r);
     z = nbody_i_product(s, s);
     w = nbody_i_product(z, z);
-    odd = nbody_i_product(w, 0.2222219843214978396 + nbody_i_product(w, 0.1531383769920937332));
-    even = nbody_i_product(w, 0.1818357216161805012 + nbody_i_product(w, 0.1479819860511658591));
-    even = nbody_i_product(w, 0.2857142874366239149 + even);
-    odd = nbody_i_product(w, 0.3999999999940941908 + odd);
-    even = nbody_i_product(z, 0.6666666666666735130 + even);
-    half = nbody_i_product(nbody_i_product(0.5, r), r);
+    odd = nbody_i_product(w, 0.2222221113479507986 + nbody_i_product(w, 0.1533172160055604127));
+    even = nbody_i_product(w, 0.1818288912526172208 + nbody_i_product(w, 0.1461644968504340586));
+    even = nbody_i_product(w, 0.2857142862597548492 + even);
+    odd = nbody_i_product(w, 0.3999999999989950449 + odd);
+    even = nbody_i_product(z, 0.6666666666666669686 + even);
+    square = nbody_i_product(nbody_i_product(0.5, r), r);
     return nbody_i_product(e, lead) -
-           ((half - (nbody_i_product(s, half + (even + odd)) + nbody_i_product(e, rest))) - r);
+           ((square - (nbody_i_product(s, square + (even + odd)) + nbody_i_product(e, rest))) - r);
 }
 
-/* The same for a real: in float, a polynomial of degree 11 in r (as in Cephes), without a division,
+/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q as R above, without a division,
    in half as many instructions. Error below 0.8 ulp. */
 NBODY_FN nbody_real nbody_i_log_of(nbody_real u)
 {
@@ -932,14 +934,14 @@ NBODY_FN nbody_real nbody_i_log_of(nbody_real u)
     e -= 8388608.0f + 127;
     r -= 1;
     z = nbody_i_times(r, r);
-    p = nbody_i_times(7.0376836292e-2f, r) - 1.1514610310e-1f;
-    p = nbody_i_times(p, r) + 1.1676998740e-1f;
-    p = nbody_i_times(p, r) - 1.2420140846e-1f;
-    p = nbody_i_times(p, r) + 1.4249322787e-1f;
-    p = nbody_i_times(p, r) - 1.6668057665e-1f;
-    p = nbody_i_times(p, r) + 2.0000714765e-1f;
-    p = nbody_i_times(p, r) - 2.4999993993e-1f;
-    p = nbody_i_times(p, r) + 3.3333331174e-1f;
+    p = nbody_i_times(0.069716114715f, r) - 0.11479733847f;
+    p = nbody_i_times(p, r) + 0.11685419923f;
+    p = nbody_i_times(p, r) - 0.12425687331f;
+    p = nbody_i_times(p, r) + 0.14249057646f;
+    p = nbody_i_times(p, r) - 0.1666780232f;
+    p = nbody_i_times(p, r) + 0.20000715749f;
+    p = nbody_i_times(p, r) - 0.24999996958f;
+    p = nbody_i_times(p, r) + 0.3333333118f;
     p = nbody_i_times(nbody_i_times(p, r), z) - nbody_i_times(2.12194440e-4f, e);
     return r + (p - nbody_i_times(0.5f, z)) + nbody_i_times(0.693359375f, e);
 #else
@@ -1540,7 +1542,10 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
 typedef struct nbody_i_run {
     const nbody_real *x, *y, *m;        /* x NULL: points of the rule in the cell at corner */
     const nbody_real *xx, *xy, *yy;     /* second moments, NULL: none */
-    nbody_real corner[2], edge;
+    double corner[2];
+    nbody_real edge;
+    int32_t local;                      /* 1: sources are given from `corner` on, so that rounding
+                                           is small beside the cell, wherever it lies */
     int32_t count;
     int32_t place;                      /* of the first, where the sources are bodies; else -1 */
 } nbody_i_run;
@@ -1552,7 +1557,9 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
     run.y = first > 0 ? sim->y + first : sim->y;
     run.m = first > 0 ? sim->m + first : sim->m;
     run.xx = run.xy = run.yy = NULL;
-    run.corner[0] = run.corner[1] = run.edge = 0;
+    run.corner[0] = run.corner[1] = 0;
+    run.edge = 0;
+    run.local = 0;
     run.count = count;
     run.place = first;
     return run;
@@ -1580,8 +1587,9 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
         run.xy = sim->vxy + first;
         run.yy = sim->vyy + first;
     }
-    run.corner[0] = (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    run.corner[1] = (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.corner[0] = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    run.corner[1] = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.local = !centres;
     run.edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     run.count = centres ? sim->made[at] : sim->per_cell;
     run.place = -1;
@@ -1598,14 +1606,31 @@ NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
     return nbody_i_virtual(sim, at);
 }
 
+/* The same on nodes, which CHEBYSHEV has from the corner of their cell on. */
+NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
+{
+    nbody_i_run run = nbody_i_run_of(sim, from, cell->level);
+    if (sim->desc.sources != NBODY_CHEBYSHEV) return run;
+    run.corner[0] = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+    run.corner[1] = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.local = 1;
+    return run;
+}
+
+/* A coordinate from the run's corner on. */
+NBODY_FN nbody_real nbody_i_from_corner(const nbody_i_run *run, int axis, nbody_real x)
+{
+    return run->local ? (nbody_real)((double)x - run->corner[axis]) : x;
+}
+
 NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *run, int32_t s)
 {
     nbody_i_source source;
     int const side = sim->rule.side;
-    source.x =
-        run->x ? run->x[s] : run->corner[0] + nbody_i_times(run->edge, sim->rule.t[s % side]);
-    source.y =
-        run->x ? run->y[s] : run->corner[1] + nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.x = run->x ? nbody_i_from_corner(run, 0, run->x[s])
+                      : nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y = run->x ? nbody_i_from_corner(run, 1, run->y[s])
+                      : nbody_i_times(run->edge, sim->rule.t[s / side]);
     source.m = run->m[s];
     source.xx = run->xx ? run->xx[s] : 0;
     source.xy = run->xx ? run->xy[s] : 0;
@@ -1614,15 +1639,27 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
+/* Points act on a body: it is moved to their coordinates. */
+NBODY_FN void nbody_i_move_target(const nbody_i_run *run, nbody_i_target *t)
+{
+    if (run->x) return;
+    t->x = nbody_i_from_corner(run, 0, t->x);
+    t->y = nbody_i_from_corner(run, 1, t->y);
+}
+
 /* Adds all terms of a run to one target. */
 NBODY_FN void nbody_i_add_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                               nbody_i_target *t)
 {
+    nbody_real const x = t->x, y = t->y;
     int32_t s;
+    nbody_i_move_target(run, t);
     for (s = 0; s < run->count; s++) {
         nbody_i_source const source = nbody_i_source_of(sim, run, s);
         nbody_i_add(law, &source, run->xx != NULL, t);
     }
+    t->x = x;
+    t->y = y;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2075,8 +2112,8 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
         double factor = 0;
         if (i > 0) choose = nbody_i_product(choose, j + i) / i;
         if (i + j > 0) factor = (i % 2 ? choose : -choose) / (i + j);
-        t.re = i + j > 0 ? nbody_i_product(factor, power.re)
-                         : nbody_i_product(0.5, nbody_i_log(d2));
+        t.re = nbody_i_product(factor, power.re);
+        if (i + j == 0) t.re = nbody_i_product(0.5, nbody_i_log(d2));
         t.im = nbody_i_product(factor, power.im);
         nbody_i_fill_pair(nbody_i_series_rows(sim, offset), sim->series + 1, i, j, t);
         power = nbody_i_turn(power, over);
@@ -2142,6 +2179,10 @@ NBODY_FN void nbody_i_series_scale(const nbody *sim, int level, nbody_real scale
        F(node a)  =  sum_i w_i(position of a in the parent) F(parent's node i)      L2L
                      + sum over far cells of this level                             M2L, P2L
 
+   CHEBYSHEV has nodes and points from the corner of their cell on: what acts on nodes, and what
+   points act on, is moved there in double, so that rounding is small beside the cell wherever it
+   lies.
+
    Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the
    CPU), and on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in
    all other stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels
@@ -2172,16 +2213,19 @@ NBODY_FN nbody_real nbody_i_l2l(const nbody *sim, const nbody_cell *cell, int32_
     return sum;
 }
 
+/* Node a, as a target: CHEBYSHEV, from the corner of the cell on. */
 NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_real const edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     int const side = sim->rule.side;
-    return nbody_i_target_at((nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x) +
-                                 nbody_i_times(edge, sim->rule.t[a % side]),
-                             (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y) +
-                                 nbody_i_times(edge, sim->rule.t[a / side]),
-                             -1);
+    nbody_real x = nbody_i_times(edge, sim->rule.t[a % side]),
+               y = nbody_i_times(edge, sim->rule.t[a / side]);
+    if (sim->desc.sources == NBODY_MASS_CENTRES) {
+        x += (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x);
+        y += (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    }
+    return nbody_i_target_at(x, y, -1);
 }
 
 /* The far cells that act by the table, indexed by their offset; -1: none. So they are added in the
@@ -2299,7 +2343,7 @@ NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *
         if (nbody_i_by_table(sim, source, cell))
             around.source[nbody_i_offset(source, cell)] = walk.cell;
         else {
-            nbody_i_run const run = nbody_i_run_of(sim, walk.cell, cell->level);
+            nbody_i_run const run = nbody_i_run_on_nodes(sim, walk.cell, cell);
             nbody_i_add_run(sim, law, &run, &t);
         }
     }
@@ -3613,22 +3657,33 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
 static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                                 int32_t first, int32_t end, nbody_i_lanes *lanes);
 
-/* Points of a rule, at most NBODY_CHUNK: their positions are computed first. */
-static void nbody_i_lanes_points(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
+/* At most NBODY_CHUNK sources that are given from a corner on: they are computed first. */
+static void nbody_i_lanes_moved(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
+                                int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
-    nbody_real x[NBODY_CHUNK], y[NBODY_CHUNK];
-    nbody_i_run points = *run;
+    nbody_real source_x[NBODY_CHUNK], source_y[NBODY_CHUNK], x[NBODY_I_LANES], y[NBODY_I_LANES];
+    nbody_i_run given = *run;
     int32_t s;
+    int k;
     for (s = first; s < end; s++) {
         nbody_i_source const source = nbody_i_source_of(sim, run, s);
-        x[s - first] = source.x;
-        y[s - first] = source.y;
+        source_x[s - first] = source.x;
+        source_y[s - first] = source.y;
     }
-    points.x = x;
-    points.y = y;
-    points.m = run->m + first;
-    nbody_i_lanes_range(sim, law, &points, 0, end - first, lanes);
+    given.local = 0;
+    given.x = source_x;
+    given.y = source_y;
+    given.m = run->m + first;
+    if (run->place >= 0) given.place = run->place + first;
+    memcpy(x, lanes->x, sizeof x);
+    memcpy(y, lanes->y, sizeof y);
+    for (k = 0; k < NBODY_I_LANES && !run->x; k++) {
+        lanes->x[k] = nbody_i_from_corner(run, 0, x[k]);
+        lanes->y[k] = nbody_i_from_corner(run, 1, y[k]);
+    }
+    nbody_i_lanes_range(sim, law, &given, 0, end - first, lanes);
+    memcpy(lanes->x, x, sizeof x);
+    memcpy(lanes->y, y, sizeof y);
 }
 
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
@@ -3636,7 +3691,7 @@ static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const 
                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     int const plain = run->x && !run->xx;
-    if (!run->x) nbody_i_lanes_points(sim, law, run, first, end, lanes);
+    if (run->local) nbody_i_lanes_moved(sim, law, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
         nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
     else if (plain && law->law == NBODY_INVERSE_SQUARE)
@@ -3795,7 +3850,7 @@ static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law,
             around->source[nbody_i_offset(source, cell)] = walk.cell;
             continue;
         }
-        run = nbody_i_run_of(sim, walk.cell, cell->level);
+        run = nbody_i_run_on_nodes(sim, walk.cell, cell);
         for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
             nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
     }

@@ -222,15 +222,6 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     return NBODY_OK;
 }
 
-/* NBODY_FAST has M2L by tables for every law, and leaves that suit them. */
-void nbody_i_cuda_choose_tables(nbody *sim, const nbody_desc *desc)
-{
-    bool const chosen = desc && (desc->levels > 0 || desc->leaf > 0);
-    if (sim->desc.stage != NBODY_FAST || !sim->series) return;
-    sim->series = 0;
-    if (!chosen) sim->desc.leaf = nbody_i_table_leaf(&sim->desc);
-}
-
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
 nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
                                 cudaStream_t stream)
@@ -243,7 +234,6 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
     nbody_result const result = nbody_i_begin(sim, desc, n);
     if (result != NBODY_OK) return result;
-    nbody_i_cuda_choose_tables(sim, desc);
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
         sim->desc.cuda_allocator = had;
@@ -883,7 +873,7 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>series-cuda: M2L by powers. NBODY_MANY_THREADS and NBODY_SHARED_MEMORY.
+   >>series-cuda: M2L by powers. All stages but NBODY_ONE_THREAD.
    ---------------------------------------------------------------------------------------------- */
 
 /* A thread for each number of each cell's moments. */
@@ -948,6 +938,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 __device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, const nbody_i_run &run,
                                   nbody_i_tile &tile, bool has_target, nbody_i_target *target)
 {
+    nbody_real const x = target->x, y = target->y;
+    nbody_i_move_target(&run, target);
     for (int32_t first = 0; first < run.count; first += NBODY_CHUNK) {
         int32_t const count = run.count - first < NBODY_CHUNK ? run.count - first : NBODY_CHUNK;
         __syncthreads();
@@ -957,6 +949,8 @@ __device__ void nbody_i_add_tiles(const nbody &sim, const nbody_i_law &law, cons
         for (int32_t s = 0; s < count && has_target; s++)
             nbody_i_add(&law, &tile.source[s], run.xx != nullptr, target);
     }
+    target->x = x;
+    target->y = y;
 }
 
 /* M2L by the table, as in nbody_i_node_force; the masses of one cell at a time through shared
@@ -1021,7 +1015,7 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
                 if (threadIdx.x == 0) around[nbody_i_offset(source, cell)] = walk.cell;
                 continue;
             }
-            nbody_i_run const run = nbody_i_run_of(&sim, walk.cell, cell->level);
+            nbody_i_run const run = nbody_i_run_on_nodes(&sim, walk.cell, cell);
             nbody_i_add_tiles(sim, law, run, tile, has_node, &t);
         }
         __syncthreads();
@@ -1350,7 +1344,8 @@ __device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<M
     } else if (kind == NBODY_I_BY_POINTS) {
         nbody_i_run const run = nbody_i_virtual(&sim, list.cell[r]);
         nbody_i_source const source = nbody_i_source_of(&sim, &run, s);
-        point = {source.x, source.y, source.m, 0};
+        point = {(nbody_real)run.corner[0] + source.x, (nbody_real)run.corner[1] + source.y,
+                 source.m, 0};
     }
     stream.source[to] = point;
     if (Moments) {
@@ -1743,18 +1738,24 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
     }
 }
 
-/* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node:
-   component p. */
+/* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node. */
+__device__ void nbody_i_add_p2l(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent,
+                                int32_t child, nbody_i_target *t)
+{
+    for (int k = 0; k < parent.besides; k++) {
+        const nbody_cell *around = &sim.cell[parent.beside[k]];
+        if (around->child >= 0 || nbody_i_touch(around, &sim.cell[child])) continue;
+        nbody_i_run const run = nbody_i_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
+        nbody_i_add_run(&sim, &law, &run, t);
+    }
+}
+
+/* Its component p. */
 __device__ nbody_real nbody_i_p2l(const nbody &sim, const nbody_i_law &law,
                                   const nbody_cell &parent, int32_t child, int32_t a, int p)
 {
     nbody_i_target t = nbody_i_node(&sim, child, a);
-    for (int k = 0; k < parent.besides; k++) {
-        const nbody_cell *around = &sim.cell[parent.beside[k]];
-        if (around->child >= 0 || nbody_i_touch(around, &sim.cell[child])) continue;
-        nbody_i_run const run = nbody_i_bodies(&sim, around->first, around->count);
-        nbody_i_add_run(&sim, &law, &run, &t);
-    }
+    nbody_i_add_p2l(sim, law, parent, child, &t);
     nbody_i_carry_target(&t);
     return t.total[p] + t.compensation[p];
 }
@@ -1885,6 +1886,24 @@ __global__ void __launch_bounds__(nbody_i_family_threads)
         for (int o = k; any && o < outputs; o += Group)
             if (o % row < sim.nodes)
                 nbody_i_make_output<Order>(sim, law, at, o / row, o % row, slot, masses);
+    }
+}
+
+/* Where M2L is by powers: a thread for each node. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_series_nodes_kernel(__grid_constant__ const nbody_device device, int potential)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, potential);
+    int64_t const first = (int64_t)sim.frame->level_first[2] * sim.nodes,
+                  end = (int64_t)sim.frame->cells * sim.nodes;
+    for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads()) {
+        int32_t const at = (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
+        nbody_i_target t = nbody_i_node(&sim, at, a);
+        nbody_i_add_p2l(sim, law, sim.cell[sim.cell[at].parent], at, &t);
+        nbody_i_carry_target(&t);
+        nbody_i_add_local(&sim, &law, at, a, &t);
+        nbody_i_store_node(&sim, &law, at, a, &t);
     }
 }
 
@@ -2178,6 +2197,15 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
     return result;
 }
 
+/* NBODY_FAST: the nodes of all levels from the series and P2L, without L2L. */
+nbody_result nbody_i_cuda_series_nodes(nbody_cuda *gpu, bool potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int64_t const nodes = (int64_t)nbody_i_cell_room(&sim->desc, sim->n) * sim->nodes;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
+                          nbody_i_series_nodes_kernel, gpu->device, (int)potential);
+}
+
 /* NBODY_FAST, CHEBYSHEV: M2L and P2L of all levels. */
 template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
 {
@@ -2202,7 +2230,8 @@ nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
     int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n),
                   pieces = cells * ((sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK);
     nbody_result result =
-        sim->desc.sources == NBODY_CHEBYSHEV
+        sim->series ? nbody_i_cuda_series_nodes(gpu, Potential, stream)
+        : sim->desc.sources == NBODY_CHEBYSHEV
             ? nbody_i_cuda_families<Potential>(gpu, stream)
             : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads),
                              nbody_i_fast_threads, nbody_i_nodes_fast_kernel<Law, Potential>,
