@@ -296,6 +296,7 @@
 #define lbvh_result_text        lbvh_f64_result_text
 #define lbvh_defaults           lbvh_f64_defaults
 #define lbvh_reserve            lbvh_f64_reserve
+#define lbvh_bytes_for          lbvh_f64_bytes_for
 #define lbvh_build              lbvh_f64_build
 #define lbvh_refit              lbvh_f64_refit
 #define lbvh_free               lbvh_f64_free
@@ -327,6 +328,7 @@
 #define lbvh_world_validate          lbvh_f64_world_validate
 #define lbvh_box_of_doubles      lbvh_f64_box_of_doubles
 #define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
+#define lbvh_cuda_bytes_for         lbvh_f64_cuda_bytes_for
 #define lbvh_cuda_build             lbvh_f64_cuda_build
 #define lbvh_cuda_refit             lbvh_f64_cuda_refit
 #define lbvh_cuda_check             lbvh_f64_cuda_check
@@ -536,6 +538,10 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc);
    thread-safe on one tree. */
 LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
 
+/* The bytes that lbvh_reserve, or a first build, of n elements will take: *bytes. For budgets, and
+   arenas of a fixed size. Refusals as lbvh_reserve; *bytes is then 0. */
+LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *bytes);
+
 /* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly
    packed); with desc.indices the vertices, and n is the number of triangles. desc NULL = all
    defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
@@ -710,6 +716,11 @@ typedef struct lbvh_cuda {
    it. */
 LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
                                        int32_t queries, struct CUstream_st *stream);
+
+/* The bytes of device memory that lbvh_cuda_reserve will take, on the current device: *bytes.
+   Allocates nothing. Refusals as lbvh_cuda_reserve; *bytes is then 0. */
+LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
+                                         int64_t *bytes);
 
 /* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
    overlaps; lbvh_cuda_check reports them. */
@@ -2921,6 +2932,21 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n)
     return result == LBVH_OK ? lbvh_i_prepare(tree, n, LBVH_I_EXACT) : result;
 }
 
+LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *bytes)
+{
+    lbvh_desc given;
+    lbvh_result result;
+    size_t sizes[LBVH_BLOCKS];
+    int b;
+    if (!bytes) return LBVH_BAD_ARGUMENT;
+    *bytes = 0;
+    if (n < 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_defaults(&given, desc);
+    if (result == LBVH_OK) result = lbvh_i_sizes(&given, n, sizes);
+    for (b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)sizes[b];
+    return result;
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>sort: radix sort of ids by code, ascending within equal codes
 
@@ -4725,9 +4751,10 @@ static void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index,
     for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
     for (step = 0; step < 2 * LBVH_I_TOGETHER; step++)
         for (k = 0; k < count; k++) {
-            const lbvh_pair *pair = &world->pair[entry[k] / 2];
+            const lbvh_pair *pair;
             int32_t const side = entry[k] % 2;
             if (entry[k] < 0) continue;
+            pair = &world->pair[entry[k] / 2];
             LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side] + 1]);
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
