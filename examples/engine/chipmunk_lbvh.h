@@ -134,7 +134,9 @@ static void chip_reindex(cpSpatialIndex *base)
     int k;
     for (k = 0; k < index->count; k++) {
         int const coming = k + 8 < index->count ? k + 8 : k;
-        CHIP_PREFETCH(&((cpShape *)index->entry[coming].shape)->bb);
+        const cpBB *bb = &((cpShape *)index->entry[coming].shape)->bb;
+        CHIP_PREFETCH(&bb->l);
+        CHIP_PREFETCH(&bb->t); /* it may lie in two cache lines */
         chip_move(index, &index->entry[k]);
     }
 }
