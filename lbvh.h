@@ -296,6 +296,7 @@
 #define lbvh_result_text        lbvh_f64_result_text
 #define lbvh_defaults           lbvh_f64_defaults
 #define lbvh_reserve            lbvh_f64_reserve
+#define lbvh_bytes_for          lbvh_f64_bytes_for
 #define lbvh_build              lbvh_f64_build
 #define lbvh_refit              lbvh_f64_refit
 #define lbvh_free               lbvh_f64_free
@@ -327,6 +328,7 @@
 #define lbvh_world_validate          lbvh_f64_world_validate
 #define lbvh_box_of_doubles      lbvh_f64_box_of_doubles
 #define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
+#define lbvh_cuda_bytes_for         lbvh_f64_cuda_bytes_for
 #define lbvh_cuda_build             lbvh_f64_cuda_build
 #define lbvh_cuda_refit             lbvh_f64_cuda_refit
 #define lbvh_cuda_check             lbvh_f64_cuda_check
@@ -536,6 +538,10 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc);
    thread-safe on one tree. */
 LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n);
 
+/* The bytes that lbvh_reserve, or a first build, of n elements will take: *bytes. For budgets, and
+   arenas of a fixed size. Refusals as lbvh_reserve; *bytes is then 0. */
+LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *bytes);
+
 /* Builds the tree over n elements. data: elements of desc.kind, `stride` bytes apart (0 = tightly
    packed); with desc.indices the vertices, and n is the number of triangles. desc NULL = all
    defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
@@ -710,6 +716,11 @@ typedef struct lbvh_cuda {
    it. */
 LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
                                        int32_t queries, struct CUstream_st *stream);
+
+/* The bytes of device memory that lbvh_cuda_reserve will take, on the current device: *bytes.
+   Allocates nothing. Refusals as lbvh_cuda_reserve; *bytes is then 0. */
+LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
+                                         int64_t *bytes);
 
 /* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
    overlaps; lbvh_cuda_check reports them. */
@@ -2921,6 +2932,21 @@ LBVH_API lbvh_result lbvh_reserve(lbvh *tree, const lbvh_desc *desc, int32_t n)
     return result == LBVH_OK ? lbvh_i_prepare(tree, n, LBVH_I_EXACT) : result;
 }
 
+LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *bytes)
+{
+    lbvh_desc given;
+    lbvh_result result;
+    size_t sizes[LBVH_BLOCKS];
+    int b;
+    if (!bytes) return LBVH_BAD_ARGUMENT;
+    *bytes = 0;
+    if (n < 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_defaults(&given, desc);
+    if (result == LBVH_OK) result = lbvh_i_sizes(&given, n, sizes);
+    for (b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)sizes[b];
+    return result;
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>sort: radix sort of ids by code, ascending within equal codes
 
@@ -4693,23 +4719,47 @@ static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
            lbvh_filters_allow(&a->filter, &b->filter);
 }
 
-/* Ends the pairs of an object that are none any more, and sorts the others in. */
+/* Ends the pairs of an object that are none any more, sorts the others in, and marks their objects
+   with a new token: the search of this object leaves them out. */
 static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 {
     const lbvh_object *own = &world->object[index];
-    const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+    lbvh_node *box = &world->box[2 * (size_t)index + 1];
     int32_t entry = own->first_pair;
+    box->skip = ++world->token;
     while (entry >= 0) {
         int32_t const p = entry / 2;
         const lbvh_pair *pair = &world->pair[p];
         int32_t const other = pair->object[1 - entry % 2];
+        lbvh_node *others = &world->box[2 * (size_t)other + 1];
         entry = pair->next[entry % 2];
-        if (!own->alive || !lbvh_i_nodes_touch(&world->box[2 * (size_t)other + 1], box) ||
+        others->skip = world->token;
+        if (!own->alive || !lbvh_i_nodes_touch(others, box) ||
             ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
              !lbvh_i_may_pair(own, &world->object[other])))
             lbvh_i_end_pair(world, p, &entry);
         else if (own->changed & LBVH_I_STATE) lbvh_i_sort_in(world, p, &entry);
     }
+}
+
+enum { LBVH_I_TOGETHER = 8 };
+
+/* Prefetches what lbvh_i_review_pairs will read for these objects. A list is a chain of dependent
+   loads: those of several objects are followed at the same time. */
+static void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index, int32_t count)
+{
+    int32_t entry[LBVH_I_TOGETHER], k, step;
+    for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
+    for (step = 0; step < 2 * LBVH_I_TOGETHER; step++)
+        for (k = 0; k < count; k++) {
+            const lbvh_pair *pair;
+            int32_t const side = entry[k] % 2;
+            if (entry[k] < 0) continue;
+            pair = &world->pair[entry[k] / 2];
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side] + 1]);
+            entry[k] = pair->next[side];
+            if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
+        }
 }
 
 /* A leaf that the search of object `index` met. 0: no memory. */
@@ -4722,24 +4772,53 @@ static int lbvh_i_meet(lbvh_world *world, int32_t index, int32_t other)
     return lbvh_i_begin_pair(world, index, other);
 }
 
+/* What a search compares with the nodes. */
+typedef struct lbvh_i_wanted {
+    lbvh_node box;
+    uint64_t mask;
+    int masked;     /* the mask leaves something out */
+} lbvh_i_wanted;
+
+LBVH_FN_HOT int lbvh_i_wants(const lbvh_world_tree *tree, int32_t at, const lbvh_i_wanted *wanted)
+{
+    return lbvh_i_nodes_touch(&tree->node[at], &wanted->box) &&
+           (!wanted->masked || (tree->category[at] & wanted->mask));
+}
+
+/* Searches below a node. The links of the nodes found wait on a stack: both children of one lie in
+   the same cache line, and are tested without a branch between them. 0: no memory. */
+static int lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, int32_t index,
+                               int32_t from, const lbvh_i_wanted *wanted)
+{
+    const lbvh_node *const node = tree->node;
+    int32_t waiting[LBVH_STACK + 2], top = 0;
+    waiting[top] = node[from].link;
+    top += lbvh_i_wants(tree, from, wanted);
+    while (top > 0) {
+        int32_t const link = waiting[--top];
+        if (link < 0) {
+            if (!lbvh_i_meet(world, index, ~link)) return 0;
+            continue;
+        }
+        waiting[top] = node[link + 1].link;
+        top += lbvh_i_wants(tree, link + 1, wanted);
+        waiting[top] = node[link].link;
+        top += lbvh_i_wants(tree, link, wanted);
+    }
+    return 1;
+}
+
 /* Searches one tree from a node on. 0: no memory. */
 static int lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t at)
 {
     const lbvh_world_tree *tree = &world->tree[t];
-    const lbvh_node *const node = tree->node;
-    lbvh_filter const filter = world->object[index].filter;
-    uint64_t const mask = filter.group > 0 ? ~(uint64_t)0 : filter.mask;
-    lbvh_node const box = world->box[2 * (size_t)index + 1];
-    while (at >= 0) {
-        if (!lbvh_i_nodes_touch(&node[at], &box)) at = node[at].skip;
-        else if (node[at].link >= 0)
-            at = mask == ~(uint64_t)0 || (tree->category[at] & mask) ? node[at].link
-                                                                      : node[at].skip;
-        else {
-            if (!lbvh_i_meet(world, index, ~node[at].link)) return 0;
-            at = node[at].skip;
-        }
-    }
+    const lbvh_filter *filter = &world->object[index].filter;
+    lbvh_i_wanted wanted;
+    wanted.box = world->box[2 * (size_t)index + 1];
+    wanted.mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
+    wanted.masked = wanted.mask != ~(uint64_t)0;
+    for (; at >= 0; at = tree->node[at].skip)
+        if (!lbvh_i_search_below(world, tree, index, at, &wanted)) return 0;
     return 1;
 }
 
@@ -4747,15 +4826,8 @@ static int lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t a
    its tree that follow its own, for all of them search. 0: no memory. */
 static int lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
 {
-    lbvh_object *own = &world->object[index];
-    int32_t entry = own->first_pair;
+    const lbvh_object *own = &world->object[index];
     int const t = own->tree;
-    world->token++;
-    world->box[2 * (size_t)index + 1].skip = world->token;
-    for (; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
-        int32_t const other = world->pair[entry / 2].object[1 - entry % 2];
-        world->box[2 * (size_t)other + 1].skip = world->token;
-    }
     if (world->tree[1 - t].leaves > 0 && !lbvh_i_search_tree(world, 1 - t, index, 0)) return 0;
     /* static objects meet no other ones at rest, unless some sleep */
     if (own->state == LBVH_FIXED && world->sleepers == 0) return 1;
@@ -5011,7 +5083,8 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>world-update: the trees first, by the cheaper way; then pairs that end; then pairs that begin
+   >>world-update: the trees first, by the cheaper way; then, for each changed object, the pairs
+   that end and those that begin
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
@@ -5099,31 +5172,50 @@ static void lbvh_i_update_trees(lbvh_world *world)
     }
 }
 
-/* The searches. With one for each leaf of the moving tree, in the order of the tree. Returns the
-   number of objects done; fewer than there are: no memory. */
-static int lbvh_i_search_all(lbvh_world *world)
+/* The pairs of a changed object: those that end, and, while there is memory, those that begin. */
+static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, int later, int *fits)
 {
-    const lbvh_world_tree *tree = &world->tree[0];
-    int32_t at = 0, k, moving = 0;
+    lbvh_object *object = &world->object[index];
+    lbvh_i_review_pairs(world, index);
+    if (!object->alive || !(object->changed & LBVH_I_SEARCH)) return;
+    world->searched++;
+    if (*fits) *fits = lbvh_i_search_object(world, index, later);
+    if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
+}
+
+/* 1 if every leaf of the moving tree has to search: then each pair is looked for once. */
+static int lbvh_i_all_search(const lbvh_world *world)
+{
+    int32_t k, moving = 0;
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        if (object->alive && (object->changed & LBVH_I_SEARCH)) world->searched++;
-        if (object->alive && (object->changed & LBVH_I_SEARCH) && object->tree == 0) moving++;
+        moving += object->alive && (object->changed & LBVH_I_SEARCH) && object->tree == 0;
     }
-    for (; moving == tree->leaves && moving > 0 && at >= 0;) {
-        int32_t const index = ~tree->node[at].link;
-        if (index < 0 && (at = tree->node[at].link) >= 0) continue;
-        if (!lbvh_i_search_object(world, index, 1)) return 0;
-        at = tree->node[at].skip;
+    return moving > 0 && moving == world->tree[0].leaves;
+}
+
+/* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
+   0: no memory. */
+static int lbvh_i_update_pairs(lbvh_world *world)
+{
+    int const all = lbvh_i_all_search(world);
+    int32_t at = all ? 0 : -1, k;
+    int fits = 1;
+    while (at >= 0) {
+        const lbvh_node *node = &world->tree[0].node[at];
+        if (node->link < 0) lbvh_i_update_pairs_of(world, ~node->link, 1, &fits);
+        at = node->link < 0 ? node->skip : node->link;
     }
     for (k = 0; k < world->changed_count; k++) {
-        lbvh_object *object = &world->object[world->changed[k]];
-        int const done = moving == tree->leaves && object->tree == 0;
-        if (!object->alive || !(object->changed & LBVH_I_SEARCH)) continue;
-        if (!done && !lbvh_i_search_object(world, world->changed[k], 0)) return 0;
-        object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
+        int32_t const index = world->changed[k], left = world->changed_count - k;
+        const lbvh_object *object = &world->object[index];
+        if (k % LBVH_I_TOGETHER == 0)
+            lbvh_i_prefetch_pairs(world, &world->changed[k],
+                                  left < LBVH_I_TOGETHER ? left : LBVH_I_TOGETHER);
+        if (!all || !object->alive || object->tree != 0)
+            lbvh_i_update_pairs_of(world, index, 0, &fits);
     }
-    return 1;
+    return fits;
 }
 
 /* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
@@ -5169,6 +5261,7 @@ static void lbvh_i_end_changes(lbvh_world *world)
 LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
 {
     int32_t k;
+    int fits;
     if (!world) return LBVH_BAD_ARGUMENT;
     if (world->desc.dim == 0) return LBVH_NOT_BUILT;
     world->begun_count = world->ended_count = world->searched = 0;
@@ -5180,10 +5273,9 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
         for (k = 0; k < world->count; k++) world->box[2 * (size_t)k + 1].skip = 0;
     }
     if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
-    for (k = 0; k < world->changed_count; k++) lbvh_i_review_pairs(world, world->changed[k]);
-    k = lbvh_i_search_all(world);
+    fits = lbvh_i_update_pairs(world);
     lbvh_i_end_changes(world);
-    return k ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+    return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
 /* The largest number not above x; minus infinity: there is none. */

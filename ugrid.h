@@ -58,7 +58,7 @@
            int32_t i;
            ugrid_result r;
            desc.max[0] = desc.max[1] = desc.max[2] = 1;    // the box 0 .. 1
-           desc.cell = radius;                             // usually the largest search radius
+           desc.cell = radius;                             // the largest radius; few neighbours: 0
            r = ugrid_build(&grid, &desc, pos, 0, 3);
            if (r != UGRID_OK) { puts(ugrid_result_text(r)); return 1; }
            for (i = 0; i < 3; i++) {
@@ -479,7 +479,8 @@ typedef struct ugrid_desc {
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
     ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at
                                         least 1, of equal width (default: about 2 particles per
-                                        cell) */
+                                        cell; the best where a search meets fewer than about 6
+                                        neighbours, 8 in 3D; else give the largest radius) */
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less: try 4 for
                                         lists on a GPU (default: 1; at most 64) */

@@ -126,17 +126,63 @@ lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes
     return LBVH_OK;
 }
 
-/* Grows the memory of m searches: temporary storage, and keys and ids where they are sorted. */
+void lbvh_i_at_least(size_t *bytes, size_t needed)
+{
+    if (*bytes < needed) *bytes = needed;
+}
+
+/* What m searches need: temporary storage, and keys and ids where they are sorted. */
+lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts,
+                                size_t scratch[LBVH_CUDA_SCRATCH])
+{
+    size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
+    lbvh_result const result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
+    lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
+    for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B; which++)
+        lbvh_i_at_least(&scratch[which], words);
+    return result;
+}
+
+/* What a build over n elements needs. */
+lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOCKS],
+                               size_t scratch[LBVH_CUDA_SCRATCH])
+{
+    const lbvh_desc *desc = &gpu->device.tree.desc;
+    bool const wide = desc->bits > 32;
+    size_t const keys = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t)),
+                 ids = (size_t)n * sizeof(int32_t);
+    size_t temp = 0;
+    lbvh_result result = lbvh_i_sizes(desc, n, bytes);
+    if (result != LBVH_OK) return result;
+    /* n + 1 bytes, then the facts */
+    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
+    result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, desc->bits, &temp)
+                  : lbvh_i_temp_bytes<uint32_t>(gpu, n, desc->bits, &temp);
+    lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
+    lbvh_i_at_least(&scratch[LBVH_I_KEYS_A], keys);
+    lbvh_i_at_least(&scratch[LBVH_I_KEYS_B], keys);
+    lbvh_i_at_least(&scratch[LBVH_I_IDS_A], ids);
+    lbvh_i_at_least(&scratch[LBVH_I_IDS_B], ids);
+    if (desc->builder == LBVH_SPLIT) lbvh_i_at_least(&scratch[LBVH_I_LINKS], 3 * ids);
+    return result;
+}
+
+lbvh_result lbvh_i_grow_scratch(lbvh_cuda *gpu, const size_t scratch[LBVH_CUDA_SCRATCH],
+                                lbvh_i_growth growth, cudaStream_t stream)
+{
+    lbvh_result result = LBVH_OK;
+    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
+        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], growth, stream);
+    return result;
+}
+
+/* Grows the memory of m searches. */
 lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_growth growth,
                                   cudaStream_t stream)
 {
-    size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
-    lbvh_result result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
-    if (result == LBVH_OK)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_TEMP], temp, growth, stream);
-    for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B && result == LBVH_OK; which++)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[which], words, growth, stream);
-    return result;
+    size_t scratch[LBVH_CUDA_SCRATCH] = {};
+    lbvh_result const result = lbvh_i_search_sizes(gpu, m, sorts, scratch);
+    return result == LBVH_OK ? lbvh_i_grow_scratch(gpu, scratch, growth, stream) : result;
 }
 
 /* Grows the memory of a build over n elements, and sets the pointers of the arrays. */
@@ -145,21 +191,10 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
 {
     lbvh *tree = &gpu->device.tree;
     size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
-    bool const wide = tree->desc.bits > 32;
-    lbvh_result result = lbvh_i_sizes(&tree->desc, n, bytes);
-    if (result != LBVH_OK) return result;
-    /* n + 1 bytes, then the facts */
-    bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
-    scratch[LBVH_I_KEYS_A] = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
-    scratch[LBVH_I_KEYS_B] = scratch[LBVH_I_KEYS_A];
-    scratch[LBVH_I_IDS_A] = scratch[LBVH_I_IDS_B] = (size_t)n * sizeof(int32_t);
-    if (tree->desc.builder == LBVH_SPLIT) scratch[LBVH_I_LINKS] = 3 * (size_t)n * sizeof(int32_t);
-    result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP])
-                  : lbvh_i_temp_bytes<uint32_t>(gpu, n, tree->desc.bits, &scratch[LBVH_I_TEMP]);
+    lbvh_result result = lbvh_i_build_sizes(gpu, n, bytes, scratch);
     for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++)
         result = lbvh_i_cuda_grow(gpu, &gpu->block[b], bytes[b], growth, stream);
-    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], growth, stream);
+    if (result == LBVH_OK) result = lbvh_i_grow_scratch(gpu, scratch, growth, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_bind(tree, gpu->block);
     gpu->d_facts = reinterpret_cast<lbvh_cuda_facts *>(tree->prefix + ((size_t)n + 8) / 8 * 8);
@@ -1190,17 +1225,22 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     }
 }
 
+/* What lists of the pairs of n elements need. */
+lbvh_result lbvh_i_pair_sizes(lbvh_cuda *gpu, int32_t n, size_t scratch[LBVH_CUDA_SCRATCH])
+{
+    lbvh_i_at_least(&scratch[LBVH_I_ROWS], ((size_t)n + 1) * sizeof(int64_t));
+    lbvh_i_at_least(&scratch[LBVH_I_KEPT], (size_t)n * lbvh_i_kept * sizeof(int32_t));
+    return lbvh_i_search_sizes(gpu, n, false, scratch);
+}
+
+
 /* Grows the memory of lists of pairs. */
 lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
                                  cudaStream_t stream)
 {
-    size_t const rows = ((size_t)n + 1) * sizeof(int64_t);
-    size_t const kept = (size_t)n * lbvh_i_kept * sizeof(int32_t);
-    lbvh_result result = lbvh_i_prepare_search(gpu, n, false, growth, stream);
-    if (result == LBVH_OK)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_ROWS], rows, growth, stream);
-    if (result != LBVH_OK) return result;
-    return lbvh_i_cuda_grow(gpu, &gpu->scratch[LBVH_I_KEPT], kept, growth, stream);
+    size_t scratch[LBVH_CUDA_SCRATCH] = {};
+    lbvh_result const result = lbvh_i_pair_sizes(gpu, n, scratch);
+    return result == LBVH_OK ? lbvh_i_grow_scratch(gpu, scratch, growth, stream) : result;
 }
 
 /* Exclusive prefix sum: counts rows[q] become offsets; rows[m] is the total. */
@@ -1502,6 +1542,26 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
     if (result != LBVH_OK) return result;
     int32_t const most = queries > n ? queries : n;
     return lbvh_i_prepare_search(gpu, most, queries > 0, LBVH_I_EXACT, stream);
+}
+
+LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
+                                         int64_t *bytes)
+{
+    size_t blocks[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
+    lbvh_cuda gpu = {};
+    if (!bytes) return LBVH_BAD_ARGUMENT;
+    *bytes = 0;
+    if (n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
+    if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    lbvh_result result = lbvh_i_cuda_begin(&gpu, desc, nullptr);
+    if (result == LBVH_OK) result = lbvh_i_build_sizes(&gpu, n, blocks, scratch);
+    if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_pair_sizes(&gpu, n, scratch);
+    if (result == LBVH_OK)
+        result = lbvh_i_search_sizes(&gpu, queries > n ? queries : n, queries > 0, scratch);
+    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)blocks[b];
+    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
+        *bytes += (int64_t)scratch[b];
+    return result;
 }
 
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,

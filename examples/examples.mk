@@ -30,7 +30,8 @@ build/pick: | deps-pick
 # Those that can show a window.
 build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
 build/boids: OWN_CFLAGS = $(subst GALAXY,BOIDS,$(SDL_CFLAGS))
-build/galaxy build/boids: OWN_LIBS = $(SDL_LIBS)
+build/falling_boxes: OWN_CFLAGS = $(subst GALAXY,FALLING_BOXES,$(SDL_CFLAGS))
+build/galaxy build/boids build/falling_boxes: OWN_LIBS = $(SDL_LIBS)
 
 # ---- in a browser: one file, which needs no server --------------------------------------------
 

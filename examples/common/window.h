@@ -1,5 +1,6 @@
 /* window.h - a window that shows pictures, by SDL2 where the program is made with it
-   (-DGALAXY_WINDOW, -DBOIDS_WINDOW; Debian: libsdl2-dev). No OpenGL: pictures are copied.
+   (-DGALAXY_WINDOW, -DBOIDS_WINDOW, -DFALLING_BOXES_WINDOW; Debian: libsdl2-dev). No OpenGL:
+   pictures are copied.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef EXAMPLES_WINDOW_H
@@ -7,7 +8,7 @@
 
 #include "picture.h"
 
-#if defined(GALAXY_WINDOW) || defined(BOIDS_WINDOW)
+#if defined(GALAXY_WINDOW) || defined(BOIDS_WINDOW) || defined(FALLING_BOXES_WINDOW)
 
 #define SDL_MAIN_HANDLED /* main is ours */
 #include <SDL.h>
@@ -62,6 +63,13 @@ static inline int window_mouse(const window *w, int *x, int *y)
     return 1;
 }
 
+/* The button held down: 1 left, 2 right, 0 none. */
+static inline int window_buttons(void)
+{
+    Uint32 const buttons = SDL_GetMouseState(NULL, NULL);
+    return buttons & SDL_BUTTON_LMASK ? 1 : buttons & SDL_BUTTON_RMASK ? 2 : 0;
+}
+
 static inline void window_pause(int milliseconds) { SDL_Delay((Uint32)milliseconds); }
 
 static inline void window_close(window *w)
@@ -87,6 +95,7 @@ static inline int window_mouse(const window *w, int *x, int *y)
     (void)w; (void)x; (void)y;
     return 0;
 }
+static inline int window_buttons(void) { return 0; }
 static inline void window_pause(int milliseconds) { (void)milliseconds; }
 static inline void window_close(window *w) { (void)w; }
 

@@ -4,7 +4,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
-       groups: search insert walks sums; only when named: scaling */
+       groups: search sparse insert walks sums; only when named: scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -305,6 +305,60 @@ static void bench_search(int32_t n)
     bench_list(&w, &j, "build + full list, cell order", UGRID_PLACES, total, &dam_target);
     free_job(&j);
     free(w.pos);
+}
+
+/* ---- sparse: the cell, where a search meets few neighbours ---- */
+
+static void work_build_and_pairs(void *user) { work_build(user); work_pairs(user); }
+
+/* 2D, `density` pairs a point: cell = 0 against the base, cell = radius. */
+static void bench_sparse_row(job *j, double density)
+{
+    double const radius = sqrt(2 * density / (3.14159265 * j->n));
+    int64_t total = 0;
+    int row;
+    double base = 0;
+    char name[64];
+    snprintf(name, sizeof name, "2D, %g pairs a point", density);
+    j->radius = (ugrid_real)radius;
+    for (row = 0; row < 2; row++) {
+        bench_row_s out;
+        double ms;
+        j->desc.cell = row ? 0 : j->radius;
+        ms = bench_cpu_ms(work_build_and_pairs, j);
+        if (row) bench_check_total(j->total, total, name);
+        else base = ms;
+        memset(&out, 0, sizeof out);
+        out.group = "sparse";
+        out.workload = name;
+        out.method = row ? "build + pairs: cell = 0" : "build + pairs: cell = radius";
+        out.n = j->n;
+        out.ms = ms;
+        out.base_ms = base;
+        bench_row(&out);
+        total = j->total;
+    }
+}
+
+static void bench_sparse(int32_t n)
+{
+    double const densities[4] = { 0.01, 0.1, 1, 5 };
+    float *pos = (float *)bench_alloc(2 * (size_t)n * sizeof *pos);
+    uint32_t dice = 1;
+    job j;
+    int k;
+    memset(&j, 0, sizeof j);
+    for (k = 0; k < 2 * n; k++) {
+        dice = dice * 1664525u + 1013904223u;
+        pos[k] = (float)(dice >> 8) / 16777216.0f;
+    }
+    j.pos = pos;
+    j.n = n;
+    j.desc.dim = 2;
+    bench_title("sparse: the edge of a cell, where a search meets few neighbours", "cell = radius");
+    for (k = 0; k < 4; k++) bench_sparse_row(&j, densities[k]);
+    ugrid_free(&j.grid);
+    free(pos);
 }
 
 /* ---- insert: source 000, Figure 3 ---- */
@@ -668,7 +722,7 @@ static void scaling_rows(int32_t n)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_ugrid", "search,insert,walks,sums,scaling");
+    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler "
@@ -677,8 +731,7 @@ int main(int argc, char **argv)
     bench_print_date();
     bench_print_copy();
     if (bench_wants("search")) bench_search(n);
-    if (bench_wants("insert"))
-        bench_insert(bench.small ? n : bench.quick ? 128000 : bench.n ? n : 10000000);
+       groups: search sparse insert walks sums; only when named: scaling */
     if (bench_wants("walks")) {
         bench_walks(2, bench.small ? n : bench.quick ? 20000 : 40000);
         bench_walks(3, bench.small ? n : bench.quick ? 20000 : 40000);

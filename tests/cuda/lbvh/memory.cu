@@ -167,7 +167,11 @@ static void test_exact()
     context = "exact";
     d.cuda_allocator = allocator_of(&h);
     for (int n = 100; n < 102; n++) {
+        int64_t bytes = 0;
+        CHECK_RESULT(lbvh_cuda_bytes_for(&d, n, n, &bytes), LBVH_OK);
         CHECK_RESULT(lbvh_cuda_reserve(&gpu, &d, n, n, stream), LBVH_OK);
+        CHECK(bytes > 0 && h.live_bytes == bytes);
+        CHECK(lbvh_cuda_bytes_for(&d, n, -1, &bytes) == LBVH_BAD_ARGUMENT && bytes == 0);
         CHECK(gpu.block[LBVH_I_NODE].bytes == 2 * (size_t)n * sizeof(lbvh_node));
         CHECK(gpu.scratch[LBVH_I_ROWS].bytes == ((size_t)n + 1) * sizeof(int64_t));
     }

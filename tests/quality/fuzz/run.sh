@@ -29,7 +29,7 @@ made_inputs=${FUZZ_RUNS:-1500}
 amount=-runs=$made_inputs
 [ ! "${FUZZ_SECONDS:-}" ] || amount=-max_total_time=$FUZZ_SECONDS
 seed=${FUZZ_SEED:-1}         # 0: another one each time, which long runs take
-fuzzers="ugrid lbvh nlist nbody load"
+fuzzers="ugrid lbvh world nlist nbody load"
 only=.
 mode=quick
 passed=0 failed=0 skipped=0
@@ -164,6 +164,10 @@ self_check() {
         's/        if (!block->memory) return UGRID_OUT_OF_MEMORY;//'
     planted lbvh lbvh 'boxes that touch do not overlap' \
         's/^    return (node->min\[0\] <= max\[0\]) & /    return (node->min[0] < max[0]) \& /'
+    planted world lbvh 'a pair that exists begins again' \
+        's/    if (world->box\[2 \* (size_t)other + 1\].skip == world->token) return 1;//'
+    planted world lbvh 'pairs of a removed object stay' \
+        's/        if (!own->alive || !lbvh_i_nodes_touch(others, box) ||/        if (!lbvh_i_nodes_touch(others, box) ||/'
     planted nlist nlist 'a particle at the distance is not listed' \
         's/return d2 <= limit \&\& nlist_i_may_list/return d2 < limit \&\& nlist_i_may_list/'
     planted nbody nbody 'the cell on the right is not beside' \

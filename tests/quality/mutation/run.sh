@@ -78,7 +78,8 @@ slug() { echo "${1//\//_}"; }
 quick() {
     case $1 in
     ugrid) echo "test_ugrid -O1 UGRID_TEST_SHARE=1024" ;;
-    lbvh|nlist) echo "test_$1 -O0 TEST_SMALL=1" ;;
+    lbvh) echo "test_lbvh -O0 TEST_SMALL=1"; echo "test_lbvh_world -O0 TEST_SMALL=1" ;;
+    nlist) echo "test_$1 -O0 TEST_SMALL=1" ;;
     nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
     cuda/*)
         echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"
@@ -126,7 +127,8 @@ tests_of() { quick "$1" | cut -d' ' -f1 | grep -v '^test_verify$' | sort -u; }  
 fuzzers() {
     case $1 in
     cuda/*) ;;
-    lbvh|nlist) echo "$1 load" ;;
+    lbvh) echo "lbvh world load" ;;
+    nlist) echo "nlist load" ;;
     *) echo "$1" ;;
     esac
 }

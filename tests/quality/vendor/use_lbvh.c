@@ -12,6 +12,30 @@
 #endif
 
 int USE(void);
+
+/* A world of two boxes that touch, until one leaves. */
+static int lives(const lbvh_real *boxes)
+{
+    const lbvh_real away[6] = {20, 0, 0, 21, 1, 1};
+    lbvh_world world = EMPTY;
+    lbvh_world_desc desc = EMPTY;
+    lbvh_pair_walk walk;
+    lbvh_id ids[2] = {0, 0};
+    int right, met = 0;
+    desc.dim = 3;
+    right = lbvh_world_begin(&world, &desc) == LBVH_OK &&
+            lbvh_world_insert(&world, boxes, NULL, LBVH_MOVING, 7, &ids[0]) == LBVH_OK &&
+            lbvh_world_insert(&world, boxes + 6, NULL, LBVH_FIXED, 8, &ids[1]) == LBVH_OK &&
+            lbvh_world_update(&world) == LBVH_OK && world.begun_count == 1;
+    walk = lbvh_world_pairs(&world, LBVH_TIGHT);
+    while (lbvh_next_pair(&walk)) met += walk.user_a + walk.user_b == 15;
+    right = right && met == 1 && lbvh_world_move(&world, ids[0], away, NULL) == LBVH_OK &&
+            lbvh_world_update(&world) == LBVH_OK && world.ended_count == 1 &&
+            lbvh_world_validate(&world) == LBVH_OK;
+    lbvh_world_free(&world);
+    return right;
+}
+
 int USE(void)
 {
     /* Four boxes in a row along x: each overlaps the next, 3 pairs. */
@@ -48,5 +72,6 @@ int USE(void)
     }
 #endif
     lbvh_free(&tree);
+    right = right && lives(boxes);
     return right;
 }

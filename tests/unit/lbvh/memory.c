@@ -22,12 +22,13 @@ static void test_reserve(void **state)
     s.masks = NEW(uint32_t, 200);
     for (options = 0; options < 8; options++) {
         lbvh_desc d = desc_of(&s);
-        int64_t calls;
+        int64_t calls, bytes;
         int32_t n;
         d.allocator = allocator_of(&h);
         d.masks = options & 1 ? s.masks : NULL;
         d.keep_codes = options >> 1 & 1;
         d.builder = options & 4 ? LBVH_SPLIT : LBVH_MERGE;
+        CHECK(lbvh_bytes_for(&d, 200, &bytes) == LBVH_OK && bytes == bytes_by_hand(&d, 200));
         CHECK_RESULT(lbvh_reserve(&tree, &d, 200), LBVH_OK);
         CHECK(tree.n == 0 && h.live_bytes == lbvh_bytes(&tree) &&
             lbvh_bytes(&tree) == bytes_by_hand(&d, 200));
@@ -46,6 +47,24 @@ static void test_reserve(void **state)
         lbvh_free(&tree);
     }
     forget(&s);
+}
+
+/* What would be needed is told without a tree; refused is what lbvh_reserve refuses. */
+static void test_bytes_for(void **state)
+{
+    lbvh_desc d;
+    int64_t bytes = 1;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    CHECK(lbvh_bytes_for(NULL, 1, &bytes) == LBVH_OK && bytes == bytes_by_hand(&d, 1));
+    CHECK(lbvh_bytes_for(NULL, 0, &bytes) == LBVH_OK && bytes == 0);
+    bytes = 1;
+    CHECK(lbvh_bytes_for(NULL, -1, &bytes) == LBVH_BAD_ARGUMENT && bytes == 0);
+    CHECK_RESULT(lbvh_bytes_for(NULL, 1, NULL), LBVH_BAD_ARGUMENT);
+    bytes = 1;
+    CHECK(lbvh_bytes_for(NULL, INT32_MAX, &bytes) == LBVH_TOO_MANY && bytes == 0);
+    d.dim = 4;
+    CHECK_RESULT(lbvh_bytes_for(&d, 1, &bytes), LBVH_BAD_DIM);
 }
 
 /* n rises by one with every build: what is allocated follows its logarithm. Every builder, with all

@@ -61,7 +61,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_queries_without_numbers),
     TEST(test_query_rules),
     TEST(test_texts),
-    TEST(test_reserve),
+    TEST(test_reserve), TEST(test_bytes_for),
     TEST(test_growth),
     TEST(test_growth_without_memory),
     TEST(test_bounds_that_touch_the_origin),
