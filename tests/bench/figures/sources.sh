@@ -177,7 +177,8 @@ source_is "$titan; the serial code has no such figure"
 for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR, ugrid_next' \
     'SORT, HYBRID, ugrid_next' \
     'LIST, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next_range'; do
-    curve "$walk" ours "program == \"bench_ugrid\" && group == \"walks\" && index(workload, \"3D-\") == 1 && method == \"$walk\"" \
+    curve "$walk" ours "program == \"bench_ugrid\" && group == \"walks\" &&
+                        index(workload, \"3D-\") == 1 && method == \"$walk\"" \
         'substr(workload, 4)' ms
 done
 draw
@@ -454,7 +455,8 @@ draw
 heading 'Time and memory against the number of particles'
 
 operations() { # STYLE PREFIX PROGRAM-SUFFIX WHAT
-    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") && workload == \"uniform\""
+    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") &&
+              workload == \"uniform\""
     curve "$2ugrid: build" "$1" "$of && method == \"ugrid: build\"" n "$4"
     curve "$2ugrid: count 29 neighbours" "$1" "$of && method == \"ugrid: count neighbours\"" n "$4"
     curve "$2lbvh: build" "$1" "$of && method == \"lbvh: build\"" n "$4"
@@ -475,7 +477,8 @@ operations ours '' 'bench_[a-z]*' ms
 draw
 
 bytes_curves() { # STYLE PREFIX PROGRAM-SUFFIX
-    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") && workload == \"uniform\" && unit == \"B\""
+    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") &&
+              workload == \"uniform\" && unit == \"B\""
     local header color=0
     for header in ugrid lbvh nlist nbody; do
         curve "$2$header" "$1:$((color += 1))" "$of && method ~ /^$header:/" n value

@@ -591,7 +591,8 @@ report() {
         }' "$work/verdicts.tsv"
     survivors_in_place
     echo
-    awk -F'\t' '{ c += $8 == "caught"; s += $8 == "survived" || $8 == "fuzz"; u += $8 == "uncompilable" }
+    awk -F'\t' '{ c += $8 == "caught"; s += $8 == "survived" || $8 == "fuzz"
+                  u += $8 == "uncompilable" }
         END { print c + 0 " passed, " s + 0 " failed, " u + 0 " skipped" }' "$work/verdicts.tsv"
 }
 

@@ -47,8 +47,10 @@ function is_size(code, at,    left, name) {
 }
 
 function declares(code) {
-    return code ~ /^ *((const|static|unsigned|struct|union|enum) +)*[A-Za-z_][A-Za-z_0-9]* +(const +)?\**(const +)?[A-Za-z_][A-Za-z_0-9]*( *=|\[|,|;)/ &&
-        code !~ /^ *(return|else|case|goto|break|continue)/
+    if (code ~ /^ *(return|else|case|goto|break|continue)/) return 0
+    sub(/^ *((const|static|unsigned|struct|union|enum) +)*/, "", code)
+    sub(/^[A-Za-z_][A-Za-z_0-9]* +(const +)?\**(const +)?/, "declared ", code)
+    return code ~ /^declared [A-Za-z_][A-Za-z_0-9]*( *=|\[|,|;)/
 }
 
 function number(col, t) {
@@ -83,7 +85,8 @@ function statement(code,    text, col) {
     text = code; sub(/ +$/, "", text)
     match(text, /^ */); col = RLENGTH + 1
     text = substr($0, col, length(text) - RLENGTH)
-    if (text ~ /^(return|else|do|while|case|default|break|continue|goto|typedef|struct|enum|static|const|extern)/) return
+    if (text ~ /^(return|else|do|while|case|default|break|continue|goto)/) return
+    if (text ~ /^(typedef|struct|enum|static|const|extern)/) return
     if (declares(code) && text !~ /^[A-Za-z_0-9]+ [-+*\/|&^<>]*= /) return
     if (text ~ /^[A-Za-z_0-9]+ \**[A-Za-z_0-9]+[;,\[]/ ||
         text ~ /^[A-Za-z_0-9]+( const)? +\**(const )?[A-Za-z_0-9]+ = /) return
