@@ -259,7 +259,7 @@ typedef struct bench_copy {
 BENCH_FN void bench_work_copy(void *user)
 {
     bench_copy *c = (bench_copy *)user;
-    c->copy(c->to, c->from, c->bytes); /* volatile: or clang sees that nobody reads the copy */
+    c->copy(c->to, c->from, c->bytes); /* volatile: or clang sees that the copy is not read */
 }
 
 BENCH_FN void bench_measure_copy(void)

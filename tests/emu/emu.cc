@@ -87,9 +87,9 @@ void tsan_release(void *clock) { if (tsan()) __tsan_release(clock); }
 /* 1 = "this switch orders nothing": only what CUDA orders shall count. */
 void tsan_become(void *fiber) { if (tsan()) __tsan_switch_to_fiber(fiber, 1); }
 
-/* Makes TSan forget who touched this memory: the next block's shared memory is another memory. The
-   call is the one by which a Java VM says that its collector has moved an object; its "heap" is 16
-   bytes, since TSan searches the heap when it describes an address. */
+/* Makes TSan forget which threads touched this memory: the next block's shared memory is another
+   memory. The call is the one by which a Java VM says that its collector has moved an object; its
+   "heap" is 16 bytes, since TSan searches the heap when it describes an address. */
 void tsan_forget(void *p, size_t size)
 {
     alignas(16) static char nowhere[16];
@@ -522,7 +522,8 @@ struct Fiber {
     Thread *first = nullptr; /* the thread to begin with when the fiber is next taken into use */
 };
 
-/* For ThreadSanitizer: who acts. A CUDA thread (or block) with the stacks that only it may use. */
+/* For ThreadSanitizer: the acting fiber. A CUDA thread (or block) with the stacks that only it may
+   use. */
 struct Identity {
     void *tsan_fiber = nullptr;
     std::vector<Fiber *> idle;
@@ -792,7 +793,7 @@ void enter_block(Block &block)
     blockIdx = block.index;
 }
 
-/* ---- >>order: who runs next ------------------------------------------------------------------ */
+/* ---- >>order: what runs next ----------------------------------------------------------------- */
 
 const int spin_limit = 1000; /* atomics in a row, after which a thread must let others run */
 int budget_step = spin_limit;
@@ -808,7 +809,7 @@ void print_waiting(Block &block);
 
 const double hang_seconds = (double)number_from_environment("EMU_HANG", 20);
 
-/* Called when a thread gives way: somebody has to get on at some time. */
+/* Called when a thread gives way: some thread has to progress in the end. */
 void watch_for_hang()
 {
     static unsigned int calls = 0;
@@ -928,7 +929,7 @@ void resume(Thread *t)
 }
 
 /* Leaves the calling thread, and returns when it is its turn again. The next thread gets the CPU
-   directly; the scheduler is asked only when a block is complete or nobody can run. (Under TSan
+   directly; the scheduler is asked only when a block is complete or no thread can run. (Under TSan
    always: making a stack allocates memory, which no CUDA thread must seem to do.) */
 void give_way(bool block_complete)
 {
@@ -1184,7 +1185,7 @@ void complete_warp(const Warp &warp, unsigned int mask)
 }
 
 /* __activemask may give any set of lanes that wait there together. It is asked for only when
-   nothing else can run, and then gives some of them, at random: who counts on "all" shall be
+   nothing else can run, and then gives some of them, at random: code that counts on "all" shall be
    disappointed. */
 bool release_activemask(Block &block)
 {

@@ -10,7 +10,7 @@ left-handed boxes, needles, flat and sheared ones, boxes smaller than the radius
 lattices, one atom, none. Radii at which rounding would decide are moved.
 A peer that takes longer than 10 s for a system, or crashes, is asked about the next one: that is
 counted, and is not a failure.
-Without numpy, or without any peer, the script says so and ends with 77.
+Without numpy, or without any peer, the script ends with 77 and a message.
 """
 import ctypes, multiprocessing, os, subprocess, sys, tempfile
 

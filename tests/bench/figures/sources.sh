@@ -347,7 +347,7 @@ only_table() {
 }
 
 steps_note='A step of ours: grid (or tree), list, clearing the sums, forces, motion; no walls.'
-only_table 004-6.6 'Nobody touches (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
+only_table 004-6.6 'No contacts (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
     'tables 6.6 (10M spheres) and 6.7 (10M tablets)' \
     "$steps_note Table 6.7: see 004-tablets."
 only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
@@ -415,7 +415,7 @@ tablets_table() {
     cat <<'TABLE'
 | source's table | code | triangles: prepare | collect | forces | tablets: collect | forces | steps/s |
 |---|---|---:|---:|---:|---:|---:|---:|
-| 6.7, 10M tablets, nobody touches | old | – | – | – | in forces | 334 | 2.8 |
+| 6.7, 10M tablets, no contacts | old | – | – | – | in forces | 334 | 2.8 |
 | | new | – | – | – | 18.85 | 8.35 | 21.6 |
 | 6.9, 10M tablets in a drum, data sorted | old | 470 | in forces | 511 | in forces | 1051 | 0.48 |
 | | new | 2 | 10.8 | 4.3 | 24 | 63 | 7.9 |

@@ -4,7 +4,7 @@
    Same names, same two-phase temporary storage, same types for intermediate sums (those of CUB 3.0
    in CUDA 13.0), plain serial loops. What CUB forbids is checked: overlapping input and output,
    storage that is too small, pointers that are not device memory. Temporary storage is filled with
-   rubbish, as CUB would: who keeps something there loses it. The block and warp algorithms really
+   rubbish, as CUB would: what is kept there is lost. The block and warp algorithms really
    use their TempStorage and really wait, so that a missing barrier between two uses is found.
 
    Sections: >>storage >>sort >>scan >>reduce >>select >>block >>warp */
