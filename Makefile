@@ -4,7 +4,8 @@
 # Everything is built under build/; `make clean` removes it. tests/deps.sh installs what is missing,
 # through apt-get where that is possible; else one sentence says what to install.
 # Variables you may set: CC CFLAGS CXX NVCC CUDA_ARCH JOBS CI FULL; where pkg-config does not know
-# a package: STB_CFLAGS STB_LIBS CMOCKA_CFLAGS CMOCKA_LIBS ASSIMP_CFLAGS ASSIMP_LIBS SDL_CFLAGS SDL_LIBS
+# a package: STB_CFLAGS STB_LIBS CMOCKA_CFLAGS CMOCKA_LIBS ASSIMP_CFLAGS ASSIMP_LIBS SDL_CFLAGS
+# SDL_LIBS
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -12,8 +13,8 @@ SHELL := /bin/bash
 .PHONY: help demo test test-all deps clean always deps-demo deps-pick deps-test deps-figures
 
 export JOBS ?= 2
-# make test-all FULL=1: also the self-checks (is a planted fault found?), doubles without sanitizers,
-# MemorySanitizer, more compilers, standards and architectures.
+# make test-all FULL=1: also the self-checks (is a planted fault found?), doubles without
+# sanitizers, MemorySanitizer, more compilers, standards and architectures.
 export FULL ?=
 CFLAGS ?= -O2
 WARN := -Wall -Wextra -Wpedantic

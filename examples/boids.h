@@ -3,7 +3,7 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    Each bird ("boid") sees those within one unit of length, and follows three rules (C. W. Reynolds,
-   Flocks, Herds, and Schools, SIGGRAPH 1987): keep apart from those who are too near, fly as the
+   Flocks, Herds, and Schools, SIGGRAPH 1987): keep apart from those that are too near, fly as the
    others fly, stay near them. Besides it flees from a predator, and has a will of its own: without
    it the whole flock would sooner or later fly one way. The world is a torus: what leaves on the
    right comes back on the left.

@@ -134,7 +134,7 @@ static int32_t show_walk(steps *s, const options *o, int aloud)
 {
     lbvh_overlap same = lbvh_overlap_box(&s->tree, o->box);
     int32_t visited, found, by_library = 0;
-    printf("\nA walk: who overlaps the box from (%g, %g) to (%g, %g)?\n%s", (double)o->box[0],
+    printf("\nA walk: what overlaps the box from (%g, %g) to (%g, %g)?\n%s", (double)o->box[0],
            (double)o->box[1], (double)o->box[2], (double)o->box[3], aloud ? "\n" : "");
     found = walk(s, o->box, aloud, &visited);
     while (lbvh_next(&same)) by_library++;

@@ -38,7 +38,7 @@ optional() {
     module sdl2 || echo libsdl2-dev             # examples/galaxy.c and boids.c: a window,
     [ -f /usr/include/chipmunk/chipmunk.h ] || echo libchipmunk-dev # examples/engine
     have Xvfb || echo xvfb                      # a screen for their tests, and
-    have xdotool || echo xdotool                # somebody at the keys
+    have xdotool || echo xdotool                # keys and mouse
     have gnuplot || echo gnuplot-nox            # the benchmarks' figures
     { have mpicc && have mpirun; } || echo libopenmpi-dev openmpi-bin # examples/mpi
     have dpkg-buildpackage || echo dpkg-dev     # the Debian package,

@@ -446,7 +446,7 @@ mistake() {
 }
 
 self_check() {
-    unit mistake README.md 'code that nobody tests'    '1a\
+    unit mistake README.md 'code that is not tested'    '1a\
 \
 ```c\
 int x;\

@@ -28,7 +28,9 @@ for group; do :; done
 case $group in
 prepared)        [ ! -e unprepared ] || { echo "cc: a header is missing"; exit 1; } ;;
 good)            echo "ok       one"; echo "3 passed, 0 failed, 1 skipped" ;;
-one-check-fails) echo "ok       one"; echo "FAILED   the moon: it is 3 km away"; echo "    | more"; echo "2 passed, 1 failed"; exit 1 ;;
+one-check-fails)
+    echo "ok       one"; echo "FAILED   the moon: it is 3 km away"; echo "    | more"
+    echo "2 passed, 1 failed"; exit 1 ;;
 dies)            echo "1 passed, 0 failed"; echo "cc: killed by signal 9"; exit 137 ;;
 by-cmocka)       echo "[ RUN      ] test_it"; echo "[  PASSED  ] 4 test(s)." ;;
 nothing-said)    ;;
@@ -38,7 +40,8 @@ esac
 END
 cat >"$work/bad.program" <<'END'
 #!/bin/sh
-printf '%s\n' '[ RUN      ] test_good' '[       OK ] test_good' '[ RUN      ] test_bad' 'x.c:1: check failed' '[  FAILED  ] test_bad' \
+printf '%s\n' '[ RUN      ] test_good' '[       OK ] test_good' '[ RUN      ] test_bad' \
+    'x.c:1: check failed' '[  FAILED  ] test_bad' \
     '[  PASSED  ] 1 test(s).' '[  FAILED  ] all: 1 test(s), listed below:' '[  FAILED  ] test_bad'
 exit 1
 END

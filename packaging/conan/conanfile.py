@@ -2,8 +2,8 @@
 #
 #   conan create nearfield/packaging/conan
 #
-# Packages: nearfield::ugrid and so on, as in CMakeLists.txt. nearfield::ugrid_cuda is the same; that your .cu files are C++17 is
-# yours to say.
+# Packages: nearfield::ugrid and so on, as in CMakeLists.txt. nearfield::ugrid_cuda is the same;
+# that your .cu files are C++17 is yours to say.
 import os
 
 from conan import ConanFile
@@ -27,12 +27,15 @@ class Nearfield(ConanFile):
         top = os.path.join(self.recipe_folder, "..", "..")
         for header in HEADERS:
             copy(self, f"{header}.h", top, os.path.join(self.export_sources_folder, "include"))
-            copy(self, f"cuda/{header}.cu", top, os.path.join(self.export_sources_folder, "include"))
+            copy(self, f"cuda/{header}.cu", top,
+                 os.path.join(self.export_sources_folder, "include"))
         copy(self, "LICENSE", top, os.path.join(self.export_sources_folder, "licenses"))
 
     def package(self):
-        copy(self, "*", os.path.join(self.source_folder, "include"), os.path.join(self.package_folder, "include", "nearfield"))
-        copy(self, "*", os.path.join(self.source_folder, "licenses"), os.path.join(self.package_folder, "licenses"))
+        copy(self, "*", os.path.join(self.source_folder, "include"),
+             os.path.join(self.package_folder, "include", "nearfield"))
+        copy(self, "*", os.path.join(self.source_folder, "licenses"),
+             os.path.join(self.package_folder, "licenses"))
 
     def package_id(self):
         self.info.clear()

@@ -259,7 +259,7 @@ typedef struct bench_copy {
 BENCH_FN void bench_work_copy(void *user)
 {
     bench_copy *c = (bench_copy *)user;
-    c->copy(c->to, c->from, c->bytes); /* volatile: or clang sees that nobody reads the copy */
+    c->copy(c->to, c->from, c->bytes); /* volatile: or clang sees that the copy is not read */
 }
 
 BENCH_FN void bench_measure_copy(void)
@@ -321,7 +321,7 @@ BENCH_FN void bench_title(const char *title, const char *base)
 BENCH_FN void bench_csv(const bench_row_s *row)
 {
     if (!bench.csv) return;
-    fprintf(bench.csv, "%s,%s,\"%s\",\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g,", bench.program,
+    fprintf(bench.csv, "%s,%s,%s,\"%s\",%lld,%.6g,%.6g,%.6g,%.6g,%.6g,", bench.program,
             row->group, row->workload, row->method, (long long)row->n, row->ms,
             bench_rate(row->n, row->ms), row->floor_ms, row->bar_ms, row->peer_ms);
     if (row->unit) fprintf(bench.csv, "%.6g,%s", row->value, row->unit);

@@ -88,7 +88,7 @@ double wall_ms()
         .count();
 }
 
-/* Each turn waits for the one before; nobody knows the result, so it cannot be left out. */
+/* Each turn waits for the one before; the compiler cannot know the result and leave it out. */
 __global__ void spin_kernel(int64_t turns, unsigned *sink)
 {
     unsigned x = 1;

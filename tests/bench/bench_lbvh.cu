@@ -279,7 +279,7 @@ void bench_builds(const std::vector<int32_t> &sizes)
         sort_times const sorts = measure_sorts(n);
         elements const points = uniform(n, false);
         build_rows(points, sorts);
-        build_rows(as_boxes(points, 0, ", boxes"), sorts);
+        build_rows(as_boxes(points, 0, " boxes"), sorts);
         build_rows(uniform(n, true), sorts);
         if (n > 1000000) continue;
         build_rows(dam(n), sorts);
@@ -412,7 +412,7 @@ void bench_pairs(int32_t n)
                 static_cast<long long>(expected.size() / 2));
     count_pairs_row(mixture, static_cast<int64_t>(expected.size() / 2));
     pair_list_rows(mixture, expected);
-    elements const points = uniform(n, false), boxes = as_boxes(points, points.radius, ", boxes");
+    elements const points = uniform(n, false), boxes = as_boxes(points, points.radius, " boxes");
     host_tree serial;
     count_pairs_row(boxes, serial_count(boxes, &serial.tree));
 }

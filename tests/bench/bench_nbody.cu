@@ -665,7 +665,7 @@ void check_momentum(const device_array<nbody_real> &vel)
         y += static_cast<double>(v[k + 1]);
         all += std::hypot(static_cast<double>(v[k]), static_cast<double>(v[k + 1]));
     }
-    bench_check(all > 0 && std::hypot(x, y) <= 1e-3 * all, "step: momentum, or nobody moves");
+    bench_check(all > 0 && std::hypot(x, y) <= 1e-3 * all, "step: momentum, or no body moves");
 }
 
 void step_row(int32_t n, int s)

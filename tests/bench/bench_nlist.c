@@ -311,7 +311,7 @@ static void sign_contacts(nlist *list)
 }
 
 /* After the next build: those that were there still have it, the others have zeros. Geometry says
-   who was there. */
+   which contacts there were. */
 static void check_signatures(const job *j, int before)
 {
     int64_t wrong = 0, kept = 0, begun = 0;

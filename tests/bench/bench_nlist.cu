@@ -105,7 +105,7 @@ constexpr float half_diagonal = 0.70710678f;
 /* of a sphere about its site, along each axis */
 constexpr float swing = 0.03f;
 constexpr float pace = 2 * pi / 100;                    /* of the swinging: 100 steps to and fro */
-constexpr float apart = 0.9f;                           /* a diameter at which nobody touches */
+constexpr float apart = 0.9f;                           /* a diameter without contacts */
 constexpr double stiffness = 1000;
 
 struct spheres {
@@ -191,7 +191,7 @@ float find_contact(const spheres &s, double neighbors)
     return low;
 }
 
-/* neighbors 0: at rest on their sites, and nobody touches. */
+/* neighbors 0: at rest on their sites, without contacts. */
 spheres make_spheres(int32_t n, double neighbors)
 {
     std::size_t const numbers = 4 * static_cast<std::size_t>(n);
@@ -707,7 +707,7 @@ void bench_nocontact(int32_t n)
 {
     spheres s = make_spheres(n, 0);
     stepper t(s);
-    bench_title("nocontact: a lattice where nobody touches (source: table 6.6)", nullptr);
+    bench_title("nocontact: a lattice without contacts (source: table 6.6)", nullptr);
     nocontact_rows(s, "DYNAMIC", NLIST_DYNAMIC, 0, {12.07, 0, "004, 6.6"}, {0, 0, ""},
                    {0, 36.8, "004, 6.6"});
     nocontact_rows(s, "HYBRID, width 8", NLIST_HYBRID, 8, {12.07, 0, "004, 6.6"},
@@ -740,7 +740,8 @@ struct sign_op {
 };
 
 /* Counts, in found: contacts that kept their signature, that have none, and those where that is
-   wrong. Geometry says who touched in the frame before; where rounding decides, both are right. */
+   wrong. Geometry says which touched in the frame before; where rounding decides, both are
+   right. */
 struct verify_op {
     const float *before;
     float contact;
@@ -1441,7 +1442,7 @@ void skin_rows(const points &p)
     };
     double const built = gpu_ms(build);
     double const asked = gpu_ms([&] { must(nlist_cuda_moved(&list.gpu, p.pos.data, 0, stream)); });
-    bench_check(fetch(&list.gpu.d_facts->moved) == 0, "nobody has moved");
+    bench_check(fetch(&list.gpu.d_facts->moved) == 0, "nothing has moved");
     desc.if_moved = 1;
     int32_t const before = fetch(&list.gpu.d_facts->filled);
     double const idle = gpu_ms([&] {
@@ -1449,7 +1450,7 @@ void skin_rows(const points &p)
         build();
     });
     bench_check_total(fetch(&list.gpu.d_facts->filled), before,
-                      "a build with if_moved where nobody moved");
+                      "a build with if_moved where nothing moved");
     must(nlist_cuda_check(&list.gpu, stream));
     csr_row(p, "skin: half COMPACT, built", built,
             csr_floor(p, list.gpu.device.list.total) + 12.0 * p.n, 0, false, true);

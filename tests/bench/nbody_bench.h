@@ -160,7 +160,7 @@ BENCH_FN nbody_desc direct_desc(const bodies *b)
     return desc;
 }
 
-/* What desc.leaf is for this setting, where nobody sets it. */
+/* What desc.leaf is for this setting, where it is not set. */
 BENCH_FN int32_t default_leaf(const nbody_desc *desc, int32_t n)
 {
     nbody_desc full;
@@ -361,7 +361,7 @@ BENCH_FN void print_pareto(measured *results, int count)
     }
 }
 
-/* ---- leaf: numbers of bodies over which a size of leaves is judged ---- */
+/* ---- leaf: numbers of bodies for which sizes of leaves are compared ---- */
 
 /* Evenly spread bodies have leaves of n / 4^levels each, whatever was asked for: a single n is just
    right for some sizes. */

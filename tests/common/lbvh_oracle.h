@@ -1,4 +1,4 @@
-/* lbvh_oracle.h - what the parts of test_lbvh.c share: inputs, and the truth about them. Everything
+/* lbvh_oracle.h - what the parts of test_lbvh.c share: inputs, and the expected answers. Everything
    is static. lbvh_search_oracle.h has the oracles of searches.
    SPDX-License-Identifier: MIT OR Unlicense
 

@@ -1,4 +1,4 @@
-/* nbody_oracle.h - what the tests of nbody.h share: inputs, and the truth about them, from two slow
+/* nbody_oracle.h - what the tests of nbody.h share: inputs, and the reference, from two slow
    programs that share no code with nbody.h. Everything is static, prefix oracle_. C99 and C++17.
    Include nbody.h first.
    SPDX-License-Identifier: MIT OR Unlicense

@@ -6,7 +6,7 @@
    finds the images within
    reach by the inverse of the Gram matrix of the periodic vectors, in double, and tests each. Where
    rounding decides (RIM), the formula of
-   >>boxes in nlist.h, written out here in nlist_real, says who is listed. */
+   >>boxes in nlist.h, written out here in nlist_real, says which pairs are listed. */
 
 #ifndef BOXES_ORACLE_H
 #define BOXES_ORACLE_H

@@ -1,4 +1,4 @@
-/* nlist_oracle.h - what the tests of nlist.h share, serial and CUDA: inputs, the truth about them,
+/* nlist_oracle.h - what the tests of nlist.h share, serial and CUDA: inputs, the expected lists,
    and a memory of contacts. Everything is static, prefix oracle_. C99 and C++17. Include nlist.h
    first, and ugrid.h, lbvh.h before it where they are used.
    SPDX-License-Identifier: MIT OR Unlicense
@@ -69,7 +69,7 @@ WL_FN nlist_real oracle_beside(nlist_real x, int steps)
 
 static char oracle_says[200];
 
-/* What is wrong, and with whom. */
+/* What is wrong, and at which particle. */
 WL_FN const char *oracle_fault(const char *what, int64_t i, int64_t j)
 {
     snprintf(oracle_says, sizeof oracle_says, "%s (row %lld, partner %lld)", what, (long long)i,

@@ -24,7 +24,8 @@ int answer(bool right)
     return right ? 0 : 1;
 }
 
-std::vector<int> counting(int n) {
+std::vector<int> counting(int n)
+{
     std::vector<int> v((size_t)n);
     for (int i = 0; i < n; ++i) v[(size_t)i] = i;
     return v;
@@ -34,7 +35,8 @@ __device__ int global_index() { return (int)(blockIdx.x * blockDim.x + threadIdx
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-__global__ void double_all(int *x, int n) {
+__global__ void double_all(int *x, int n)
+{
     int i = global_index();
     if (i < n) x[i] *= 2;
 }
@@ -45,7 +47,8 @@ int global_bounds(bool bug)
     return answer(x.host()[99] == 198);
 }
 
-__global__ void reverse_block(int *x, int shift) {
+__global__ void reverse_block(int *x, int shift)
+{
     __shared__ int tile[block];
     int i = (int)threadIdx.x, *last = tile + block - 1;
     last[shift - i] = x[i];
@@ -59,7 +62,8 @@ int shared_bounds(bool bug)
     return answer(x.host()[0] == block - 1);
 }
 
-__global__ void reverse_dynamic(int *x) {
+__global__ void reverse_dynamic(int *x)
+{
     int *tile = dynamic_shared<int>();
     int i = (int)threadIdx.x;
     tile[block - 1 - i] = x[i];
@@ -73,7 +77,8 @@ int dynamic_shared_bounds(bool bug)
     return answer(x.host()[0] == block - 1);
 }
 
-__global__ void sum_float4(const float *x, float *out) {
+__global__ void sum_float4(const float *x, float *out)
+{
     const float4 *quad = (const float4 *)x;
     out[threadIdx.x] = quad[threadIdx.x].w;
 }
@@ -139,7 +144,8 @@ int leak(bool bug)
 
 /* ---- what was never set ---------------------------------------------------------------------- */
 
-__global__ void count_odd(const int *x, int n, int *count) {
+__global__ void count_odd(const int *x, int n, int *count)
+{
     int i = global_index();
     if (i < n && (x[i] & 1)) atomicAdd(count, 1);
 }
@@ -151,7 +157,8 @@ int counter_not_zeroed(bool bug)
     return answer(count.host()[0] == 50);
 }
 
-__global__ void histogram(const int *x, int *out, bool bug) {
+__global__ void histogram(const int *x, int *out, bool bug)
+{
     __shared__ int bin[8];
     if (!bug && threadIdx.x < 8) bin[threadIdx.x] = 0;
     __syncthreads();
@@ -177,7 +184,8 @@ int short_copy(bool bug)
 
 /* ---- barriers -------------------------------------------------------------------------------- */
 
-__global__ void neighbour(int *x, bool bug) {
+__global__ void neighbour(int *x, bool bug)
+{
     __shared__ int tile[block];
     int i = (int)threadIdx.x;
     tile[i] = x[i];
@@ -191,7 +199,8 @@ int missing_barrier(bool bug)
     return answer(x.host()[4] == 5 && x.host()[5] == 4);
 }
 
-__global__ void add_rounds(const int *x, int *out, bool bug) {
+__global__ void add_rounds(const int *x, int *out, bool bug)
+{
     __shared__ int tile[block];
     int i = (int)threadIdx.x, sum = 0;
     for (int round = 0; round < 3; ++round) {
@@ -209,7 +218,8 @@ int missing_barrier_in_loop(bool bug)
     return answer(out.host()[0] == 3 * (block - 1) + 3);
 }
 
-__global__ void split(int *x, bool bug) {
+__global__ void split(int *x, bool bug)
+{
     if (bug && threadIdx.x < 32) {
         x[threadIdx.x] = 1;
         __syncthreads();
@@ -225,7 +235,8 @@ int divergent_barrier(bool bug)
     return answer(x.host()[3] == 1);
 }
 
-__global__ void early_return(int *x, int n, bool bug) {
+__global__ void early_return(int *x, int n, bool bug)
+{
     __shared__ int first;
     if (bug && (int)threadIdx.x >= n) return;
     if (threadIdx.x == 0) first = x[0];
@@ -239,7 +250,8 @@ int exit_before_barrier(bool bug)
     return answer(x.host()[49] == 0);
 }
 
-__global__ void two_sums(int *out, bool bug) {
+__global__ void two_sums(int *out, bool bug)
+{
     typedef cub::BlockReduce<int, block> Reduce;
     __shared__ typename Reduce::TempStorage storage;
     int a = Reduce(storage).Sum((int)threadIdx.x);
@@ -256,7 +268,8 @@ int cub_storage_reused(bool bug)
 
 /* ---- warps ----------------------------------------------------------------------------------- */
 
-__global__ void swap_in_warp(int *x, bool bug) {
+__global__ void swap_in_warp(int *x, bool bug)
+{
     __shared__ int tile[32];
     tile[threadIdx.x] = x[threadIdx.x];
     if (!bug) __syncwarp();
@@ -269,7 +282,8 @@ int missing_syncwarp(bool bug)
     return answer(x.host()[0] == 16);
 }
 
-__global__ void spread(int *x, bool bug) {
+__global__ void spread(int *x, bool bug)
+{
     unsigned int lower = 0x0000ffffu;
     if (threadIdx.x < 16) x[threadIdx.x] = __shfl_sync(lower, x[threadIdx.x], bug ? 20 : 3);
 }
@@ -280,7 +294,8 @@ int shuffle_from_absent_lane(bool bug)
     return answer(x.host()[0] == 3);
 }
 
-__global__ void vote_of_half(int *out, bool bug) {
+__global__ void vote_of_half(int *out, bool bug)
+{
     if (threadIdx.x < 16) out[threadIdx.x] = (int)__ballot_sync(bug ? 0xffffffffu : 0x0000ffffu, 1);
 }
 int mask_names_absent_lanes(bool bug)
@@ -301,7 +316,8 @@ int lane_not_in_mask(bool bug)
     return answer(out.host()[31] == 1);
 }
 
-__global__ void sum_active(const int *x, int *out, bool bug) {
+__global__ void sum_active(const int *x, int *out, bool bug)
+{
     unsigned int odd = __ballot_sync(0xffffffffu, x[threadIdx.x] & 1);
     if (x[threadIdx.x] & 1) {
         int n = __popc(bug ? __activemask() : odd);
@@ -317,7 +333,8 @@ int activemask_taken_for_all(bool bug)
 
 /* ---- races on global memory ------------------------------------------------------------------ */
 
-__global__ void count_cells(const int *cell, int *count, bool bug) {
+__global__ void count_cells(const int *cell, int *count, bool bug)
+{
     int c = cell[global_index()];
     if (bug) count[c]++;
     else atomicAdd(&count[c], 1);
@@ -333,7 +350,8 @@ int plain_increment(bool bug)
 
 /* Each block takes the number that the last one left: they run in any order, and at the same
    time. */
-__global__ void take_number(int *next, int *taken, bool bug) {
+__global__ void take_number(int *next, int *taken, bool bug)
+{
     __shared__ int mine;
     if (threadIdx.x == 0) mine = bug ? *next : atomicAdd(next, 1);
     __syncthreads();
@@ -349,7 +367,8 @@ int race_between_blocks(bool bug)
 
 /* Two threads per node; the second to come adds what both left. `fences`: bit 0 before, bit 1 after
    the atomic. `late`: the data is written after the fence instead of before it. */
-__global__ void meet(int *left, int *counter, int *sum, int fences, bool late) {
+__global__ void meet(int *left, int *counter, int *sum, int fences, bool late)
+{
     int i = global_index(), node = i / 2;
     if (!late) left[i] = i;
     if (fences & 1) __threadfence();
@@ -358,7 +377,8 @@ __global__ void meet(int *left, int *counter, int *sum, int fences, bool late) {
     if (fences & 2) __threadfence();
     sum[node] = left[i ^ 1] + left[i];
 }
-int run_meet(int fences, bool late) {
+int run_meet(int fences, bool late)
+{
     Device<int> left(4 * block), counter(2 * block, 0), sum(2 * block);
     must(launch(nullptr, 4, block, 0, meet, left.get(), counter.get(), sum.get(), fences, late));
     return answer(sum.host()[3] == 13);
@@ -369,7 +389,8 @@ int no_fence_after(bool bug) { return run_meet(bug ? 1 : 3, false); }
 int write_after_fence(bool bug) { return run_meet(3, bug); }
 
 /* The same between blocks: thread i of one meets thread i of the other. */
-__global__ void meet_across(int *left, int *counter, int *sum, int fences) {
+__global__ void meet_across(int *left, int *counter, int *sum, int fences)
+{
     int i = global_index(), node = (int)threadIdx.x;
     left[i] = i;
     if (fences & 1) __threadfence();
@@ -377,7 +398,8 @@ __global__ void meet_across(int *left, int *counter, int *sum, int fences) {
     if (fences & 2) __threadfence();
     sum[node] = left[node] + left[node + block];
 }
-int run_meet_across(int fences) {
+int run_meet_across(int fences)
+{
     Device<int> left(2 * block), counter(block, 0), sum(block);
     must(launch(nullptr, 2, block, 0, meet_across, left.get(), counter.get(), sum.get(), fences));
     return answer(sum.host()[3] == block + 6);
@@ -386,7 +408,8 @@ int no_fence_before_across(bool bug) { return run_meet_across(bug ? 2 : 3); }
 int no_fence_after_across(bool bug) { return run_meet_across(bug ? 1 : 3); }
 
 /* Each block waits for its neighbour: with more blocks than the GPU holds at once, for ever. */
-__global__ void wait_for_neighbour(int *flag, bool bug) {
+__global__ void wait_for_neighbour(int *flag, bool bug)
+{
     atomicExch(&flag[blockIdx.x], 1);
     if (bug)
         while (atomicAdd(&flag[(blockIdx.x + 1) % gridDim.x], 0) == 0) {}
@@ -442,7 +465,8 @@ int missing_event_wait(bool bug)
 }
 
 /* A library function in miniature: it has to return the error of its launch. */
-cudaError_t step(int *x, int n, bool bug) {
+cudaError_t step(int *x, int n, bool bug)
+{
     cudaError_t error =
         launch(nullptr, (unsigned int)((n + block - 1) / block), block, 0, double_all, x, n);
     return bug ? cudaSuccess : error;
@@ -474,7 +498,8 @@ int cub_storage_too_small(bool bug)
 }
 
 /* What may stand between BeginCapture and EndCapture, and what not. */
-int run_capture(void (*forbidden)(cudaStream_t), bool bug) {
+int run_capture(void (*forbidden)(cudaStream_t), bool bug)
+{
     Device<int> x(counting(block));
     cudaStream_t stream;
     cudaGraph_t graph = nullptr;
@@ -567,7 +592,8 @@ const Planted planted[] = {
     {"capture_uses_default_stream", capture_uses_default_stream, "any", "wrong answer"},
 };
 
-int run_fixed() {
+int run_fixed()
+{
     for (const Planted &p : planted)
         if (p.run(false) != 0)
             return fprintf(stderr, "bugs: %s fails without its bug\n", p.name), 1;
@@ -576,7 +602,8 @@ int run_fixed() {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "--fixed")) return run_fixed();
     for (const Planted &p : planted) {

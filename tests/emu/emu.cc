@@ -87,10 +87,11 @@ void tsan_release(void *clock) { if (tsan()) __tsan_release(clock); }
 /* 1 = "this switch orders nothing": only what CUDA orders shall count. */
 void tsan_become(void *fiber) { if (tsan()) __tsan_switch_to_fiber(fiber, 1); }
 
-/* Makes TSan forget who touched this memory: the next block's shared memory is another memory. The
-   call is the one by which a Java VM says that its collector has moved an object; its "heap" is 16
-   bytes, since TSan searches the heap when it describes an address. */
-void tsan_forget(void *p, size_t size) {
+/* Makes TSan forget which threads touched this memory: the next block's shared memory is another
+   memory. The call is the one by which a Java VM says that its collector has moved an object; its
+   "heap" is 16 bytes, since TSan searches the heap when it describes an address. */
+void tsan_forget(void *p, size_t size)
+{
     alignas(16) static char nowhere[16];
     static bool ready = false;
     if (!tsan() || !size) return;
@@ -99,14 +100,16 @@ void tsan_forget(void *p, size_t size) {
 }
 
 /* memcpy and memset that no sanitizer sees. */
-void raw_copy(void *to, const void *from, size_t size) {
+void raw_copy(void *to, const void *from, size_t size)
+{
 #ifdef __x86_64__
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 #else
     for (size_t i = 0; i < size; ++i) ((volatile char *)to)[i] = ((const volatile char *)from)[i];
 #endif
 }
-void raw_fill(void *to, int byte, size_t size) {
+void raw_fill(void *to, int byte, size_t size)
+{
 #ifdef __x86_64__
     asm volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(byte) : "memory");
 #else
@@ -118,12 +121,14 @@ void raw_fill(void *to, int byte, size_t size) {
 
 struct emu_options options;
 
-long number_from_environment(const char *name, long otherwise) {
+long number_from_environment(const char *name, long otherwise)
+{
     const char *text = getenv(name);
     return text && *text ? strtol(text, nullptr, 0) : otherwise;
 }
 
-emu_order order_from_environment() {
+emu_order order_from_environment()
+{
     const char *text = getenv("EMU_ORDER");
     if (!text || !*text || !strcmp(text, "forward")) return EMU_FORWARD;
     if (!strcmp(text, "reverse")) return EMU_REVERSE;
@@ -132,7 +137,8 @@ emu_order order_from_environment() {
     exit(2);
 }
 
-unsigned long long seed_from_environment() {
+unsigned long long seed_from_environment()
+{
     const char *text = getenv("EMU_SEED");
     if (text && !strcmp(text, "time"))
         return (unsigned long long)time(nullptr) * 1000 + (unsigned long long)getpid() % 1000;
@@ -152,13 +158,15 @@ struct ReadOptions {
     }
 } read_options EMU_FIRST;
 
-const char *order_name() {
+const char *order_name()
+{
     static const char *const names[] = {"forward", "reverse", "random"};
     return names[options.order];
 }
 
 /* xorshift64*: Marsaglia 2003, Vigna 2016. Follows the seed, also when a test sets another one. */
-uint64_t random_number() {
+uint64_t random_number()
+{
     static uint64_t seed = 0, state = 0;
     if (seed != options.seed || !state) seed = options.seed, state = seed * 0x9e3779b97f4a7c15u | 1;
     state ^= state >> 12;
@@ -172,7 +180,8 @@ size_t random_below(size_t n) { return (size_t)((random_number() >> 32) * n >> 3
 
 cudaError_t last_error = cudaSuccess;
 
-cudaError_t result(cudaError_t error) {
+cudaError_t result(cudaError_t error)
+{
     if (error != cudaSuccess) last_error = error;
     return error;
 }
@@ -233,7 +242,8 @@ size_t shared_size = 0;
 
 /* "void (anonymous namespace)::sum<float>(float*, int)" becomes "sum<float>", what one reads in the
    source. */
-void shorten(const char *text, char *out, size_t room) {
+void shorten(const char *text, char *out, size_t room)
+{
     static const char anonymous[] = "(anonymous namespace)::";
     int depth = 0;
     size_t n = 0;
@@ -250,7 +260,8 @@ void shorten(const char *text, char *out, size_t room) {
     out[n] = 0;
 }
 
-void add_kernel(const void *address, const char *symbol) {
+void add_kernel(const void *address, const char *symbol)
+{
     int status = 0;
     char *text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
     if (text && msan()) __msan_unpoison_string(text); /* libstdc++ wrote it, unseen */
@@ -259,7 +270,8 @@ void add_kernel(const void *address, const char *symbol) {
     free(text);
 }
 
-uintptr_t load_address() {
+uintptr_t load_address()
+{
     uintptr_t address = 0;
     dl_iterate_phdr(
         [](dl_phdr_info *info, size_t, void *out) {
@@ -308,7 +320,8 @@ void add_shared_variables(const char *file, const Elf64_Shdr *sections, const El
 
 /* Is it a variable of this function itself? _Z + the function's name without its _Z, enclosed in Z
    .. E, is how the name begins. */
-bool is_variable_of(const SharedVariable &variable, const Kernel &kernel) {
+bool is_variable_of(const SharedVariable &variable, const Kernel &kernel)
+{
     const char *function = kernel.symbol.data(), *name = variable.symbol.data();
     size_t const length = strlen(function);
     return !strncmp(function, "_Z", 2) && !strncmp(name, "_ZZ", 3) &&
@@ -317,7 +330,8 @@ bool is_variable_of(const SharedVariable &variable, const Kernel &kernel) {
 
 /* A program has the shared memory of all its kernels side by side; a kernel is at home in a small
    part of it. What is not for certain another kernel's alone is taken as its own. */
-void find_parts(Kernel &kernel) {
+void find_parts(Kernel &kernel)
+{
     size_t at = 0;
     for (const SharedVariable &variable : shared_variables) {
         bool const others = !is_variable_of(variable, kernel) &&
@@ -331,7 +345,8 @@ void find_parts(Kernel &kernel) {
     if (shared_size > at) kernel.parts.push_back({at, shared_size});
 }
 
-void read_elf_file(const char *file, const void *wanted) {
+void read_elf_file(const char *file, const void *wanted)
+{
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)file;
     const Elf64_Shdr *sections = (const Elf64_Shdr *)(file + header->e_shoff);
     const char *names = file + sections[header->e_shstrndx].sh_offset;
@@ -353,7 +368,8 @@ void read_elf_file(const char *file, const void *wanted) {
     }
 }
 
-void read_own_elf(const void *wanted) {
+void read_own_elf(const void *wanted)
+{
     int file = open("/proc/self/exe", O_RDONLY);
     struct stat about;
     if (file < 0 || fstat(file, &about) != 0) return;
@@ -368,13 +384,15 @@ struct ReadElf {
     ReadElf() { read_own_elf(nullptr); }
 } read_elf EMU_FIRST;
 
-Kernel *find_kernel(const void *address) {
+Kernel *find_kernel(const void *address)
+{
     for (Kernel &kernel : kernels)
         if (kernel.address == address) return &kernel;
     return nullptr;
 }
 
-Kernel &kernel_at(const void *address) {
+Kernel &kernel_at(const void *address)
+{
     if (!find_kernel(address)) read_own_elf(address);
     if (!find_kernel(address)) add_kernel(address, "a_kernel_without_a_symbol");
     return *find_kernel(address);
@@ -401,7 +419,8 @@ std::vector<Allocation> allocations EMU_FIRST; /* by address */
 long allocation_count = 0, fail_allocation_at = 0;
 int device_work_depth = 0;
 
-void poison_device_memory(bool poison) {
+void poison_device_memory(bool poison)
+{
     if (!__asan_poison_memory_region) return;
     for (const Allocation &a : allocations) {
         if (a.kind != Kind::device) continue;
@@ -416,30 +435,35 @@ struct DeviceWork {
     ~DeviceWork() { if (--device_work_depth == 0) poison_device_memory(true); }
 };
 
-std::vector<Allocation>::iterator first_after(const void *p) {
+std::vector<Allocation>::iterator first_after(const void *p)
+{
     return std::find_if(allocations.begin(), allocations.end(),
                         [p](const Allocation &a) { return a.address > (const char *)p; });
 }
 
 /* The allocation that holds p, or null. */
-const Allocation *find_allocation(const void *p) {
+const Allocation *find_allocation(const void *p)
+{
     auto after = first_after(p);
     if (after == allocations.begin()) return nullptr;
     const Allocation &a = *std::prev(after);
     return (const char *)p < a.address + a.size ? &a : nullptr;
 }
 
-const Allocation *allocation_at(const void *p) {
+const Allocation *allocation_at(const void *p)
+{
     const Allocation *found = find_allocation(p);
     return found && found->address == p ? found : nullptr;
 }
 
-bool on_device(const void *p) {
+bool on_device(const void *p)
+{
     const Allocation *found = find_allocation(p);
     return found && found->kind != Kind::pinned;
 }
 
-cudaError_t allocate(void **p, size_t size, Kind kind, const char *made_by, bool of_graph) {
+cudaError_t allocate(void **p, size_t size, Kind kind, const char *made_by, bool of_graph)
+{
     if (!p) return result(cudaErrorInvalidValue);
     *p = nullptr;
     ++allocation_count;
@@ -457,7 +481,8 @@ cudaError_t allocate(void **p, size_t size, Kind kind, const char *made_by, bool
     return cudaSuccess;
 }
 
-void release(void *p, const char *call, bool pinned) {
+void release(void *p, const char *call, bool pinned)
+{
     if (!p) return;
     const Allocation *found = allocation_at(p);
     if (!found) emu_failed("%s(%p): not the start of a live allocation", call, p);
@@ -469,7 +494,8 @@ void release(void *p, const char *call, bool pinned) {
 }
 
 /* A range that a copy, a set or CUB is going to touch on the device. */
-void check_range(const void *p, size_t size, const char *what) {
+void check_range(const void *p, size_t size, const char *what)
+{
     const Allocation *found = find_allocation(p);
     if (!found) emu_failed("%s: %p is not device memory", what, p);
     size_t room = (size_t)(found->address + found->size - (const char *)p);
@@ -496,7 +522,8 @@ struct Fiber {
     Thread *first = nullptr; /* the thread to begin with when the fiber is next taken into use */
 };
 
-/* For ThreadSanitizer: who acts. A CUDA thread (or block) with the stacks that only it may use. */
+/* For ThreadSanitizer: the acting fiber. A CUDA thread (or block) with the stacks that only it may
+   use. */
 struct Identity {
     void *tsan_fiber = nullptr;
     std::vector<Fiber *> idle;
@@ -514,7 +541,8 @@ std::deque<Identity> identities EMU_FIRST; /* [0] for all threads, unless TSan t
 void fiber_main();
 
 #ifdef EMU_UCONTEXT
-void prepare(Fiber &fiber) {
+void prepare(Fiber &fiber)
+{
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.bottom;
     fiber.context.uc_stack.ss_size = fiber.size;
@@ -536,7 +564,8 @@ asm(".text\n"
 
 /* The first change to a fiber pops six zeros and "returns" into fiber_main, whose own return
    address is 0: there debuggers stop unwinding. */
-void prepare(Fiber &fiber) {
+void prepare(Fiber &fiber)
+{
     /* 8 below a multiple of 16, as after a call */
     void **top = (void **)(fiber.bottom + fiber.size) - 1;
     top[0] = nullptr;
@@ -552,7 +581,8 @@ void change_stack(Fiber &from, Fiber &to)
 
 /* After every change of stack. The first one comes from main, whose bounds only AddressSanitizer
    knows. */
-void arrived(Fiber &fiber) {
+void arrived(Fiber &fiber)
+{
     if (!__sanitizer_finish_switch_fiber) return;
     const void *bottom;
     size_t size;
@@ -561,7 +591,8 @@ void arrived(Fiber &fiber) {
         scheduler_fiber.bottom = (char *)const_cast<void *>(bottom), scheduler_fiber.size = size;
 }
 
-void change_to(Fiber &to) {
+void change_to(Fiber &to)
+{
     Fiber &from = *running_fiber;
     if (__sanitizer_start_switch_fiber)
         __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
@@ -574,7 +605,8 @@ void change_to(Fiber &to) {
 /* 256 KiB, of which the system provides the pages in use; the lowest page stops an overflow. The
    tops are spread over a page: at equal offsets they would all compete for the same few cache
    lines. */
-Fiber *new_fiber(Identity &identity) {
+Fiber *new_fiber(Identity &identity)
+{
     void *memory = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) emu_failed("no memory for another stack");
@@ -590,7 +622,8 @@ Fiber *new_fiber(Identity &identity) {
     return fiber;
 }
 
-Fiber *take_fiber(Identity &identity) {
+Fiber *take_fiber(Identity &identity)
+{
     if (tsan() && !identity.tsan_fiber) identity.tsan_fiber = __tsan_create_fiber(0);
     if (identity.idle.empty()) identity.idle.push_back(new_fiber(identity));
     Fiber *fiber = identity.idle.back();
@@ -694,7 +727,8 @@ std::vector<Block *> resident EMU_FIRST; /* blocks in flight */
 std::deque<Block> slots EMU_FIRST;
 Queue released EMU_FIRST, yielded EMU_FIRST;
 
-Thread *require_thread(const char *what) {
+Thread *require_thread(const char *what)
+{
     if (!current) emu_failed("%s outside of a kernel", what);
     return current;
 }
@@ -704,7 +738,8 @@ Thread *require_thread(const char *what) {
 const size_t dynamic_capacity = 227 << 10; /* of an H100 */
 alignas(1024) char dynamic_shared[dynamic_capacity];
 
-void open_dynamic_shared(size_t bytes) {
+void open_dynamic_shared(size_t bytes)
+{
     if (!__asan_poison_memory_region) return;
     /* all first, so that the end is exact to the byte */
     __asan_poison_memory_region(dynamic_shared, dynamic_capacity);
@@ -713,18 +748,21 @@ void open_dynamic_shared(size_t bytes) {
 
 /* Red zones between the variables are copied along: raw_copy asks no sanitizer. MemorySanitizer has
    no red zones, and its shadow must follow the bytes, so there memcpy does it. */
-void copy_shared(void *to, const void *from, size_t size) {
+void copy_shared(void *to, const void *from, size_t size)
+{
     if (msan()) memcpy(to, from, size);
     else raw_copy(to, from, size);
 }
 
-void save_shared(Block &block) {
+void save_shared(Block &block)
+{
     for (Part part : launch_now->kernel->parts)
         copy_shared(block.shared.data() + part.first, shared_begin + part.first,
                     part.end - part.first);
     copy_shared(block.shared.data() + shared_size, dynamic_shared, launch_now->dynamic_bytes);
 }
-void load_shared(Block &block) {
+void load_shared(Block &block)
+{
     for (Part part : launch_now->kernel->parts)
         copy_shared(shared_begin + part.first, block.shared.data() + part.first,
                     part.end - part.first);
@@ -732,18 +770,21 @@ void load_shared(Block &block) {
 }
 
 /* A new block finds rubbish, never the results of the last one. */
-void scribble(char *first, size_t size) {
+void scribble(char *first, size_t size)
+{
     raw_fill(first, 0xff, size);
     if (msan()) __msan_poison(first, size);
     tsan_forget(first, size);
 }
-void scribble_shared() {
+void scribble_shared()
+{
     for (Part part : launch_now->kernel->parts)
         scribble(shared_begin + part.first, part.end - part.first);
     scribble(dynamic_shared, launch_now->dynamic_bytes);
 }
 
-void enter_block(Block &block) {
+void enter_block(Block &block)
+{
     if (shared_owner && !shared_owner->finished()) save_shared(*shared_owner);
     if (block.fresh) scribble_shared();
     else load_shared(block);
@@ -752,7 +793,7 @@ void enter_block(Block &block) {
     blockIdx = block.index;
 }
 
-/* ---- >>order: who runs next ------------------------------------------------------------------ */
+/* ---- >>order: what runs next ----------------------------------------------------------------- */
 
 const int spin_limit = 1000; /* atomics in a row, after which a thread must let others run */
 int budget_step = spin_limit;
@@ -768,8 +809,9 @@ void print_waiting(Block &block);
 
 const double hang_seconds = (double)number_from_environment("EMU_HANG", 20);
 
-/* Called when a thread gives way: somebody has to get on at some time. */
-void watch_for_hang() {
+/* Called when a thread gives way: some thread has to progress in the end. */
+void watch_for_hang()
+{
     static unsigned int calls = 0;
     if (++calls % 1024) return;
     double now = cpu_seconds();
@@ -781,14 +823,16 @@ void watch_for_hang() {
                hang_seconds);
 }
 
-template <class T> void arrange(std::vector<T> &items, size_t n) {
+template <class T> void arrange(std::vector<T> &items, size_t n)
+{
     items.resize(n);
     for (size_t i = 0; i < n; ++i) items[i] = (T)(options.order == EMU_REVERSE ? n - 1 - i : i);
     if (options.order != EMU_RANDOM) return;
     for (size_t i = n; i > 1; --i) std::swap(items[i - 1], items[random_below(i)]);
 }
 
-size_t unstarted_threads() {
+size_t unstarted_threads()
+{
     size_t n = 0;
     for (Block *b : resident) n += (size_t)(b->size - b->started);
     return n;
@@ -799,7 +843,8 @@ Thread *start_next(Block &block)
     return &block.threads[(size_t)block.order[(size_t)block.started++]];
 }
 
-Thread *start_any() {
+Thread *start_any()
+{
     size_t first = options.order == EMU_RANDOM ? random_below(resident.size()) : 0;
     for (size_t i = 0; i < resident.size(); ++i) {
         Block &block = *resident[(first + i) % resident.size()];
@@ -811,7 +856,8 @@ Thread *start_any() {
 /* In random order any thread that can run. Else first those that were released, since they hold
    stacks; then new ones; and those that gave way while spinning last, since they wait for the
    others. */
-Thread *choose() {
+Thread *choose()
+{
     if (options.order == EMU_RANDOM) {
         size_t n = released.count + yielded.count + unstarted_threads();
         if (n == 0) return nullptr;
@@ -826,7 +872,8 @@ Thread *choose() {
 }
 
 /* A thread has ended: may this fiber go on with another new one of the same block? */
-Thread *choose_on_same_stack(Block &block) {
+Thread *choose_on_same_stack(Block &block)
+{
     if ((tsan() && !options.tsan_blocks) || block.all_started()) return nullptr;
     if (options.order != EMU_RANDOM) return released.count ? nullptr : start_next(block);
     if (resident.size() > 1) return nullptr;
@@ -834,7 +881,8 @@ Thread *choose_on_same_stack(Block &block) {
     return random_below(released.count + yielded.count + rest) < rest ? start_next(block) : nullptr;
 }
 
-void become(Thread *t) {
+void become(Thread *t)
+{
     current = t;
     t->state = State::running;
     t->atomics = 0;
@@ -843,13 +891,15 @@ void become(Thread *t) {
     if (shared_owner != t->block) enter_block(*t->block);
 }
 
-void make_ready(Thread *t) {
+void make_ready(Thread *t)
+{
     t->state = State::ready;
     t->block->waiting[t->rank / 32] &= ~(1u << (t->rank & 31));
     released.push(t);
 }
 
-void run_thread(Thread *t) {
+void run_thread(Thread *t)
+{
     become(t);
     tsan_acquire(&launch_now->begin_clock);
     launch_now->body->run();
@@ -859,14 +909,16 @@ void run_thread(Thread *t) {
     ++t->block->exited;
 }
 
-Identity &identity_of(const Thread *t) {
+Identity &identity_of(const Thread *t)
+{
     size_t i = 0;
     if (tsan()) i = options.tsan_blocks ? t->block->number % 128 : (size_t)t->rank;
     while (identities.size() <= i) identities.emplace_back();
     return identities[i];
 }
 
-void resume(Thread *t) {
+void resume(Thread *t)
+{
     if (t->state == State::unstarted) {
         t->fiber = take_fiber(identity_of(t));
         t->fiber->first = t;
@@ -877,15 +929,17 @@ void resume(Thread *t) {
 }
 
 /* Leaves the calling thread, and returns when it is its turn again. The next thread gets the CPU
-   directly; the scheduler is asked only when a block is complete or nobody can run. (Under TSan
+   directly; the scheduler is asked only when a block is complete or no thread can run. (Under TSan
    always: making a stack allocates memory, which no CUDA thread must seem to do.) */
-void give_way(bool block_complete) {
+void give_way(bool block_complete)
+{
     Thread *next = block_complete || tsan() ? nullptr : choose();
     if (next) resume(next);
     else change_to(scheduler_fiber);
 }
 
-void yield_here(Thread *t) {
+void yield_here(Thread *t)
+{
     watch_for_hang();
     t->state = State::ready;
     t->fiber = running_fiber;
@@ -895,7 +949,8 @@ void yield_here(Thread *t) {
 
 /* A fiber runs one new thread after another; a thread that waits inside keeps the fiber until its
    end, after which the fiber is free for others. It never returns. */
-void fiber_main() {
+void fiber_main()
+{
     arrived(*running_fiber);
     for (;;) {
         Fiber *self = running_fiber;
@@ -908,7 +963,8 @@ void fiber_main() {
 
 /* ---- >>barriers ------------------------------------------------------------------------------ */
 
-const char *op_name(emu::Op op) {
+const char *op_name(emu::Op op)
+{
     static const char *const names[] = {
         "__syncthreads",     "__syncthreads_count", "__syncthreads_and", "__syncthreads_or",
         "__syncwarp",        "__activemask",        "__shfl_sync",       "__shfl_up_sync",
@@ -933,7 +989,8 @@ bool same_call(const Thread &a, const Thread &b)
 
 struct SiteText { char text[200]; };
 
-SiteText site_text(emu::Site site) {
+SiteText site_text(emu::Site site)
+{
     SiteText out;
     const char *slash = strrchr(site.file, '/');
     snprintf(out.text, sizeof out.text, "%s:%d", slash ? slash + 1 : site.file, site.line);
@@ -942,7 +999,8 @@ SiteText site_text(emu::Site site) {
 
 /* "  64 threads wait in __syncthreads at grid.cu:111 (the first is thread 0,0,0)", a line per
    place. */
-void print_waiting(Block &block) {
+void print_waiting(Block &block)
+{
     std::vector<bool> told((size_t)block.size, false);
     fprintf(stderr, "emu: block %u,%u,%u of %s:\n", block.index.x, block.index.y, block.index.z,
             launch_now->kernel->name);
@@ -966,13 +1024,15 @@ void print_waiting(Block &block) {
                 block.exited == 1 ? " has" : "s have");
 }
 
-uint64_t count_votes(const Block &block) {
+uint64_t count_votes(const Block &block)
+{
     uint64_t n = 0;
     for (int i = 0; i < block.size; ++i) n += block.threads[(size_t)i].value;
     return n;
 }
 
-uint64_t vote(emu::Op op, uint64_t votes, uint64_t of) {
+uint64_t vote(emu::Op op, uint64_t votes, uint64_t of)
+{
     switch (op) {
     case emu::Op::barrier_count: return votes;
     case emu::Op::barrier_and: return votes == of;
@@ -981,7 +1041,8 @@ uint64_t vote(emu::Op op, uint64_t votes, uint64_t of) {
     }
 }
 
-void complete_barrier(Block &block) {
+void complete_barrier(Block &block)
+{
     const Thread &first = block.threads[0];
     for (int i = 1; i < block.size; ++i)
         if (!same_call(first, block.threads[(size_t)i])) {
@@ -1001,7 +1062,8 @@ void complete_barrier(Block &block) {
 
 } // namespace
 
-uint64_t emu::barrier(Op op, int predicate, Site site) {
+uint64_t emu::barrier(Op op, int predicate, Site site)
+{
     Thread *t = require_thread(op_name(op));
     Block &block = *t->block;
     t->op = op;
@@ -1028,13 +1090,15 @@ struct Warp {
     unsigned int exists() const { return count == 32 ? 0xffffffffu : (1u << count) - 1; }
 };
 
-Warp warp_of(Thread *t) {
+Warp warp_of(Thread *t)
+{
     int first = t->rank & ~31;
     return Warp{&t->block->threads[(size_t)first], std::min(32, t->block->size - first)};
 }
 
 /* The lane that this one reads in a shuffle (PTX manual, shfl.sync). */
-int shuffle_source(const Thread &t) {
+int shuffle_source(const Thread &t)
+{
     int lane = t.rank & 31, first = lane & ~(t.width - 1), last = first + t.width - 1, from = lane;
     switch (t.op) {
     case emu::Op::shuffle: return first + (t.argument & (t.width - 1));
@@ -1044,7 +1108,8 @@ int shuffle_source(const Thread &t) {
     }
 }
 
-uint64_t shuffled(const Warp &warp, const Thread &t) {
+uint64_t shuffled(const Warp &warp, const Thread &t)
+{
     int from = shuffle_source(t);
     if (from < 0 || from > 31 || !(t.mask & warp.exists() & (1u << from)))
         emu_failed(
@@ -1054,7 +1119,8 @@ uint64_t shuffled(const Warp &warp, const Thread &t) {
     return warp.lane[from].value;
 }
 
-uint64_t combine(emu::Op op, uint64_t a, uint64_t b) {
+uint64_t combine(emu::Op op, uint64_t a, uint64_t b)
+{
     switch (op) {
     case emu::Op::add: return a + b;
     case emu::Op::min: return (int64_t)b < (int64_t)a ? b : a;
@@ -1065,7 +1131,8 @@ uint64_t combine(emu::Op op, uint64_t a, uint64_t b) {
     }
 }
 
-uint64_t reduced(const Warp &warp, emu::Op op, unsigned int mask) {
+uint64_t reduced(const Warp &warp, emu::Op op, unsigned int mask)
+{
     int first = __builtin_ctz(mask);
     uint64_t sum = warp.lane[first].value;
     for (int i = first + 1; i < warp.count; ++i)
@@ -1073,14 +1140,16 @@ uint64_t reduced(const Warp &warp, emu::Op op, unsigned int mask) {
     return sum;
 }
 
-unsigned int lanes_with(const Warp &warp, unsigned int mask, uint64_t value) {
+unsigned int lanes_with(const Warp &warp, unsigned int mask, uint64_t value)
+{
     unsigned int lanes = 0;
     for (int i = 0; i < warp.count; ++i)
         if ((mask >> i & 1) && warp.lane[i].value == value) lanes |= 1u << i;
     return lanes;
 }
 
-uint64_t warp_result(const Warp &warp, const Thread &t, unsigned int mask) {
+uint64_t warp_result(const Warp &warp, const Thread &t, unsigned int mask)
+{
     switch (t.op) {
     case emu::Op::sync: return 0;
     case emu::Op::shuffle:
@@ -1096,7 +1165,8 @@ uint64_t warp_result(const Warp &warp, const Thread &t, unsigned int mask) {
     }
 }
 
-bool all_arrived(const Warp &warp, const Thread &t, unsigned int mask) {
+bool all_arrived(const Warp &warp, const Thread &t, unsigned int mask)
+{
     if ((t.block->waiting[t.rank / 32] & mask) != mask) return false;
     for (int i = 0; i < warp.count; ++i)
         if ((mask >> i & 1) && !same_call(t, warp.lane[i])) return false;
@@ -1104,7 +1174,8 @@ bool all_arrived(const Warp &warp, const Thread &t, unsigned int mask) {
 }
 
 /* All results first: a lane that goes on may call the next intrinsic at once. */
-void complete_warp(const Warp &warp, unsigned int mask) {
+void complete_warp(const Warp &warp, unsigned int mask)
+{
     for (int i = 0; i < warp.count; ++i)
         if (mask >> i & 1) warp.lane[i].result = warp_result(warp, warp.lane[i], mask);
     for (int k = 0; k < warp.count; ++k) {
@@ -1114,9 +1185,10 @@ void complete_warp(const Warp &warp, unsigned int mask) {
 }
 
 /* __activemask may give any set of lanes that wait there together. It is asked for only when
-   nothing else can run, and then gives some of them, at random: who counts on "all" shall be
+   nothing else can run, and then gives some of them, at random: code that counts on "all" shall be
    disappointed. */
-bool release_activemask(Block &block) {
+bool release_activemask(Block &block)
+{
     for (int i = 0; i < block.size; ++i) {
         Thread &t = block.threads[(size_t)i];
         if (t.state != State::waiting || t.op != emu::Op::activemask) continue;
@@ -1136,7 +1208,8 @@ bool release_activemask(Block &block) {
 
 } // namespace
 
-uint64_t emu::warp(Op op, unsigned int mask, uint64_t value, int argument, int width, Site site) {
+uint64_t emu::warp(Op op, unsigned int mask, uint64_t value, int argument, int width, Site site)
+{
     Thread *t = require_thread(op_name(op));
     Warp warp = warp_of(t);
     int lane = t->rank & 31;
@@ -1189,7 +1262,8 @@ size_t next_fence_clock = 0;
 /* by thread number */
 std::unordered_map<const void *, std::vector<std::pair<long, void *>>> published EMU_FIRST;
 
-void publish(Thread *t, const void *address) {
+void publish(Thread *t, const void *address)
+{
     AsScheduler no_cuda_thread;
     auto &here = published[address];
     std::pair<long, void *> *mine = nullptr;
@@ -1204,7 +1278,8 @@ void publish(Thread *t, const void *address) {
 bool preempted() { return options.preempt > 0 && random_below((size_t)options.preempt) == 0; }
 
 /* A thread begins without fences, and is no other that had its place before. */
-void start_fences(Thread *t) {
+void start_fences(Thread *t)
+{
     static long threads = 0;
     t->number = ++threads;
     t->fence = nullptr;
@@ -1213,7 +1288,8 @@ void start_fences(Thread *t) {
 
 } // namespace
 
-void emu::fence() {
+void emu::fence()
+{
     Thread *t = require_thread("__threadfence");
     if (preempted()) yield_here(t);
     if (!tsan()) return;
@@ -1226,7 +1302,8 @@ void emu::fence() {
 int emu::atomic_budget = 0;
 
 /* Called at each atomic under TSan and EMU_PREEMPT, else at every spin_limit-th. */
-void emu::atomic_event(const void *address) {
+void emu::atomic_event(const void *address)
+{
     Thread *t = current;
     if (!t) return;
     emu::atomic_budget = budget_step - 1;
@@ -1237,7 +1314,8 @@ void emu::atomic_event(const void *address) {
 
 void emu::pause() { yield_here(require_thread("__nanosleep")); }
 
-void *emu::dynamic_shared_memory() {
+void *emu::dynamic_shared_memory()
+{
     require_thread("dynamic shared memory");
     return dynamic_shared;
 }
@@ -1247,7 +1325,8 @@ void emu::trap(const char *what, Site site) { emu_failed("%s at %s", what, site_
 namespace {
 /* ---- >>grid: one launch ---------------------------------------------------------------------- */
 
-void start_block(Block &block, size_t number) {
+void start_block(Block &block, size_t number)
+{
     const dim3 &grid = launch_now->grid;
     block.number = number;
     block.index = uint3{(unsigned int)(number % grid.x), (unsigned int)(number / grid.x % grid.y),
@@ -1263,7 +1342,8 @@ void start_block(Block &block, size_t number) {
     last_progress = 0;
 }
 
-void prepare_slot(Block &block) {
+void prepare_slot(Block &block)
+{
     const dim3 &size = launch_now->block;
     block.size = (int)(size.x * size.y * size.z);
     block.shared.resize(options.blocks > 1 ? shared_size + launch_now->dynamic_bytes : 0);
@@ -1279,7 +1359,8 @@ void prepare_slot(Block &block) {
 /* Under TSan one block at a time: it could not tell the shared memories of two blocks apart. With
    g++ too: it forgets the section of shared variables in templates, so they could not be put
    aside. */
-size_t blocks_in_flight(size_t all) {
+size_t blocks_in_flight(size_t all)
+{
 #ifdef __clang__
     const bool can_interleave = !tsan();
 #else
@@ -1289,7 +1370,8 @@ size_t blocks_in_flight(size_t all) {
     return std::min(wanted, all);
 }
 
-void prepare_grid(size_t in_flight) {
+void prepare_grid(size_t in_flight)
+{
     while (slots.size() < in_flight) slots.emplace_back();
     for (size_t i = 0; i < in_flight; ++i) prepare_slot(slots[i]);
     size_t room = max_block_threads;
@@ -1306,14 +1388,16 @@ void prepare_grid(size_t in_flight) {
     if (tsan()) scheduler_identity.tsan_fiber = __tsan_get_current_fiber();
 }
 
-void nobody_can_run() {
+void nobody_can_run()
+{
     for (Block *b : resident)
         if (release_activemask(*b)) return;
     for (Block *b : resident) print_waiting(*b);
     emu_failed("all threads wait, and nothing can release them");
 }
 
-void run_blocks(const std::vector<size_t> &order, size_t in_flight) {
+void run_blocks(const std::vector<size_t> &order, size_t in_flight)
+{
     size_t next = 0;
     resident.clear();
     for (size_t i = 0; i < in_flight; ++i)
@@ -1330,7 +1414,8 @@ void run_blocks(const std::vector<size_t> &order, size_t in_flight) {
     }
 }
 
-void run_grid(Launch &launch) {
+void run_grid(Launch &launch)
+{
     launch_now = &launch;
     if (launch.kernel->parts.empty()) find_parts(*launch.kernel);
     size_t all = (size_t)launch.grid.x * launch.grid.y * launch.grid.z;
@@ -1346,7 +1431,8 @@ void run_grid(Launch &launch) {
     launch_now = nullptr;
 }
 
-void say_where() {
+void say_where()
+{
     if (launch_now)
         fprintf(stderr, "emu: in kernel %s, grid %ux%ux%u, block %ux%ux%u\n",
                 launch_now->kernel->name, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
@@ -1418,19 +1504,22 @@ std::deque<CUevent_st> events EMU_FIRST;
 std::vector<std::shared_ptr<CUgraph_st>> graphs EMU_FIRST;
 std::vector<cudaGraphExec_t> graph_execs EMU_FIRST;
 
-CUstream_st &stream_of(cudaStream_t handle) {
+CUstream_st &stream_of(cudaStream_t handle)
+{
     if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream;
     if (handle == cudaStreamPerThread) return thread_stream;
     if (!handle->alive) emu_failed("a stream is used after cudaStreamDestroy");
     return *handle;
 }
 
-void check_event(cudaEvent_t event) {
+void check_event(cudaEvent_t event)
+{
     if (!event || !event->alive)
         emu_failed("an event is used before cudaEventCreate or after cudaEventDestroy");
 }
 
-void run_one(CUstream_st &stream) {
+void run_one(CUstream_st &stream)
+{
     std::function<void()> work = std::move(stream.queue.front());
     stream.queue.pop_front();
     DeviceWork device;
@@ -1438,12 +1527,14 @@ void run_one(CUstream_st &stream) {
     ++stream.done;
 }
 
-void run_until(CUstream_st &stream, uint64_t number) {
+void run_until(CUstream_st &stream, uint64_t number)
+{
     while (stream.done < number) run_one(stream);
 }
 void run_all(CUstream_st &stream) { run_until(stream, stream.given); }
 
-void run_blocking_streams() {
+void run_blocking_streams()
+{
     for (CUstream_st &s : streams)
         if (!s.non_blocking) run_all(s);
     run_all(thread_stream);
@@ -1451,7 +1542,8 @@ void run_blocking_streams() {
 }
 
 /* Streams with work, in turns that the seed decides. */
-void run_everything() {
+void run_everything()
+{
     for (;;) {
         std::vector<CUstream_st *> busy;
         for (CUstream_st &s : streams)
@@ -1482,14 +1574,16 @@ struct Capture {
 
 std::vector<Capture *> captures EMU_FIRST;
 
-cudaError_t invalidate(Capture &capture, cudaError_t error) {
+cudaError_t invalidate(Capture &capture, cudaError_t error)
+{
     capture.invalid = true;
     return result(error);
 }
 
 /* For calls that would wait for the device, or change what is not the stream's: not during
    capture. */
-cudaError_t forbid_during_capture(bool relaxed_may = false) {
+cudaError_t forbid_during_capture(bool relaxed_may = false)
+{
     for (Capture *c : captures)
         if (!relaxed_may || c->mode != cudaStreamCaptureModeRelaxed)
             return invalidate(*c, cudaErrorStreamCaptureUnsupported);
@@ -1498,14 +1592,16 @@ cudaError_t forbid_during_capture(bool relaxed_may = false) {
 
 /* Work on the legacy stream waits for all blocking streams: one that is capturing never gets
    done. */
-cudaError_t forbid_implicit_wait(const CUstream_st &stream) {
+cudaError_t forbid_implicit_wait(const CUstream_st &stream)
+{
     if (&stream != &legacy_stream) return cudaSuccess;
     for (Capture *c : captures)
         if (!c->origin->non_blocking) return invalidate(*c, cudaErrorStreamCaptureImplicit);
     return cudaSuccess;
 }
 
-cudaError_t submit_to(CUstream_st &stream, std::function<void()> work) {
+cudaError_t submit_to(CUstream_st &stream, std::function<void()> work)
+{
     if (stream.capture) {
         if (stream.capture->invalid) return result(cudaErrorStreamCaptureInvalidated);
         stream.capture->graph->work.push_back(std::move(work));
@@ -1521,7 +1617,8 @@ cudaError_t submit_to(CUstream_st &stream, std::function<void()> work) {
     return cudaSuccess;
 }
 
-cudaError_t end_capture(Capture &capture, cudaGraph_t *graph) {
+cudaError_t end_capture(Capture &capture, cudaGraph_t *graph)
+{
     for (auto &[stream, seen] : capture.joined) {
         if (stream->captured != seen && !capture.invalid)
             capture.invalid = true, (void)result(cudaErrorStreamCaptureUnjoined);
@@ -1540,7 +1637,8 @@ cudaError_t end_capture(Capture &capture, cudaGraph_t *graph) {
 
 /* A stream that waits for an event of a capture joins it, or, as its origin, gets that work
    back. */
-cudaError_t wait_in_capture(CUstream_st &stream, cudaEvent_t event) {
+cudaError_t wait_in_capture(CUstream_st &stream, cudaEvent_t event)
+{
     Capture *capture = event->capture;
     if (stream.capture && stream.capture != capture)
         return invalidate(*stream.capture, cudaErrorStreamCaptureMerge);
@@ -1562,7 +1660,8 @@ cudaError_t emu::submit(cudaStream_t stream, std::function<void()> work)
     return submit_to(stream_of(stream), std::move(work));
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags) {
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
     streams.emplace_back();
     streams.back().non_blocking = (flags & cudaStreamNonBlocking) != 0;
     *stream = &streams.back();
@@ -1574,7 +1673,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flag
     return cudaStreamCreateWithFlags(stream, flags);
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+cudaError_t cudaStreamDestroy(cudaStream_t handle)
+{
     CUstream_st &stream = stream_of(handle);
     if (&stream == &legacy_stream || &stream == &thread_stream)
         return result(cudaErrorInvalidResourceHandle);
@@ -1584,7 +1684,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+cudaError_t cudaStreamSynchronize(cudaStream_t handle)
+{
     CUstream_st &stream = stream_of(handle);
     if (stream.capture) return invalidate(*stream.capture, cudaErrorStreamCaptureUnsupported);
     if (cudaError_t error = forbid_implicit_wait(stream)) return error;
@@ -1594,7 +1695,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 /* Asking makes a step, so that a loop of asking ends. */
-cudaError_t cudaStreamQuery(cudaStream_t handle) {
+cudaError_t cudaStreamQuery(cudaStream_t handle)
+{
     CUstream_st &stream = stream_of(handle);
     if (stream.capture) return invalidate(*stream.capture, cudaErrorStreamCaptureUnsupported);
     if (stream.queue.empty()) return cudaSuccess;
@@ -1602,7 +1704,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     return cudaErrorNotReady;
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned int) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned int)
+{
     CUstream_st &stream = stream_of(handle);
     check_event(event);
     if (event->capture) return wait_in_capture(stream, event);
@@ -1613,11 +1716,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     return submit_to(stream, [other, number] { run_until(*other, number); });
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user)
+{
     return submit_to(stream_of(stream), [function, user] { function(user); });
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
     events.emplace_back();
     events.back().timing = !(flags & cudaEventDisableTiming);
     *event = &events.back();
@@ -1629,13 +1734,15 @@ cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags)
     return cudaEventCreateWithFlags(event, flags);
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
     check_event(event);
     event->alive = false;
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle)
+{
     CUstream_st &stream = stream_of(handle);
     check_event(event);
     event->stream = &stream;
@@ -1651,14 +1758,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     });
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
     check_event(event);
     if (event->capture) return invalidate(*event->capture, cudaErrorCapturedEvent);
     if (event->stream) run_until(*event->stream, event->number);
     return cudaSuccess;
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t event) {
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
     check_event(event);
     if (event->capture) return invalidate(*event->capture, cudaErrorCapturedEvent);
     if (!event->stream || event->stream->done >= event->number) return cudaSuccess;
@@ -1666,7 +1775,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     return cudaErrorNotReady;
 }
 
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
     check_event(start);
     check_event(end);
     if (!start->stream || !end->stream || !start->timing || !end->timing)
@@ -1677,7 +1787,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode)
+{
     static unsigned long long id = 0;
     CUstream_st &stream = stream_of(handle);
     if (&stream == &legacy_stream) return result(cudaErrorStreamCaptureUnsupported);
@@ -1688,7 +1799,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph)
+{
     CUstream_st &stream = stream_of(handle);
     *graph = nullptr;
     if (!stream.capture) return result(cudaErrorInvalidValue);
@@ -1710,11 +1822,13 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
     if (graph && capture) *graph = capture->graph.get();
     return cudaSuccess;
 }
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status) {
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status)
+{
     return cudaStreamGetCaptureInfo(handle, status, nullptr, nullptr);
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
     /* there is nothing that one could do with them here */
     if (nodes) return result(cudaErrorNotSupported);
     *count = graph->work.size();
@@ -1723,19 +1837,22 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 
 namespace {
 
-std::vector<std::shared_ptr<CUgraph_st>>::iterator find_graph(cudaGraph_t graph) {
+std::vector<std::shared_ptr<CUgraph_st>>::iterator find_graph(cudaGraph_t graph)
+{
     return std::find_if(graphs.begin(), graphs.end(),
                         [graph](const std::shared_ptr<CUgraph_st> &g) { return g.get() == graph; });
 }
 
-std::vector<cudaGraphExec_t>::iterator find_exec(cudaGraphExec_t exec) {
+std::vector<cudaGraphExec_t>::iterator find_exec(cudaGraphExec_t exec)
+{
     auto found = std::find(graph_execs.begin(), graph_execs.end(), exec);
     if (found == graph_execs.end()) emu_failed("use of what is not an instantiated graph");
     return found;
 }
 
 /* The last owner, graph or instance, takes the graph's memory along. */
-void drop_graph(std::shared_ptr<CUgraph_st> graph) {
+void drop_graph(std::shared_ptr<CUgraph_st> graph)
+{
     if (graph.use_count() > 1) return;
     for (void *p : graph->memory)
         if (allocation_at(p)) release(p, "the end of a graph", false);
@@ -1743,7 +1860,8 @@ void drop_graph(std::shared_ptr<CUgraph_st> graph) {
 
 } // namespace
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
     auto owner = find_graph(graph);
     if (owner == graphs.end()) return result(cudaErrorInvalidValue);
     *exec = new CUgraphExec_st{*owner};
@@ -1751,17 +1869,20 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
+{
     find_exec(exec);
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
     std::shared_ptr<CUgraph_st> graph = (*find_exec(exec))->graph;
     return submit_to(stream_of(stream), [graph] { for (const auto &work : graph->work) work(); });
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
     graph_execs.erase(find_exec(exec));
     run_everything();
     std::shared_ptr<CUgraph_st> graph = exec->graph;
@@ -1770,7 +1891,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
+cudaError_t cudaGraphDestroy(cudaGraph_t handle)
+{
     auto found = find_graph(handle);
     if (found == graphs.end()) emu_failed("cudaGraphDestroy of what is not a graph");
     std::shared_ptr<CUgraph_st> graph = *found;
@@ -1779,7 +1901,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() {
+cudaError_t cudaDeviceSynchronize()
+{
     if (cudaError_t error = forbid_during_capture()) return error;
     run_everything();
     return cudaSuccess;
@@ -1791,7 +1914,8 @@ namespace {
 
 long fail_launch_at = 0;
 
-bool legal_shape(dim3 grid, dim3 block) {
+bool legal_shape(dim3 grid, dim3 block)
+{
     size_t threads = (size_t)block.x * block.y * block.z;
     bool block_fits = threads >= 1 && threads <= (size_t)max_block_threads && block.x <= 1024 &&
                       block.y <= 1024 && block.z <= 64;
@@ -1806,7 +1930,8 @@ void emu::check_range(const void *p, size_t size, const char *what)
     ::check_range(p, size, what);
 }
 
-void emu::check_argument(const void *kernel, int position, const void *pointer) {
+void emu::check_argument(const void *kernel, int position, const void *pointer)
+{
     /* an end is fine */
     bool known = !pointer || find_allocation(pointer) || find_allocation((const char *)pointer - 1);
     if (!known)
@@ -1843,7 +1968,8 @@ cudaError_t emu::set_function_attribute(const void *kernel, cudaFuncAttribute at
     return cudaSuccess;
 }
 
-cudaError_t emu::get_function_attributes(cudaFuncAttributes *attributes, const void *kernel) {
+cudaError_t emu::get_function_attributes(cudaFuncAttributes *attributes, const void *kernel)
+{
     memset(attributes, 0, sizeof *attributes);
     attributes->maxThreadsPerBlock = max_block_threads;
     attributes->numRegs = 32;
@@ -1851,7 +1977,8 @@ cudaError_t emu::get_function_attributes(cudaFuncAttributes *attributes, const v
     return cudaSuccess;
 }
 
-cudaError_t emu::occupancy(int *blocks, const void *kernel, int block, size_t shared) {
+cudaError_t emu::occupancy(int *blocks, const void *kernel, int block, size_t shared)
+{
     if (block < 1 || block > max_block_threads || shared > (size_t)kernel_at(kernel).dynamic_limit)
         return result(cudaErrorInvalidValue);
     *blocks = std::min(2048 / block, 32);
@@ -1862,7 +1989,8 @@ cudaError_t emu::occupancy(int *blocks, const void *kernel, int block, size_t sh
 
 namespace {
 
-void check_copy(const void *to, const void *from, size_t size, cudaMemcpyKind kind) {
+void check_copy(const void *to, const void *from, size_t size, cudaMemcpyKind kind)
+{
     static const char *const names[] = {"HostToHost", "HostToDevice", "DeviceToHost",
                                         "DeviceToDevice", "Default"};
     if (kind == cudaMemcpyDefault)
@@ -1880,7 +2008,8 @@ void check_copy(const void *to, const void *from, size_t size, cudaMemcpyKind ki
 }
 
 /* As CUDA says: a pageable source may change as soon as the call has returned. */
-bool needs_staging(const CUstream_st &stream, const void *from) {
+bool needs_staging(const CUstream_st &stream, const void *from)
+{
     return options.lazy && !stream.capture && &stream != &legacy_stream && !find_allocation(from);
 }
 
@@ -1900,33 +2029,39 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
     return submit_to(stream, [=] { memmove(to, from, size); });
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind)
+{
     if (cudaError_t error = forbid_implicit_wait(legacy_stream)) return error;
     if (cudaError_t error = forbid_during_capture(true)) return error;
     return cudaMemcpyAsync(to, from, size, kind, nullptr);
 }
 
-cudaError_t cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t stream) {
+cudaError_t cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t stream)
+{
     if (size == 0) return cudaSuccess;
     check_range(p, size, "cudaMemset");
     return submit_to(stream_of(stream), [=] { memset(p, value, size); });
 }
 
-cudaError_t cudaMemset(void *p, int value, size_t size) {
+cudaError_t cudaMemset(void *p, int value, size_t size)
+{
     if (cudaError_t error = forbid_implicit_wait(legacy_stream)) return error;
     if (cudaError_t error = forbid_during_capture(true)) return error;
     return cudaMemsetAsync(p, value, size, nullptr);
 }
 
-cudaError_t cudaMalloc(void **p, size_t size) {
+cudaError_t cudaMalloc(void **p, size_t size)
+{
     if (cudaError_t error = forbid_during_capture(true)) return error;
     return allocate(p, size, Kind::device, "cudaMalloc", false);
 }
-cudaError_t cudaMallocManaged(void **p, size_t size, unsigned int) {
+cudaError_t cudaMallocManaged(void **p, size_t size, unsigned int)
+{
     if (cudaError_t error = forbid_during_capture(true)) return error;
     return allocate(p, size, Kind::managed, "cudaMallocManaged", false);
 }
-cudaError_t cudaMallocHost(void **p, size_t size, unsigned int) {
+cudaError_t cudaMallocHost(void **p, size_t size, unsigned int)
+{
     if (cudaError_t error = forbid_during_capture(true)) return error;
     return allocate(p, size, Kind::pinned, "cudaMallocHost", false);
 }
@@ -1935,7 +2070,8 @@ cudaError_t cudaHostAlloc(void **p, size_t size, unsigned int flags)
     return cudaMallocHost(p, size, flags);
 }
 
-cudaError_t cudaMallocAsync(void **p, size_t size, cudaStream_t handle) {
+cudaError_t cudaMallocAsync(void **p, size_t size, cudaStream_t handle)
+{
     CUstream_st &stream = stream_of(handle);
     if (cudaError_t error = forbid_implicit_wait(stream)) return error;
     cudaError_t error =
@@ -1944,14 +2080,16 @@ cudaError_t cudaMallocAsync(void **p, size_t size, cudaStream_t handle) {
     return error;
 }
 
-cudaError_t cudaFree(void *p) {
+cudaError_t cudaFree(void *p)
+{
     if (!p) return cudaSuccess;
     if (cudaError_t error = forbid_during_capture(true)) return error;
     run_everything();
     release(p, "cudaFree", false);
     return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void *p) {
+cudaError_t cudaFreeHost(void *p)
+{
     if (!p) return cudaSuccess;
     if (cudaError_t error = forbid_during_capture(true)) return error;
     run_everything();
@@ -1960,7 +2098,8 @@ cudaError_t cudaFreeHost(void *p) {
 }
 
 /* What a graph has allocated stays until the graph goes: it may be launched again. */
-cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) {
+cudaError_t cudaFreeAsync(void *p, cudaStream_t stream)
+{
     if (!p) return cudaSuccess;
     const Allocation *found = allocation_at(p);
     if (found && found->of_graph)
@@ -1968,7 +2107,8 @@ cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) {
     return submit_to(stream_of(stream), [p] { release(p, "cudaFreeAsync", false); });
 }
 
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *p) {
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *p)
+{
     const Allocation *found = find_allocation(p);
     *attributes = cudaPointerAttributes{cudaMemoryTypeUnregistered, -2, nullptr, nullptr};
     if (!found) return cudaSuccess;
@@ -1981,7 +2121,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int) {
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int)
+{
     *pool = nullptr;
     return cudaSuccess;
 }
@@ -2000,13 +2141,15 @@ cudaError_t cudaDriverGetVersion(int *version) { return *version = CUDART_VERSIO
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
 
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
     *total_bytes = (size_t)16 << 30;
     *free_bytes = *total_bytes - std::min(*total_bytes, emu_live_bytes());
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
+{
     if (device != 0) return result(cudaErrorInvalidDevice);
     memset(p, 0, sizeof *p);
     strcpy(p->name, "nearfield CUDA emulator");
@@ -2029,7 +2172,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device) {
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
+{
     cudaDeviceProp p;
     if (cudaError_t error = cudaGetDeviceProperties(&p, device)) return error;
     switch (attribute) {
@@ -2062,14 +2206,16 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     return cudaSuccess;
 }
 
-const char *cudaGetErrorName(cudaError_t error) {
+const char *cudaGetErrorName(cudaError_t error)
+{
     switch (error) {
 #define EMU_NAME(name, number, text) case name: return #name;
         EMU_ERRORS(EMU_NAME)
     }
     return "unrecognized error code";
 }
-const char *cudaGetErrorString(cudaError_t error) {
+const char *cudaGetErrorString(cudaError_t error)
+{
     switch (error) {
 #define EMU_TEXT(name, number, text) case name: return text;
         EMU_ERRORS(EMU_TEXT)
@@ -2077,7 +2223,8 @@ const char *cudaGetErrorString(cudaError_t error) {
     return "unrecognized error code";
 }
 cudaError_t cudaPeekAtLastError() { return last_error; }
-cudaError_t cudaGetLastError() {
+cudaError_t cudaGetLastError()
+{
     cudaError_t error = last_error;
     last_error = cudaSuccess;
     return error;
@@ -2090,18 +2237,21 @@ void emu_fail_alloc(long n) { fail_allocation_at = n; }
 void emu_fail_launch(long n) { fail_launch_at = n; }
 long emu_allocations(void) { return allocation_count; }
 
-long emu_live_allocations(void) {
+long emu_live_allocations(void)
+{
     long n = 0;
     for (const Allocation &a : allocations) n += !a.of_graph;
     return n;
 }
-size_t emu_live_bytes(void) {
+size_t emu_live_bytes(void)
+{
     size_t bytes = 0;
     for (const Allocation &a : allocations) bytes += a.size;
     return bytes;
 }
 
-long emu_launches(void) {
+long emu_launches(void)
+{
     long n = 0;
     for (const Kernel &kernel : kernels) n += kernel.launches;
     return n;
@@ -2114,7 +2264,8 @@ long emu_kernel_launches(int i) { return kernels[(size_t)i].launches; }
 
 namespace {
 
-void print_summary() {
+void print_summary()
+{
     int launched = 0;
     for (const Kernel &kernel : kernels) launched += kernel.launches > 0;
     fprintf(stderr, "emu: %ld launches of %d kernels", emu_launches(), launched);
@@ -2129,14 +2280,16 @@ void print_summary() {
 
 /* A line "count name" for each kernel of the program, appended to $EMU_REPORT: emu.mk adds them
    up. */
-void write_report(const char *path) {
+void write_report(const char *path)
+{
     FILE *file = fopen(path, "a");
     if (!file) return;
     for (const Kernel &kernel : kernels) fprintf(file, "%ld %s\n", kernel.launches, kernel.name);
     fclose(file);
 }
 
-long print_leaks() {
+long print_leaks()
+{
     long leaks = 0;
     for (const Allocation &a : allocations) {
         if (a.of_graph) continue;

@@ -31,7 +31,8 @@ EMU_FLAGS := -std=c++17 -g1 -Wall -Wextra -fno-omit-frame-pointer -I$(EMU)/inclu
 # As nvcc: the macro, and the header before everything else. No fused operations.
 EMU_CUDA := -x c++ -D__CUDACC__ -include cuda_runtime.h -O1 -ffp-contract=off \
     -fno-sanitize-recover=all
-# Nobody may turn the emulator's own loops into memset: that is a function of the sanitizers.
+# The compiler must not turn the emulator's own loops into memset: that is a function of the
+# sanitizers.
 EMU_OBJECT := -O2 -fno-builtin $(if $(EMU_TSAN_LIBRARY),,-fno-tree-loop-distribute-patterns)
 
 EMU_SECTION := $(if $(EMU_TSAN_LIBRARY),,-fsanitize-sections=.emu_shared)

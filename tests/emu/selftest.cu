@@ -16,7 +16,8 @@ namespace {
 
 int checks = 0, failed = 0;
 
-void check_at(bool right, const char *text, int line) {
+void check_at(bool right, const char *text, int line)
+{
     ++checks;
     if (right) return;
     ++failed;
@@ -26,7 +27,8 @@ void check_at(bool right, const char *text, int line) {
 
 /* A kernel leaves its results in `out`, one number per thread or more; `expected(i)` says what is
    right. */
-template <class T, class Expected> bool all_are(const Device<T> &out, Expected expected) {
+template <class T, class Expected> bool all_are(const Device<T> &out, Expected expected)
+{
     std::vector<T> got = out.host();
     for (size_t i = 0; i < got.size(); ++i)
         if (!(got[i] == (T)expected((int)i)))
@@ -36,13 +38,15 @@ template <class T, class Expected> bool all_are(const Device<T> &out, Expected e
 
 /* ---- indices, shared memory, barriers -------------------------------------------------------- */
 
-__global__ void indices(int *out) {
+__global__ void indices(int *out)
+{
     int block = (int)((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
     int size = (int)(blockDim.x * blockDim.y * blockDim.z);
     int thread = (int)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
     out[block * size + thread] = block * size + thread;
 }
-void test_indices() {
+void test_indices()
+{
     const dim3 shapes[][2] = {{{1}, {1}},       {{7}, {33}},
                               {{3, 2}, {8, 4}}, {{2, 3, 2}, {5, 3, 2}},
                               {{1}, {1024}},    {{2}, {1, 1, 64}}};
@@ -53,7 +57,8 @@ void test_indices() {
     }
 }
 
-template <class T> __global__ void block_sum(const T *x, T *out) {
+template <class T> __global__ void block_sum(const T *x, T *out)
+{
     __shared__ T fixed[128];
     T *dynamic = dynamic_shared<T>();
     unsigned int i = threadIdx.x;
@@ -65,32 +70,37 @@ template <class T> __global__ void block_sum(const T *x, T *out) {
     }
     if (i == 0) out[blockIdx.x] = fixed[0] == dynamic[0] ? fixed[0] : (T)-1;
 }
-template <class T> void test_block_sum() {
+template <class T> void test_block_sum()
+{
     Device<T> x(std::vector<T>(128 * 5, (T)2)), out(5);
     must(launch(nullptr, 5, 128, 128 * sizeof(T), block_sum<T>, (const T *)x.get(), out.get()));
     CHECK(all_are(out, [](int) { return 256; }));
 }
 
-__global__ void votes(int *out) {
+__global__ void votes(int *out)
+{
     int i = (int)threadIdx.x;
     int n = __syncthreads_count(i % 3 == 0), all = __syncthreads_and(i >= 0),
         none = __syncthreads_and(i != 5);
     int any = __syncthreads_or(i == 5), nobody = __syncthreads_or(i < 0);
     out[i] = n == 32 && all && !none && any && !nobody;
 }
-void test_votes() {
+void test_votes()
+{
     Device<int> out(96);
     must(launch(nullptr, 1, 96, 0, votes, out.get()));
     CHECK(all_are(out, [](int) { return 1; }));
 }
 
 /* Half of a block waits, spinning on an atomic, for what the other half does afterwards. */
-__global__ void spin(int *flag, int *out) {
+__global__ void spin(int *flag, int *out)
+{
     if (threadIdx.x < 32) while (atomicAdd(flag, 0) < 32) {}
     else atomicAdd(flag, 1);
     out[threadIdx.x] = 1;
 }
-void test_spin() {
+void test_spin()
+{
     Device<int> flag(1, 0), out(64);
     must(launch(nullptr, 1, 64, 0, spin, flag.get(), out.get()));
     CHECK(all_are(out, [](int) { return 1; }));
@@ -98,7 +108,8 @@ void test_spin() {
 
 /* ---- warps ----------------------------------------------------------------------------------- */
 
-template <class T> __global__ void shuffles(T *out, int width) {
+template <class T> __global__ void shuffles(T *out, int width)
+{
     const unsigned int all = 0xffffffffu;
     int lane = (int)threadIdx.x % 32;
     T mine = (T)lane;
@@ -108,7 +119,8 @@ template <class T> __global__ void shuffles(T *out, int width) {
     to[2] = __shfl_down_sync(all, mine, 3, width);
     to[3] = __shfl_xor_sync(all, mine, 1, width);
 }
-template <class T> void test_shuffles() {
+template <class T> void test_shuffles()
+{
     for (int width : {2, 8, 32}) {
         Device<T> out(64 * 4);
         must(launch(nullptr, 1, 64, 0, shuffles<T>, out.get(), width));
@@ -122,7 +134,8 @@ template <class T> void test_shuffles() {
     }
 }
 
-__global__ void ballots(int *out) {
+__global__ void ballots(int *out)
+{
     const unsigned int all = 0xffffffffu;
     int lane = (int)threadIdx.x, right = 1, same;
     right &= __ballot_sync(all, lane % 4 == 1) == 0x22222222u;
@@ -142,14 +155,16 @@ __global__ void ballots(int *out) {
     __syncwarp();
     out[lane] = right;
 }
-void test_ballots() {
+void test_ballots()
+{
     Device<int> out(32);
     must(launch(nullptr, 1, 32, 0, ballots, out.get()));
     CHECK(all_are(out, [](int) { return 1; }));
 }
 
 /* Groups of lanes with the same key go their own ways at the same time. */
-__global__ void sum_by_key(const int *key, int *sum) {
+__global__ void sum_by_key(const int *key, int *sum)
+{
     unsigned int peers = __match_any_sync(0xffffffffu, key[threadIdx.x]);
     int lane = (int)threadIdx.x % 32, leader = __ffs((int)peers) - 1, count = 0;
     for (unsigned int rest = peers; rest; rest &= rest - 1)
@@ -158,7 +173,8 @@ __global__ void sum_by_key(const int *key, int *sum) {
     unsigned int active = __activemask();
     if (!(active >> lane & 1)) sum[0] = -1;
 }
-void test_sum_by_key() {
+void test_sum_by_key()
+{
     std::vector<int> keys(96);
     for (int i = 0; i < 96; ++i) keys[(size_t)i] = i * i % 5;
     Device<int> key(keys), sum(5, 0);
@@ -176,7 +192,8 @@ struct Totals {
     float real;
     double real2;
 };
-__global__ void atomics(Totals *t) {
+__global__ void atomics(Totals *t)
+{
     int i = (int)threadIdx.x;
     atomicAdd(&t->add, i);
     atomicSub(&t->sub, 1);
@@ -199,7 +216,8 @@ __global__ void atomics(Totals *t) {
     atomicAdd(&t->real, 0.5f);
     atomicAdd(&t->real2, 0.25);
 }
-void test_atomics() {
+void test_atomics()
+{
     Totals start;
     memset(&start, 0, sizeof start);
     start.bits_and = -1;
@@ -217,7 +235,8 @@ void test_atomics() {
     CHECK(t.signed_low == -(1ll << 40) - 63 && t.real == 32.0f && t.real2 == 16.0);
 }
 
-__global__ void arithmetic(int *out) {
+__global__ void arithmetic(int *out)
+{
     int right = 1;
     right &= __popc(0xf0f0u) == 8 && __popcll(1ull << 40) == 1 && __clz(1) == 31 &&
              __clz(0) == 32 && __clzll(1) == 63;
@@ -246,7 +265,8 @@ __global__ void arithmetic(int *out) {
              alignof(float4) == 16;
     out[0] = right;
 }
-void test_arithmetic() {
+void test_arithmetic()
+{
     Device<int> out(std::vector<int>(2, 9));
     must(launch(nullptr, 1, 1, 0, arithmetic, out.get()));
     CHECK(out.host()[0] == 1);
@@ -255,7 +275,8 @@ void test_arithmetic() {
 /* ---- CUB ------------------------------------------------------------------------------------- */
 
 /* Runs a two-phase CUB call, made by `call(storage, bytes)`. */
-template <class Call> cudaError_t with_storage(Call call) {
+template <class Call> cudaError_t with_storage(Call call)
+{
     size_t bytes = 0;
     cudaError_t error = call(nullptr, bytes);
     if (error != cudaSuccess) return error;
@@ -263,7 +284,8 @@ template <class Call> cudaError_t with_storage(Call call) {
     return call(storage.get(), bytes);
 }
 
-template <class K> void test_sort(K low, int end_bit) {
+template <class K> void test_sort(K low, int end_bit)
+{
     const int n = 1000;
     std::vector<K> keys((size_t)n);
     std::vector<float4> values((size_t)n);
@@ -287,7 +309,8 @@ template <class K> void test_sort(K low, int end_bit) {
     CHECK(right);
 }
 
-void test_double_buffer() {
+void test_double_buffer()
+{
     std::vector<unsigned int> host(100);
     for (unsigned int i = 0; i < 100; ++i) host[i] = (i * 37) % 100;
     Device<unsigned int> a(host), b(100), va(host), vb(100);
@@ -314,7 +337,8 @@ struct Numbers {
     __host__ __device__ Numbers operator+(ptrdiff_t i) const { return Numbers{at + i}; }
 };
 
-void test_scan_and_reduce() {
+void test_scan_and_reduce()
+{
     const int n = 1000;
     std::vector<int> host((size_t)n, 3);
     Device<int> x(host), low(1), high(1);
@@ -345,7 +369,8 @@ void test_scan_and_reduce() {
     CHECK(total.host()[0] == 0);
 }
 
-__global__ void block_algorithms(int *out) {
+__global__ void block_algorithms(int *out)
+{
     typedef cub::BlockReduce<int, 128> Reduce;
     typedef cub::BlockScan<int, 128> Scan;
     typedef cub::WarpReduce<int> Warp;
@@ -367,7 +392,8 @@ __global__ void block_algorithms(int *out) {
     if (i % 8 == 0) right &= eight == 28;
     out[i] = right;
 }
-void test_block_algorithms() {
+void test_block_algorithms()
+{
     Device<int> out(128);
     must(launch(nullptr, 1, 128, 0, block_algorithms, out.get()));
     CHECK(all_are(out, [](int) { return 1; }));
@@ -379,19 +405,22 @@ __global__ void indices_into(int *x)
 }
 
 /* Shared memory of a function that a kernel calls, with several blocks in flight. */
-__device__ int *of_function() {
+__device__ int *of_function()
+{
     __shared__ int tile[64];
     return tile;
 }
 
-__global__ void turn(int *x) {
+__global__ void turn(int *x)
+{
     int *tile = of_function();
     tile[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
     __syncthreads();
     x[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
 }
 
-void test_shared_of_function() {
+void test_shared_of_function()
+{
     Device<int> x(20 * 64, 0);
     must(launch(nullptr, 20, 64, 0, indices_into, x.get()));
     must(launch(nullptr, 20, 64, 0, turn, x.get()));
@@ -400,12 +429,14 @@ void test_shared_of_function() {
 
 /* ---- streams, events, graphs, memory --------------------------------------------------------- */
 
-__global__ void add(int *x, int n, int d) {
+__global__ void add(int *x, int n, int d)
+{
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < n) x[i] += d;
 }
 
-void test_streams() {
+void test_streams()
+{
     cudaStream_t a, b;
     cudaEvent_t start, end;
     must(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
@@ -437,7 +468,8 @@ void test_streams() {
 }
 
 /* Fork and join inside a capture, memory of the graph's own, launched twice. */
-void test_graph() {
+void test_graph()
+{
     cudaStream_t a, b;
     cudaEvent_t forked, joined;
     cudaGraph_t graph;
@@ -472,7 +504,8 @@ void test_graph() {
     must(cudaStreamDestroy(b));
 }
 
-void test_errors() {
+void test_errors()
+{
     Device<int> x(10, 0);
     /* which error it is depends on the driver: 580 says another one than the manual */
     cudaError_t const refused = launch(nullptr, 0, 32, 0, add, x.get(), 10, 1);
@@ -488,7 +521,8 @@ void test_errors() {
     (void)cudaGetLastError();
 }
 
-void test_pointers_and_devices() {
+void test_pointers_and_devices()
+{
     Device<int> x(10);
     int host = 0, count = 0, sms = 0, blocks = 0;
     cudaPointerAttributes about;
@@ -507,7 +541,8 @@ void test_pointers_and_devices() {
 #ifdef CUDA_EMU
 __global__ void never_launched() {}
 
-void test_emulator() {
+void test_emulator()
+{
     int *p = nullptr, *q = nullptr;
     long live = emu_live_allocations(), launches = emu_launches();
     emu_fail_alloc(2);
@@ -533,7 +568,8 @@ void test_emulator() {}
 
 } // namespace
 
-int main() {
+int main()
+{
     test_indices();
     test_block_sum<int>();
     test_block_sum<float>();

@@ -13,7 +13,8 @@
 #include <vector>
 
 /* Ends the program when a CUDA call fails: for calls that have no reason to. */
-inline void must(cudaError_t error, const char *what = "a CUDA call") {
+inline void must(cudaError_t error, const char *what = "a CUDA call")
+{
     if (error == cudaSuccess) return;
     fprintf(stderr, "%s failed: %s\n", what, cudaGetErrorString(error));
     exit(3);
@@ -58,7 +59,8 @@ private:
     size_t n_;
 };
 
-template <class T> __device__ T *dynamic_shared() {
+template <class T> __device__ T *dynamic_shared()
+{
 #ifdef CUDA_EMU
     return (T *)emu_dynamic_shared();
 #else

@@ -168,7 +168,7 @@ against_awk() {
     report $? "a run: there are contacts to look at" "$(seen)"
     [ "$(value entries)" -eq "$(value contacts)" ]
     report $? "a run: the list has the contacts, each once" "$(seen)"
-    # the wall rubs: who lies on it goes along with it and turns in its sense, not as if he rolled
+    # friction of the wall: spheres on it move with it and turn in its sense, not as if they rolled
     # over a wall that stands still
     awk '0.2 - sqrt($2 ^ 2 + $4 ^ 2) < 1.3 * $11 { n++; spin += $9 } END { exit !(n > 3 && spin > 0) }' "$work/table.txt"
     report $? "a run: the wall turns the spheres on it"
@@ -387,8 +387,9 @@ other_ways() {
     report $? "--history 0 is another run" "$(apart "$work/first.txt" "$work/same.txt")"
 }
 
-# Over a longer time rounding decides who falls where, and only the statistics agree: five runs that
-# sort in other steps were apart by 0.7 degrees, 0.7 mm, 30 and 7 contacts, and 6 % of the energy.
+# Over a longer time rounding decides which sphere falls where, and only the statistics agree: five
+# runs that sort in other steps were apart by 0.7 degrees, 0.7 mm, 30 and 7 contacts, and 6 % of the
+# energy.
 statistics() {
     [ "$small" ] && return
     local name tolerance

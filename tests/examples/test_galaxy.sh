@@ -463,7 +463,7 @@ still_there() { sleep 0.5; screen_shows_it; }
 window() {
     local display empty server
     . tests/examples/screen.sh
-    # (without a screen SDL's program says so, with status 1; the other one has none, with status 2)
+    # (without a screen the program with SDL ends with status 1, the one without SDL with 2)
     (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" -n 2 --steps 0 --window) \
         >"$work/out.txt" 2>"$work/err.txt"
     status=$?

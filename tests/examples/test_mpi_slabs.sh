@@ -338,7 +338,7 @@ self_check() {
     planted "images are missing" mpi_slabs.h \
         's/visit.image = inside ? 2 : map->periodic ? -2 : -1;/visit.image = inside ? 2 : -1;/'
     planted "images keep their x" mpi_slabs.c 's/copy->x\[0\] += visit.shift;//'
-    planted "nobody migrates" mpi_slabs.c \
+    planted "no particle migrates" mpi_slabs.c \
         's/if (owner != run->map.self) run->mail/if (0) run->mail/; s/if (owner != run->map.self) work->out/if (0) work->out/'
     planted "a contact counts where it is seen" mpi_slabs.h 's/me->id < other->id;/1;/'
     planted "ghosts are pushed, too, and stay" mpi_slabs.c \

@@ -4,8 +4,8 @@
 #
 #   tests/examples/test_nbody_levels.sh [PROGRAM]    default: build/nbody_levels
 #
-# The program writes who acts on one body: cells, and the points that stand for them. Below, in awk,
-# that is made a second time from the positions of the bodies alone: which cells those are, the
+# The program writes what acts on one body: cells, and the points that stand for them. Below, in
+# awk, that is made a second time from the positions of the bodies alone: which cells those are, the
 # virtual particles of each, the force. Files with a mistake in them show that the comparison can
 # fail.
 . "$(dirname "$0")/examples.sh" nbody_levels "${1:-}"
@@ -21,7 +21,7 @@ figure() {
             k += 2) if ($k == name) print $(k + 1) }' "$work/out.txt"
 }
 
-# ---- who acts, a second time --------------------------------------------------------------------
+# ---- what acts, a second time --------------------------------------------------------------------
 
 # Reads one of the text files and the output. -v picture: the one whose lines belong to the file; -v
 # kind: "centres" (8 x 8 sub-cells) or "fixed" (4 x 4 Chebyshev points); -v bar: how far the force

@@ -267,7 +267,7 @@ static void two_spheres(int first)
            fabs(history[0]) + fabs(history[1]) + fabs(history[2]) + fabs(history[3]));
 }
 
-/* A sphere that moves along a wall, or a wall that moves under a sphere: what differs is who has
+/* A sphere that moves along a wall, or a wall that moves under a sphere: only one has
    the speed. */
 static double against_wall(double sphere, double wall, double turning)
 {

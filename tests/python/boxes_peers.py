@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""boxes_peers.py - nlist_search_box against ASE, matscipy and vesin, where they are installed, on random systems.
+"""boxes_peers.py - nlist_search_box against ASE, matscipy and vesin, where they are installed, on
+random systems.
 SPDX-License-Identifier: MIT OR Unlicense
 
-    python3 tests/boxes_peers.py [systems [seed]]       (default: 2000 systems, seed 1)
+    python3 tests/python/boxes_peers.py [systems [seed]]       (default: 2000 systems, seed 1)
 
-Every entry (i, j, S) must be the same, and D within rounding. Systems: orthogonal, triclinic and left-handed boxes, needles, flat and
-sheared ones, boxes smaller than the radius, atoms far outside, lattices, one atom, none. Radii at which rounding would decide are moved.
-A peer that takes longer than 10 s for a system, or crashes, is asked about the next one: that is counted, and is not a failure.
-Without numpy, or without any peer, the script says so and ends with 77.
+Every entry (i, j, S) must be the same, and D within rounding. Systems: orthogonal, triclinic and
+left-handed boxes, needles, flat and sheared ones, boxes smaller than the radius, atoms far outside,
+lattices, one atom, none. Radii at which rounding would decide are moved.
+A peer that takes longer than 10 s for a system, or crashes, is asked about the next one: that is
+counted, and is not a failure.
+Without numpy, or without any peer, the script ends with 77 and a message.
 """
 import ctypes, multiprocessing, os, subprocess, sys, tempfile
 
@@ -23,7 +26,8 @@ SHIM = r'''
 #include "nlist.h"
 static nlist list;
 static nlist_arrays found;
-int search(const double *pos, int n, const double *cell, const int *periodic, double radius, int half, int sorted,
+int search(const double *pos, int n, const double *cell, const int *periodic, double radius,
+           int half, int sorted,
            nlist_arrays **out)
 {
     nlist_desc d;
@@ -43,9 +47,11 @@ int search(const double *pos, int n, const double *cell, const int *periodic, do
 
 
 class Arrays(ctypes.Structure):
-    _fields_ = [('wanted', ctypes.c_int32), ('capacity', ctypes.c_int64), ('i', ctypes.POINTER(ctypes.c_int32)),
+    _fields_ = [('wanted', ctypes.c_int32), ('capacity', ctypes.c_int64),
+                ('i', ctypes.POINTER(ctypes.c_int32)),
                 ('j', ctypes.POINTER(ctypes.c_int32)), ('shift', ctypes.POINTER(ctypes.c_int32)),
-                ('distance', ctypes.POINTER(ctypes.c_double)), ('offset', ctypes.POINTER(ctypes.c_double)),
+                ('distance', ctypes.POINTER(ctypes.c_double)),
+                ('offset', ctypes.POINTER(ctypes.c_double)),
                 ('count', ctypes.c_int64), ('rows_cut', ctypes.c_int32)]
 
 
@@ -57,7 +63,8 @@ def build():
     source, library = os.path.join(folder, 'shim.c'), os.path.join(folder, 'shim.so')
     with open(source, 'w') as f:
         f.write(SHIM)
-    subprocess.check_call([os.environ.get('CC', 'cc'), '-std=c99', '-O2', '-shared', '-fPIC', '-I', root, source, '-o', library, '-lm'])
+    subprocess.check_call([os.environ.get('CC', 'cc'), '-std=c99', '-O2', '-shared', '-fPIC', '-I',
+                           root, source, '-o', library, '-lm'])
     return ctypes.CDLL(library)
 
 
@@ -66,8 +73,10 @@ def ours(library, pos, cell, periodic, radius):
     cell = np.ascontiguousarray(cell, dtype=np.float64)
     flags = np.array(periodic, dtype=np.int32)
     out = ctypes.POINTER(Arrays)()
-    code = library.search(pos.ctypes.data_as(ctypes.c_void_p), len(pos), cell.ctypes.data_as(ctypes.c_void_p),
-                          flags.ctypes.data_as(ctypes.c_void_p), ctypes.c_double(radius), 0, 1, ctypes.byref(out))
+    code = library.search(pos.ctypes.data_as(ctypes.c_void_p), len(pos),
+                          cell.ctypes.data_as(ctypes.c_void_p),
+                          flags.ctypes.data_as(ctypes.c_void_p), ctypes.c_double(radius), 0, 1,
+                          ctypes.byref(out))
     if code:
         raise RuntimeError('result %d' % code)
     a = out.contents
@@ -91,7 +100,9 @@ def ask_matscipy(pos, cell, periodic, radius):
 
 def ask_vesin(pos, cell, periodic, radius):
     import vesin
-    return vesin.NeighborList(cutoff=radius, full_list=True).compute(points=pos, box=cell, periodic=np.array(periodic), quantities='ijSD')
+    return vesin.NeighborList(cutoff=radius, full_list=True).compute(points=pos, box=cell,
+                                                                     periodic=np.array(periodic),
+                                                                     quantities='ijSD')
 
 
 def serve(pipe, ask):
@@ -113,7 +124,8 @@ class Peer:
     def __call__(self, system):
         if self.process is None:
             self.pipe, there = multiprocessing.Pipe()
-            self.process = multiprocessing.Process(target=serve, args=(there, self.ask), daemon=True)
+            self.process = multiprocessing.Process(target=serve, args=(there, self.ask),
+                                                   daemon=True)
             self.process.start()
             there.close()
         try:
@@ -136,7 +148,8 @@ class Peer:
 
 def peers():
     found = []
-    for name, module, ask in (('ASE', 'ase.neighborlist', ask_ase), ('matscipy', 'matscipy.neighbours', ask_matscipy),
+    for name, module, ask in (('ASE', 'ase.neighborlist', ask_ase),
+                              ('matscipy', 'matscipy.neighbours', ask_matscipy),
                               ('vesin', 'vesin', ask_vesin)):
         try:
             __import__(module)
@@ -173,7 +186,8 @@ def ordered(answer):
 
 
 def main():
-    systems, seed = (int(sys.argv[1]) if len(sys.argv) > 1 else 2000), (int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    systems = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     rng, asked, library, failures = np.random.default_rng(seed), peers(), build(), 0
     if not asked:
         sys.exit(77)
@@ -185,7 +199,8 @@ def main():
             if not len(length) or length.max() < radius * (1 - 1e-9):
                 break
             radius *= 1.0123
-        scale = np.abs(pos).max() + np.abs(cell).max() * (np.abs(key[:, 2:]).max() + 1) if len(key) else 1
+        scale = (np.abs(pos).max() + np.abs(cell).max() * (np.abs(key[:, 2:]).max() + 1)
+                 if len(key) else 1)
         assert np.all(np.abs(np.sqrt((d ** 2).sum(1)) - length) < 1e-12 * scale)
         for peer in asked:
             if len(pos) == 0:
@@ -195,13 +210,17 @@ def main():
                 continue
             their_key, their_d = ordered(answer)
             peer.compared += 1
-            if their_key.shape != key.shape or (their_key != key).any() or np.abs(their_d - d).max(initial=0) > 1e-12 * scale:
+            if (their_key.shape != key.shape or (their_key != key).any()
+                    or np.abs(their_d - d).max(initial=0) > 1e-12 * scale):
                 failures += 1
-                print('FAILED   %s, system %d (%s, %d atoms, periodic %s, radius %g): %d entries, ours %d'
-                      % (peer.name, turn, kind, len(pos), periodic, radius, len(their_key), len(key)))
+                print('FAILED   %s, system %d (%s, %d atoms, periodic %s, radius %g): %d entries, '
+                      'ours %d'
+                      % (peer.name, turn, kind, len(pos), periodic, radius, len(their_key),
+                         len(key)))
     for peer in asked:
         print('%-9s %d systems compared, %d refused by it, %d given up after 10 s%s'
-              % (peer.name, peer.compared, peer.refused, peer.given_up, ': ' + peer.last if peer.refused else ''))
+              % (peer.name, peer.compared, peer.refused, peer.given_up,
+                 ': ' + peer.last if peer.refused else ''))
     print('%d differences' % failures)
     sys.exit(failures > 0)
 

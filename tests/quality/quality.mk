@@ -60,7 +60,7 @@ portability: deps-test
 test-packages: deps-test
 	@$(call checked,$(Q)/packages/run.sh)
 
-# A small project of somebody else: copied file, add_subdirectory, installed, pkg-config.
+# A small project of a user: copied file, add_subdirectory, installed, pkg-config.
 consumers: deps-test
 	@NVCC='$(NVCC)' $(Q)/consumers/run.sh
 

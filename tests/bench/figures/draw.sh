@@ -3,7 +3,7 @@
 #
 # DATA: a folder with figures.csv, or with the CSV files of the groups. RESULTS gets, for each
 # figure, NAME.png (gnuplot; without it only tables) and NAME.md with the numbers, and README.md,
-# which lists them. What was not measured is left out, and README.md says so.
+# which lists them. What was not measured is left out and listed in README.md.
 set -u
 if [ $# -ne 2 ]; then sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; fi
 data=$1 results=$2

@@ -103,7 +103,8 @@ dam() {
             sed -n 's/^ *particles moved *\([0-9.]*\) million.*/\1/p')
         if [ ! "$rate" ]; then echo "$binary -n $n --method $method" >>"$out/failed"; continue; fi
         echo "$name $method $n $rate" |
-            awk '{ printf "%s,dam,dam-break,\"%s\",%d,%.6g,%.6g,0,0,0,,,0,0\n", $1, $2, $3, $3 / $4 * 1e-3, $4 }' >>"$file"
+            awk '{ printf "%s,dam,dam-break,\"%s\",%d,%.6g,%.6g,0,0,0,,,0,0\n", $1, $2, $3,
+                       $3 / $4 * 1e-3, $4 }' >>"$file"
     done
 }
 

@@ -177,7 +177,8 @@ source_is "$titan; the serial code has no such figure"
 for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR, ugrid_next' \
     'SORT, HYBRID, ugrid_next' \
     'LIST, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next_range'; do
-    curve "$walk" ours "program == \"bench_ugrid\" && group == \"walks\" && index(workload, \"3D-\") == 1 && method == \"$walk\"" \
+    curve "$walk" ours "program == \"bench_ugrid\" && group == \"walks\" &&
+                        index(workload, \"3D-\") == 1 && method == \"$walk\"" \
         'substr(workload, 4)' ms
 done
 draw
@@ -346,7 +347,7 @@ only_table() {
 }
 
 steps_note='A step of ours: grid (or tree), list, clearing the sums, forces, motion; no walls.'
-only_table 004-6.6 'Nobody touches (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
+only_table 004-6.6 'No contacts (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
     'tables 6.6 (10M spheres) and 6.7 (10M tablets)' \
     "$steps_note Table 6.7: see 004-tablets."
 only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
@@ -414,7 +415,7 @@ tablets_table() {
     cat <<'TABLE'
 | source's table | code | triangles: prepare | collect | forces | tablets: collect | forces | steps/s |
 |---|---|---:|---:|---:|---:|---:|---:|
-| 6.7, 10M tablets, nobody touches | old | – | – | – | in forces | 334 | 2.8 |
+| 6.7, 10M tablets, no contacts | old | – | – | – | in forces | 334 | 2.8 |
 | | new | – | – | – | 18.85 | 8.35 | 21.6 |
 | 6.9, 10M tablets in a drum, data sorted | old | 470 | in forces | 511 | in forces | 1051 | 0.48 |
 | | new | 2 | 10.8 | 4.3 | 24 | 63 | 7.9 |
@@ -454,7 +455,8 @@ draw
 heading 'Time and memory against the number of particles'
 
 operations() { # STYLE PREFIX PROGRAM-SUFFIX WHAT
-    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") && workload == \"uniform\""
+    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") &&
+              workload == \"uniform\""
     curve "$2ugrid: build" "$1" "$of && method == \"ugrid: build\"" n "$4"
     curve "$2ugrid: count 29 neighbours" "$1" "$of && method == \"ugrid: count neighbours\"" n "$4"
     curve "$2lbvh: build" "$1" "$of && method == \"lbvh: build\"" n "$4"
@@ -475,7 +477,8 @@ operations ours '' 'bench_[a-z]*' ms
 draw
 
 bytes_curves() { # STYLE PREFIX PROGRAM-SUFFIX
-    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") && workload == \"uniform\" && unit == \"B\""
+    local of="program ~ /$3\$/ && (group == \"scaling\" || group == \"largest\") &&
+              workload == \"uniform\" && unit == \"B\""
     local header color=0
     for header in ugrid lbvh nlist nbody; do
         curve "$2$header" "$1:$((color += 1))" "$of && method ~ /^$header:/" n value

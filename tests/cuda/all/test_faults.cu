@@ -1,5 +1,5 @@
 /* test_faults.cu - whole programs on the GPU that run out of memory, lose launches, or come upon an
-   error that somebody else left unread.
+   error that other code left unread.
    SPDX-License-Identifier: MIT OR Unlicense
 
        nvcc -std=c++17 -arch=native -O3 -I. tests/cuda/all/test_faults.cu -o test_faults &&
@@ -13,7 +13,7 @@
    A program is a row of steps with all four headers on one heap. It runs once without a fault, and
    what each step leaves behind is noted (all builds are deterministic). Then, for every k, fault
    number k happens, and the step it belongs to
-   - says so, by its own code, and changes no other object;
+   - returns a code of its own, and changes no other object;
    - leaves its object as it was or empty, as the comment says;
    - does the same again when it is called again, and everything from there on is as in the first
    run, bit for bit. */
@@ -575,7 +575,7 @@ static void test_launches()
 #endif
 }
 
-/* An error that no call here has made. CUDA keeps it for who asks next. */
+/* An error that no call here has made. CUDA keeps it until it is asked for. */
 static cudaError_t leave_an_error()
 {
     void *memory = nullptr;
@@ -587,7 +587,7 @@ static cudaError_t leave_an_error()
     return error;
 }
 
-/* The caller has not read an error of his own. It is no fault of ours, and calls do their work as
+/* The caller has not read an earlier error. It is not of these calls, and calls do their work as
    ever. (CUB takes an error that it finds for its own, and so the error may be forgotten before CUB
    is asked; elsewhere it stays for him to read.) */
 static void test_unread_errors()

@@ -1,5 +1,5 @@
-/* test_totals.cu - pairs and lists whose totals no 32-bit number holds: everybody within reach of
-   everybody.
+/* test_totals.cu - pairs and lists whose totals no 32-bit number holds: all pairs are within the
+   radius.
    SPDX-License-Identifier: MIT OR Unlicense
 
        nvcc -std=c++17 -arch=native -O3 -I. tests/cuda/all/test_totals.cu -o test_totals &&

@@ -213,7 +213,7 @@ static void check_holds_nothing(lbvh_cuda *gpu, lbvh_result want)
     lbvh_free(&copy);
 }
 
-/* One rule: without a tree every call says so; a tree over no elements is one. */
+/* One rule: without a tree every call returns a code; a tree over no elements is one. */
 static void test_not_built()
 {
     std::vector<real> const boxes = {0, 0, 0, 2, 2, 2, 1, 1, 1, 3, 3, 3};
@@ -280,8 +280,8 @@ static long run_out_of_memory(const Input &in, const OnDevice &on_device, const 
     return h.calls;
 }
 
-/* Each allocation fails once: the result says so, the tree is empty or as before, and the next call
-   works. */
+/* Each allocation fails once: the result is its code, the tree is empty or as before, and the next
+   call works. */
 static void test_out_of_memory()
 {
     for (size_t k = 0; k < case_count; k++) {

@@ -88,7 +88,8 @@ static void test_refused_descs()
     check_works(&b, setting_like(NBODY_FORCE_NODES, 0), NBODY_FAST);
 }
 
-/* One rule: without a tree every call that reads one says so; a tree over no bodies is one. */
+/* One rule: without a tree every call that reads one returns a code; a tree over no bodies is
+   one. */
 static void check_holds_nothing(nbody_cuda *gpu, nbody_result want)
 {
     Device<real> const d_real(std::vector<real>(8));

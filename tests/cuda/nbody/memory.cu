@@ -96,7 +96,7 @@ static long run_out_of_memory(const Input &of, const Input &then, nbody_stage st
     return h.calls;
 }
 
-/* Each allocation fails once: the result says so, and the next call works. */
+/* Each allocation fails once: the result is its code, and the next call works. */
 static void test_out_of_memory()
 {
     for (int k = 3; k < SETTINGS * 4; k += std::max(std::min(share / 3, 40 * thin), 1)) {

@@ -131,7 +131,7 @@ static long run_out_of_memory(const Case &c, const Input &in, const Input &more,
     return h.calls;
 }
 
-/* Each allocation fails once: the result says so, the list is as before, and the next call
+/* Each allocation fails once: the result is its code, the list is as before, and the next call
    works. */
 static void test_out_of_memory()
 {

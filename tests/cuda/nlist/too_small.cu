@@ -93,7 +93,7 @@ static void check_full(Both *b, const Growth &g, const OnDevice &there, const nl
     Need const need = need_of(grown.serial, layout, slots);
     int64_t const room = (int64_t)g.crowd.n * (layout == NLIST_COMPACT ? 16 :
         layout == NLIST_DYNAMIC ? 8 : 1);
-    if (!given && layout != NLIST_STATIC && need.entries <= room) return; /* by chance it fits */
+    if (!given && layout != NLIST_STATIC && need.entries <= room) return; /* it happens to fit */
     if (given) { /* the serial build says the same, and keeps its list */
         host = host_desc(g.close);
         host.width = tight.width;

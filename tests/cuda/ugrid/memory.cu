@@ -52,7 +52,8 @@ static void test_reserve()
     }
 }
 
-/* Each allocation fails once: the result says so, the grid is empty, and the next build works. */
+/* Each allocation fails once: the result is its code, the grid is empty, and the next build
+   works. */
 static void test_out_of_memory()
 {
     std::vector<Case> const cases = all_cases();

@@ -131,7 +131,8 @@ void *dynamic_shared_memory();
    each one takes from a budget, and when that is gone emu.cc decides. */
 extern int atomic_budget;
 void atomic_event(const void *address);
-inline void atomic_point(const void *address) {
+inline void atomic_point(const void *address)
+{
 #ifdef EMU_TSAN
     atomic_event(address); /* the budget is common to all threads: TSan would see races for it */
 #else
@@ -170,14 +171,16 @@ inline void __nanosleep(unsigned int) { emu::pause(); }
 /* ---- >>warps: values cross as 64 bits -------------------------------------------------------- */
 
 namespace emu {
-template <class T> uint64_t to_bits(T value) {
+template <class T> uint64_t to_bits(T value)
+{
     static_assert(std::is_arithmetic<T>::value && sizeof(T) >= 4,
                   "CUDA has this for 4- and 8-byte numbers");
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof value);
     return bits;
 }
-template <class T> T from_bits(uint64_t bits) {
+template <class T> T from_bits(uint64_t bits)
+{
     T value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -187,7 +190,8 @@ template <class T> T shuffle(Op op, unsigned int mask, T value, int argument, in
     return from_bits<T>(warp(op, mask, to_bits(value), argument, width, site));
 }
 /* Sign-extended for int, zero-extended for unsigned: 64-bit arithmetic then serves both. */
-template <class T> T reduce(Op op, unsigned int mask, T value, Site site) {
+template <class T> T reduce(Op op, unsigned int mask, T value, Site site)
+{
     return (T)warp(op, mask, (uint64_t)(int64_t)value, 0, 32, site);
 }
 } // namespace emu
@@ -201,7 +205,8 @@ inline unsigned int __activemask(EMU_SITE)
     return (unsigned int)emu::warp(emu::Op::activemask, 0, 0, 0, 32, site);
 }
 
-template <class T> T __shfl_sync(unsigned int mask, T value, int lane, int width = 32, EMU_SITE) {
+template <class T> T __shfl_sync(unsigned int mask, T value, int lane, int width = 32, EMU_SITE)
+{
     return emu::shuffle(emu::Op::shuffle, mask, value, lane, width, site);
 }
 template <class T>
@@ -220,19 +225,24 @@ T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32, EMU_SIT
     return emu::shuffle(emu::Op::shuffle_xor, mask, value, lanes, width, site);
 }
 
-inline unsigned int __ballot_sync(unsigned int mask, int p, EMU_SITE) {
+inline unsigned int __ballot_sync(unsigned int mask, int p, EMU_SITE)
+{
     return (unsigned int)emu::warp(emu::Op::ballot, mask, p != 0, 0, 32, site);
 }
-inline int __any_sync(unsigned int mask, int p, EMU_SITE) {
+inline int __any_sync(unsigned int mask, int p, EMU_SITE)
+{
     return (int)emu::warp(emu::Op::any, mask, p != 0, 0, 32, site);
 }
-inline int __all_sync(unsigned int mask, int p, EMU_SITE) {
+inline int __all_sync(unsigned int mask, int p, EMU_SITE)
+{
     return (int)emu::warp(emu::Op::all, mask, p != 0, 0, 32, site);
 }
-template <class T> unsigned int __match_any_sync(unsigned int mask, T value, EMU_SITE) {
+template <class T> unsigned int __match_any_sync(unsigned int mask, T value, EMU_SITE)
+{
     return (unsigned int)emu::warp(emu::Op::match_any, mask, emu::to_bits(value), 0, 32, site);
 }
-template <class T> unsigned int __match_all_sync(unsigned int mask, T value, int *all, EMU_SITE) {
+template <class T> unsigned int __match_all_sync(unsigned int mask, T value, int *all, EMU_SITE)
+{
     unsigned int same =
         (unsigned int)emu::warp(emu::Op::match_all, mask, emu::to_bits(value), 0, 32, site);
     *all = same != 0;
@@ -283,7 +293,8 @@ inline unsigned int __reduce_xor_sync(unsigned int m, unsigned int v, EMU_SITE)
 
 namespace emu {
 
-template <class T, class Next> T atomic_update(T *p, Next next) {
+template <class T, class Next> T atomic_update(T *p, Next next)
+{
     atomic_point(p);
 #ifdef EMU_TSAN
     T old, changed;
@@ -299,7 +310,8 @@ template <class T, class Next> T atomic_update(T *p, Next next) {
 }
 
 /* Integers wrap on the GPU; in C++ only unsigned ones do. */
-template <class T> T wrapping_add(T a, T b) {
+template <class T> T wrapping_add(T a, T b)
+{
     if constexpr (std::is_integral<T>::value) {
         using U = typename std::make_unsigned<T>::type;
         return (T)((U)a + (U)b);
@@ -332,7 +344,8 @@ template <class T> T atomic_xor(T *p, T v)
     return atomic_update(p, [=](T old) { return old ^ v; });
 }
 template <class T> T atomic_exch(T *p, T v) { return atomic_update(p, [=](T) { return v; }); }
-template <class T> T atomic_cas(T *p, T expected, T v) {
+template <class T> T atomic_cas(T *p, T expected, T v)
+{
     return atomic_update(p, [=](T old) { return old == expected ? v : old; });
 }
 
@@ -407,10 +420,12 @@ inline unsigned long long atomicXor(unsigned long long *p, unsigned long long v)
     return emu::atomic_xor(p, v);
 }
 
-inline unsigned int atomicInc(unsigned int *p, unsigned int top) {
+inline unsigned int atomicInc(unsigned int *p, unsigned int top)
+{
     return emu::atomic_update(p, [=](unsigned int old) { return old >= top ? 0u : old + 1u; });
 }
-inline unsigned int atomicDec(unsigned int *p, unsigned int top) {
+inline unsigned int atomicDec(unsigned int *p, unsigned int top)
+{
     return emu::atomic_update(
         p, [=](unsigned int old) { return old == 0u || old > top ? top : old - 1u; });
 }
@@ -423,7 +438,8 @@ inline int __clz(int x) { return x ? __builtin_clz((unsigned int)x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned long long __brevll(unsigned long long x) {
+inline unsigned long long __brevll(unsigned long long x)
+{
     unsigned long long reversed = 0;
     for (int bit = 0; bit < 64; ++bit) reversed |= ((x >> bit) & 1) << (63 - bit);
     return reversed;
@@ -434,7 +450,8 @@ inline unsigned int __umulhi(unsigned int a, unsigned int b)
 {
     return (unsigned int)(((unsigned long long)a * b) >> 32);
 }
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
     __extension__ typedef unsigned __int128 wide;
     return (unsigned long long)(((wide)a * b) >> 64);
 }
@@ -473,7 +490,8 @@ inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 
 namespace emu {
 /* The GPU saturates, and turns NaN into 0; in C++ both are undefined. */
-template <class I, class F> I saturate(F x) {
+template <class I, class F> I saturate(F x)
+{
     const F high = ldexp((F)1, (int)sizeof(I) * 8 - (std::is_signed<I>::value ? 1 : 0));
     if (!(x == x)) return 0;
     if (x >= high)
@@ -496,11 +514,13 @@ inline int __double2int_rd(double x) { return emu::saturate<int>(floor(x)); }
 inline long long __double2ll_rz(double x) { return emu::saturate<long long>(x); }
 inline long long __double2ll_rd(double x) { return emu::saturate<long long>(floor(x)); }
 inline float __double2float_rn(double x) { return (float)x; }
-inline float __double2float_ru(double x) {
+inline float __double2float_ru(double x)
+{
     float y = (float)x;
     return (double)y < x ? nextafterf(y, HUGE_VALF) : y;
 }
-inline float __double2float_rd(double x) {
+inline float __double2float_rd(double x)
+{
     float y = (float)x;
     return (double)y > x ? nextafterf(y, -HUGE_VALF) : y;
 }
@@ -687,7 +707,8 @@ template <class T> cudaError_t cudaMalloc(T **p, size_t size)
 {
     return cudaMalloc((void **)(void *)p, size);
 }
-template <class T> cudaError_t cudaMallocAsync(T **p, size_t size, cudaStream_t stream) {
+template <class T> cudaError_t cudaMallocAsync(T **p, size_t size, cudaStream_t stream)
+{
     return cudaMallocAsync((void **)(void *)p, size, stream);
 }
 template <class T>
@@ -695,7 +716,8 @@ cudaError_t cudaMallocManaged(T **p, size_t size, unsigned int flags = cudaMemAt
 {
     return cudaMallocManaged((void **)(void *)p, size, flags);
 }
-template <class T> cudaError_t cudaMallocHost(T **p, size_t size, unsigned int flags = 0) {
+template <class T> cudaError_t cudaMallocHost(T **p, size_t size, unsigned int flags = 0)
+{
     return cudaMallocHost((void **)(void *)p, size, flags);
 }
 
@@ -811,7 +833,8 @@ template <class... P> struct KernelCall : Body {
 };
 
 /* A pointer given to a kernel must be one that the GPU can follow. */
-template <class T> void check_one(const void *kernel, int position, const T &argument) {
+template <class T> void check_one(const void *kernel, int position, const T &argument)
+{
     using Target = typename std::remove_pointer<T>::type;
     if constexpr (std::is_pointer<T>::value && !std::is_function<Target>::value)
         check_argument(kernel, position, (const void *)argument);
@@ -841,7 +864,8 @@ cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int val
 {
     return emu::set_function_attribute((const void *)kernel, attribute, value);
 }
-template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F *kernel) {
+template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F *kernel)
+{
     return emu::get_function_attributes(attributes, (const void *)kernel);
 }
 template <class F>

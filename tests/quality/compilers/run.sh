@@ -211,7 +211,8 @@ part_zig() {
     fetch_zig || { unit skip \
         "zig: no ziglang, and pip cannot get it ($(tail -n 1 build/compilers/pip.txt))"; return; }
     rm -f build/compilers/*.exe
-    for target in ${ZIG_TARGETS:-x86_64-windows-gnu aarch64-windows-gnu x86_64-macos aarch64-macos x86_64-linux-musl aarch64-linux-musl}; do
+    for target in ${ZIG_TARGETS:-x86_64-windows-gnu aarch64-windows-gnu x86_64-macos aarch64-macos \
+        x86_64-linux-musl aarch64-linux-musl}; do
         unit zig_target $target
     done
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Can somebody else's project use nearfield? Each way is tried in a temporary folder: a program for
+# Can another project use nearfield? Each way is tried in a temporary folder: a program for
 # each header is built there, run, and what it prints is looked at. The last line is "N passed, M
 # failed, K skipped".
 #

@@ -133,7 +133,7 @@ static file saved_tree(fz *f)
     return out;
 }
 
-/* A tree from a stranger: every search ends, and finds what is in the leaves. */
+/* An untrusted tree: every search ends, and finds what is in the leaves. */
 static void use_tree(const lbvh *tree, fz *f)
 {
     int const dim = tree->desc.dim;
@@ -316,7 +316,7 @@ static int on_contact(void *user, int32_t i, int32_t j, void *history, real *own
     return 1;
 }
 
-/* Keys from a stranger name triangles below the count that came with them: in a mesh of as many,
+/* Untrusted keys name triangles below the count that came with them: in a mesh of as many,
    where these contacts act can be computed. (Not in one of more than 4096.) */
 static void use_keys(const nlist *list)
 {
@@ -341,7 +341,7 @@ static void use_keys(const nlist *list)
     free(corners);
 }
 
-/* A list from a stranger: it can be read, summed, renamed, built upon, saved. */
+/* An untrusted list: it can be read, summed, renamed, built upon, saved. */
 static void use_list(nlist *list, fz *f)
 {
     int32_t const n = list->n;

@@ -276,8 +276,8 @@ static void check_events(const state *s)
     free(kind);
 }
 
-/* A build went well: the rows against the truth (FZ_FAR, _RIM, _NEAR by pair), then they become the
-   table. */
+/* A build went well: the rows against brute force (FZ_FAR, _RIM, _NEAR by pair), then they become
+   the table. */
 static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *truth)
 {
     model *const m = s->old, *const o = s->now; /* the table before becomes the old one */

@@ -4,7 +4,7 @@
 
        standalone RUNS FILE...     RUNS: of made inputs; a failing one is in standalone-crash
 
-   The made inputs are the files with some bytes changed, or bytes by chance. Always the same
+   The made inputs are the files with some bytes changed, or random bytes. Always the same
    ones. */
 
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #
 #   tests/quality/mutation/run.sh                       60 mutants of each header, sampled with a
 #                                                       fixed seed: hours
-#   tests/quality/mutation/run.sh --cuda                of each .cu file instead, judged on the
+#   tests/quality/mutation/run.sh --cuda                of each .cu file instead, tested on the
 #                                                       emulator of tests/emu
 #   tests/quality/mutation/run.sh --header lbvh         of one of them
 #   tests/quality/mutation/run.sh --mutants 20          so many of each
@@ -332,7 +332,7 @@ sites() {
         awk -f "$here/sites.awk" "$work/live" "$work/whole/$(file_of "$1")"
 }
 
-# The sites in an order by chance, always the same for a seed. There are many constants: one is
+# The sites in a random order, always the same for a seed. There are many constants: one is
 # taken a third as often as the rest.
 shuffled() {
     awk -F'\t' -v seed="$1" \
@@ -593,7 +593,8 @@ report() {
         }' "$work/verdicts.tsv"
     survivors_in_place
     echo
-    awk -F'\t' '{ c += $8 == "caught"; s += $8 == "survived" || $8 == "fuzz"; u += $8 == "uncompilable" }
+    awk -F'\t' '{ c += $8 == "caught"; s += $8 == "survived" || $8 == "fuzz"
+                  u += $8 == "uncompilable" }
         END { print c + 0 " passed, " s + 0 " failed, " u + 0 " skipped" }' "$work/verdicts.tsv"
 }
 

@@ -89,7 +89,7 @@ versions_agree() {
     ! grep -v "^$(version) " versions
 }
 
-# A repository that is ready to release $1 (every header has its line), as somebody else's.
+# A repository that is ready to release $1 (every header has its line), of another author.
 make_repository() {
     local header
     cp -r "$tree" repository && cd repository || return

@@ -798,7 +798,7 @@ static void put_list(const nlist *list)
     }
 }
 
-/* Every contact writes down, byte by byte, how old it is and who it belongs to. */
+/* Every contact writes down, byte by byte, how old it is and to which pair it belongs. */
 static void write_history(nlist *list)
 {
     int32_t i, k;

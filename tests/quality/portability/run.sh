@@ -181,7 +181,7 @@ wine_works() {
 
 double="-DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double"
 
-# The reference: this machine, gcc -std=c99 -O2. Headers are copied first: somebody may be working
+# The reference: this machine, gcc -std=c99 -O2. Headers are copied first: they may be edited
 # on them. One that is there already and was made of the same is taken again.
 references() {
     local real flags part f same=yes

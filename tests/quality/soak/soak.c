@@ -42,7 +42,7 @@
 #include "../../common/workloads.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-/* its quarantine and shadow are resident too: the growth is printed, and not judged */
+/* its quarantine and shadow are resident too: the growth is printed, not tested */
 #define SOAK_ASAN 1
 #else
 #define SOAK_ASAN 0
@@ -186,7 +186,7 @@ static int64_t held(const soak *s)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>model: who touches, and since when. Not a line of it from the library.
+   >>model: which particles touch, and since when; independent of the library
    ---------------------------------------------------------------------------------------------- */
 
 /* d from i to j, the nearest image along the drum's axis. 1: they touch. */
@@ -266,7 +266,7 @@ static void model_meet(soak *s, int32_t i, int32_t j)
     s->sum += hash_of(key, k->began);
 }
 
-/* Everybody who touches in this step: a sweep along x. by_x stays nearly sorted. */
+/* All contacts of this step: a sweep along x. by_x stays nearly sorted. */
 static void model_step(soak *s)
 {
     float d[3], d2;
@@ -825,7 +825,7 @@ static void sort_particles(soak *s)
     s->sorts[how]++;
 }
 
-/* Who leaves: by the outlet, in the drum anybody. Marks new_id with -1; returns how many. */
+/* Particles that leave: by the outlet, in the drum any. Marks new_id with -1; returns how many. */
 static int32_t choose_leavers(soak *s, int32_t go)
 {
     int32_t i, gone = 0;

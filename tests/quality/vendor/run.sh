@@ -1,5 +1,5 @@
 #!/bin/bash
-# The vendor matrix: is a header fit to be copied into somebody else's program?
+# The vendor matrix: is a header fit to be copied into another program?
 #
 #   tests/quality/vendor/run.sh                    every header that exists
 #   tests/quality/vendor/run.sh --header ugrid     one of them
@@ -284,7 +284,7 @@ declares_cuda() {
 # Names: everything that a header brings in begins with its name.
 # ------------------------------------------------------------------------------------------------
 
-# The one name of somebody else that the design allows: a declaration of cudaStream_t's struct.
+# The one foreign name that the design allows: a declaration of cudaStream_t's struct.
 # $feeders: of the headers that were included before it, in rows where there are some.
 ours() { grep -Ev "^(${header}|${HEADER}${feeders:+|$feeders})(_|\$)|^CUstream_st\$"; }
 
@@ -348,7 +348,7 @@ check_symbols() {
 }
 
 # Left out: the compiler's own (`__func__.0`) and static variables inside functions (`text.0`,
-# `function::text`), which nobody else can see. What the compiler splits off (`name.part.0`) is
+# `function::text`), which no other file can see. What the compiler splits off (`name.part.0`) is
 # `name`.
 defined_symbols() {
     nm -C --defined-only "$1" | sed 's/^[0-9a-f]* *//' | grep -v '^[bdr] [^ ]*\.[0-9]*$' |
@@ -357,7 +357,7 @@ defined_symbols() {
 
 symbols() {
     local cc="$1 -O0"
-    # gcc can be told to keep the functions that nobody calls; clang has no such switch.
+    # gcc can keep functions that are not called; clang has no such switch.
     case $1 in gcc*|g++*|$CC*|$CXX*) cc="$cc -fkeep-static-functions -fkeep-inline-functions" ;; \
         esac
     check_symbols "$cc" "$src/$2" &&
@@ -386,7 +386,7 @@ names() {
         # shellcheck disable=SC2086
         { compile "$cc" with.o "$src/$file.c" $keep && compile "$cc" base.o "$OUT/base.c" $keep; } \
             || return 1
-        # What the file only calls (memset) is somebody else's, and so are reserved names of the
+        # What the file only calls (memset) is not its own, and so are reserved names of the
         # system's headers (_mm_add_ps).
         $cc -E "$OUT/base.c" | grep -oE '\b_[A-Za-z0-9_]*' | sort -u >"$OUT/reserved"
         { nm -u "$OUT/with.o" | sed 's/^ *U //'; cat "$OUT/reserved"; } >"$OUT/others"
@@ -458,7 +458,7 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
         "$compiler" "$double"
 }
 
-# Who works in 2D has arrays of two numbers where 3D has three.
+# In 2D arrays have two numbers where they have three in 3D.
 flat_users() {  # flat_users COMPILER WARNINGS LANGUAGE STANDARD
     local c="$1 -x $3 -std=$4 $2" name="$1 $4"
     [ -f "$here/flat_$header.c" ] || return 0

@@ -17,7 +17,7 @@ self_check() {
     unit plant "a warning in the implementation" \
         "$CC c99 -O2: implementation" "Wconversion" \
         "s/int64_t count = 0;/& short lost = (short)1; lost = (short)(lost + array->n); lost += i;/"
-    unit plant "a warning for who only includes" \
+    unit plant "a warning in a file that only includes" \
         "$CC c99: included, not used" "unused-variable" \
         "s/return !(a < b)/int unused; &/"
     unit plant "a static that _STATIC leaves unused" \

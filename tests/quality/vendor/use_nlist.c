@@ -67,7 +67,7 @@ int USE(void)
     right =
         right && (int)sums[0] == 1 && (int)sums[1] == 2 && (int)sums[2] == 2 && (int)sums[3] == 1;
 
-    /* Built again, in another layout, from somebody else's pairs: the contact keeps its bytes. */
+    /* Built again, in another layout, from pairs of another origin: the contact keeps its bytes. */
     desc.layout = NLIST_HYBRID;
     desc.width = 1;
     right = right && nlist_build_pairs(&list, &desc, pair, 3, 4) == NLIST_OK && list.total == 3;

@@ -10,7 +10,7 @@
    A program is a row of steps: build, search, build larger, refit, sort and follow, sum, save,
    load, reserve, check, free, and so on. First it runs without a failure, and what each step leaves
    behind is noted. Then, for every k, allocation number k fails; and the step that it belongs to
-   - says so, by its own code for it, and changes no other object;
+   - returns the code for it, and changes no other object;
    - leaves its object as it was or empty, as the comment says; what it holds is what the heap has
    given;
    - does the same again as soon as there is memory, and everything from there on is as in the first
@@ -31,8 +31,8 @@
    Memory that runs out
    ---------------------------------------------------------------------------------------------- */
 
-/* Fails at allocation number fail_at; with `forever` at all after it, too, until somebody frees
-   something of his own. */
+/* Fails at allocation number fail_at; with `forever` at all after it, too, until memory is
+   freed. */
 typedef struct faulty { heap h; int64_t calls, fail_at, failed; int forever; } faulty;
 
 static void *faulty_alloc(size_t bytes, void *user)

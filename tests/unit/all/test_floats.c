@@ -1,4 +1,4 @@
-/* test_floats.c - hostile numbers in hostile modes: every rounding direction, and denormals flushed
+/* test_floats.c - extreme numbers in unusual modes: every rounding direction, and denormals flushed
    to zero, as a program may have set them before it calls. The other tests have the same numbers in
    the mode in which a program starts.
    SPDX-License-Identifier: MIT OR Unlicense
@@ -299,7 +299,7 @@ static void check_tree(const lbvh *tree, const real *boxes, int dim, int input)
         }
         CHECK(counts[i] == row);
     }
-    /* Who is nearest to a lower corner: nobody is nearer than 0, and the element itself is one of
+    /* Nearest to a lower corner: nothing is nearer than 0, and the element itself is one of
        those. */
     for (i = 0; i < N; i += 7) {
         CHECK(lbvh_nearest(tree, boxes + 2 * dim * i, 5, REAL_INFINITY, NULL, NULL, ids, d2,

@@ -236,7 +236,7 @@ static void test_bad_calls(void **state)
     lbvh_free(&tree);
 }
 
-/* One rule: without a tree every call says so; a tree over no elements is one. */
+/* One rule: without a tree every call returns a code; a tree over no elements is one. */
 static void test_not_built(void **state)
 {
     real const bad[6] = {0, 0, 0, REAL_NAN, 1, 1};

@@ -51,7 +51,7 @@ static void check_refused(lbvh *tree, scene *s, lbvh_result want, int32_t first)
     free(boxes);
 }
 
-/* Boxes of elements, left out ones among them, are those of the truth. */
+/* Boxes of elements, left out ones among them, are those of the oracle. */
 static void check_boxes(const scene *s, int32_t first_bad)
 {
     lbvh_desc const d = desc_of(s);

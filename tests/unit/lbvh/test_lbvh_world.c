@@ -495,8 +495,8 @@ static void test_random_lives(void **state)
     for (k = 0; k < 4; k++) assert_true(reasons[k] > 0);
 }
 
-/* Each allocation fails once: the call says so, the world stays usable, and what is missing comes
-   later. */
+/* Each allocation fails once: the call returns its code, the world stays usable, and what is
+   missing comes later. */
 static void test_failing_allocations(void **state)
 {
     int64_t fail;

@@ -17,7 +17,7 @@ static void check_holds_nothing(const nbody *sim, nbody_result want)
     CHECK(acc[0] == (want == NBODY_OK ? 0 : 5) && potential == acc[0]);
 }
 
-/* One rule: without a tree every call says so; a tree over no bodies is one. */
+/* One rule: without a tree every call returns a code; a tree over no bodies is one. */
 static void test_not_built(void **state)
 {
     real const bad[2] = {0, REAL_NAN};

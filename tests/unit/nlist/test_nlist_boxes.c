@@ -26,7 +26,7 @@ static nlist_desc desc_of(const boxes_system *s)
     return d;
 }
 
-/* Compares a list with the truth; both are freed. ordered: rows are as the truth has them. */
+/* Compares a list with the oracle; both are freed. ordered: rows are as in the oracle. */
 static void check_list(const nlist *list, boxes_truth want, int ordered)
 {
     boxes_truth got = boxes_of_list(list);
@@ -132,7 +132,7 @@ static void test_sheared_far(void **state)
     boxes_forget(&s);
 }
 
-/* Radii, masks and exclusions: the truth is filtered. */
+/* Radii, masks and exclusions: the oracle is filtered. */
 static void test_criteria(void **state)
 {
     nlist list = {0};

@@ -1,8 +1,8 @@
 /* test_nlist_rows.c - desc.rows of ugrid.h and nlist.h: locals have rows, ghosts are partners only.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   The oracle is brute force in double (nlist_oracle.h): who is near whom, and this rule for the
-   row. Full: the row of every local.
+   The oracle is brute force in double (nlist_oracle.h): which particles are neighbours, and this
+   rule for the row. Full: the row of every local.
    Half: that of the local; of two locals, in nlist.h that of the lower name, in ugrid.h one of the
    two. The order within a row is that
    of a list of all particles without the partners that do not belong there. */

@@ -10,7 +10,7 @@ enum { UNBOUNDED = 8, CROWDED = 9 /* unbounded, all cells in 4 buckets */, ALL_B
 
 enum { RADII = 4, QUERIES = 8 };
 
-/* Points in a box, and the truth about which are near which, per radius. */
+/* Points in a box, and which are neighbours, per radius. */
 typedef struct scene {
     const char *input;
     int dim, bounds, exact;     /* exact: no operation on these numbers rounds */

@@ -4,7 +4,7 @@
    Same names, same two-phase temporary storage, same types for intermediate sums (those of CUB 3.0
    in CUDA 13.0), plain serial loops. What CUB forbids is checked: overlapping input and output,
    storage that is too small, pointers that are not device memory. Temporary storage is filled with
-   rubbish, as CUB would: who keeps something there loses it. The block and warp algorithms really
+   rubbish, as CUB would: what is kept there is lost. The block and warp algorithms really
    use their TempStorage and really wait, so that a missing barrier between two uses is found.
 
    Sections: >>storage >>sort >>scan >>reduce >>select >>block >>warp */
@@ -38,7 +38,8 @@ namespace emu_detail {
 template <class It> using value_t = typename std::iterator_traits<It>::value_type;
 
 /* Pointers are checked as device memory; other iterators are the caller's classes. */
-template <class T> void check(const T *p, size_t count, const char *what) {
+template <class T> void check(const T *p, size_t count, const char *what)
+{
     if (count) emu::check_range(p, count * sizeof(T), what);
 }
 template <class It>
@@ -46,14 +47,16 @@ typename std::enable_if<!std::is_pointer<It>::value>::type check(const It &, siz
 {
 }
 
-inline bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+inline bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
 /* The two phases of every device algorithm: without storage say how much, with storage enqueue the
    work. */
 template <class Work>
-cudaError_t two_phase(void *storage, size_t &bytes, size_t needed, cudaStream_t stream, Work work) {
+cudaError_t two_phase(void *storage, size_t &bytes, size_t needed, cudaStream_t stream, Work work)
+{
     if (!storage) {
         bytes = needed;
         return cudaSuccess;
@@ -75,7 +78,8 @@ template <> struct Unsigned<4> { using type = uint32_t; };
 template <> struct Unsigned<8> { using type = uint64_t; };
 
 /* The key as an unsigned number of the same order; -0.0 counts as 0.0, as in CUB. */
-template <class K> typename Unsigned<sizeof(K)>::type ordered_bits(K key) {
+template <class K> typename Unsigned<sizeof(K)>::type ordered_bits(K key)
+{
     using U = typename Unsigned<sizeof(K)>::type;
     const U top = (U)((U)1 << (sizeof(K) * 8 - 1));
     if (std::is_floating_point<K>::value && key == (K)0) key = (K)0;
@@ -114,7 +118,8 @@ std::vector<size_t> sorted_order(const K *keys, size_t n, int begin, int end, bo
     return order;
 }
 
-template <class T> void gather(const T *in, T *out, const std::vector<size_t> &order) {
+template <class T> void gather(const T *in, T *out, const std::vector<size_t> &order)
+{
     std::vector<T> copy(in, in + order.size());
     for (size_t i = 0; i < order.size(); ++i) out[i] = copy[order[i]];
 }
@@ -438,7 +443,8 @@ inline int thread_rank()
     return (int)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
 }
 
-template <class T, int n, class Op> T reduce_items(const T (&items)[n], Op op) {
+template <class T, int n, class Op> T reduce_items(const T (&items)[n], Op op)
+{
     T sum = items[0];
     for (int i = 1; i < n; ++i) sum = op(sum, items[i]);
     return sum;

@@ -1,4 +1,4 @@
-/* Stand-in: vectors are unions, as MSVC has them, so that nobody adds them with +. The 15 calls of
+/* Stand-in: vectors are unions, as MSVC has them, so that + does not compile. The 15 calls of
    nbody.h, for each width. */
 #pragma once
 typedef union __declspec(align(16)) __m128 { float m128_f32[4]; } __m128;
