@@ -2,7 +2,7 @@
 """boxes_peers.py - nlist_search_box against ASE, matscipy and vesin, where they are installed, on random systems.
 SPDX-License-Identifier: MIT OR Unlicense
 
-    python3 tests/boxes_peers.py [systems [seed]]       (default: 2000 systems, seed 1)
+    python3 tests/python/boxes_peers.py [systems [seed]]       (default: 2000 systems, seed 1)
 
 Every entry (i, j, S) must be the same, and D within rounding. Systems: orthogonal, triclinic and left-handed boxes, needles, flat and
 sheared ones, boxes smaller than the radius, atoms far outside, lattices, one atom, none. Radii at which rounding would decide are moved.
