@@ -1112,8 +1112,8 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 
 /* ----------------------------------------------------------------------------------------------
    >>outside: particles beyond a closed axis of the box (desc.outside). Those that are left out are
-   in no cell. Their position counts as NaN, so that walks around them visit nothing and no distance
-   to them is within a radius. SORT and COUNT: they take the last places, start[cell_count] and up.
+   in no cell, and walks around them visit nothing. Their position in a record is NaN. SORT and
+   COUNT: they take the last places, start[cell_count] and up.
    ---------------------------------------------------------------------------------------------- */
 
 UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
@@ -1185,13 +1185,6 @@ UGRID_FN_WALK ugrid_record ugrid_i_fetch_record(const ugrid_record *from)
 #endif
 }
 
-/* The position of a particle as given, or NaN. */
-UGRID_FN_WALK void ugrid_i_particle(const ugrid *grid, int32_t id, ugrid_real p[3])
-{
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
-    if (ugrid_i_is_outside(grid, p)) p[0] = ugrid_i_nan();
-}
-
 /* A point with its periodic coordinates wrapped into the box; at[2] = 0 in 2D. */
 UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ugrid_real at[3])
 {
@@ -1202,7 +1195,7 @@ UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ug
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from
-   the caller's array. NaN for a particle that was left out. */
+   the caller's array. A particle that was left out: NaN in a record, else as given. */
 UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
@@ -1211,7 +1204,7 @@ UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3]
         p[1] = record.x[1];
         p[2] = record.x[2];
     } else {
-        ugrid_i_particle(grid, ugrid_id(grid, place), p);
+        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
         ugrid_i_wrap_point(grid, p, p);
     }
 }
@@ -1623,7 +1616,8 @@ UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_rea
     ugrid_real p[3];
     ugrid_near walk;
     ugrid_point(grid, place, p);
-    walk = ugrid_near_within(grid, p, radius);
+    walk = ugrid_i_is_outside(grid, p) ? ugrid_i_near_none(grid)
+                                       : ugrid_near_within(grid, p, radius);
     walk.self = ugrid_id(grid, place);
     return walk;
 }
@@ -3318,7 +3312,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
-            if (!ugrid_i_point_finite(p)) continue; /* left out */
+            if (ugrid_i_is_outside(grid, p) || !ugrid_i_point_finite(p)) continue; /* left out */
             ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
                         values + (size_t)k * (size_t)width, width);
         }

@@ -1378,7 +1378,8 @@ __global__ void __launch_bounds__(ugrid_i_block)
     if (exists) {
         ugrid_point(&grid, k, p);
         row = places ? k : ugrid_id(&grid, k);
-        if (ugrid_i_point_finite(p)) number = ugrid_cell_at(&grid, p);
+        if (ugrid_i_point_finite(p) && !ugrid_i_is_outside(&grid, p))
+            number = ugrid_cell_at(&grid, p);
     }
     unsigned const peers =
         aggregate ? __match_any_sync(0xFFFFFFFFu, number) : 1u << threadIdx.x % 32;

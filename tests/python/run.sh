@@ -151,6 +151,24 @@ END
     report $? "the lines of docs/start-python.md" "$(tail -n 3 "$work/readme.txt")"
 }
 
+# nlist_search_box against ASE, matscipy and vesin on random systems; those that PyPI gives within a minute. ASE alone is among what
+# the environment has.
+boxes() {
+    local package systems=110 limit=300
+    [ ! "${FULL:-}" ] || systems=2000 limit=1800
+    for package in matscipy vesin; do
+        has $package || timeout 60 $venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: $package >"$work/pip.txt" 2>&1 ||
+            skip "boxes against $package: pip cannot get it ($(tail -n 1 "$work/pip.txt"))"
+    done
+    timeout $limit "$venv/bin/python" tests/python/boxes_peers.py "$systems" >"$work/boxes.txt" 2>&1
+    case $? in
+    77) skip "boxes: $(tail -n 1 "$work/boxes.txt")" ;;
+    124) report 1 "boxes against other codes" "it took more than $limit s" ;;
+    0) report 0 "boxes against other codes: $(grep -o '^[A-Za-z]* *[0-9]* systems' "$work/boxes.txt" | tr -s ' \n' ' ')" ;;
+    *) report 1 "boxes against other codes" "$(tail -n 5 "$work/boxes.txt")" ;;
+    esac
+}
+
 vtk_files() {
     has vtk || { skip "VTK files: no vtk"; return; }
     local program
@@ -282,6 +300,7 @@ declarations
 NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/python_checks.py
 NEARFIELD_LIBRARY=$out/libnearfield.so scripts
 readme
+boxes
 vtk_files
 gpu
 finish

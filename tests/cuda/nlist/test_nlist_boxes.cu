@@ -34,8 +34,8 @@ static nlist_desc desc_of(const boxes_system &s, int turn)
 static void check_same(const nlist &a, const nlist &b)
 {
     const nlist_rows &r = a.rows[a.current], &q = b.rows[b.current];
-    size_t const particles = (size_t)a.n, n = (size_t)a.row_count;
-    size_t const slots = n * (size_t)r.width, entries = (size_t)r.entries, all = slots + entries;
+    size_t const particles = (size_t)a.n, n = (size_t)a.row_count, slots = n * (size_t)r.width,
+                 entries = (size_t)r.entries, all = slots + entries;
     CHECK(a.n == b.n && a.row_count == b.row_count && r.n == a.row_count && q.n == r.n);
     CHECK(a.total == b.total && r.width == q.width && r.entries == q.entries &&
           a.rows_cut == b.rows_cut);

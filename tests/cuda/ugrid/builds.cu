@@ -295,6 +295,7 @@ static void test_cell_full()
         int const n = n_max / 4;
         Grids g;
         context = "cell full: " + name_of(c);
+        d.outside = UGRID_CLAMP;
         d.slots = 2;
         CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_CELL_FULL);
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
