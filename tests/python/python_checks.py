@@ -1,6 +1,6 @@
-"""For tests/python/run.sh: examples/python/nearfield.py against scipy, ASE, and NumPy over all pairs.
+"""For tests/python/run.sh: the package nearfield against scipy, ASE, and NumPy over all pairs.
 
-    python_checks.py [NAME...]      all checks, or these; NEARFIELD_LIBRARY is the library, NEARFIELD_MODULE the folder of nearfield.py
+    python_checks.py [NAME...]      all checks, or these; NEARFIELD_LIBRARY is the library, NEARFIELD_MODULE the folder of the package
 
 Prints "ok" or "FAILED" and a name per check, and "N passed, M failed" at the end. In float64 pairs must be the very same: none of
 scipy's distances is within a rounding of the radius but those of the lattice, which are exact in both. In float32 pairs may differ that
@@ -19,8 +19,9 @@ import traceback
 import numpy as np
 
 here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.join(here, "..", "examples", "python")))
+sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.join(here, "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
+from nearfield import _binding, _neighbors  # noqa: E402
 
 TYPES = np.float32, np.float64
 
@@ -401,9 +402,9 @@ def check_nbody_steps():
 def same_lists(ours, theirs):
     def table(columns):
         rows = np.column_stack([np.asarray(c, float) for c in columns])
-        return rows[np.lexsort(rows.T[::-1])]
+        return rows[np.lexsort(rows[:, 4::-1].T)]       # by i, j and S
     a, b = table(ours), table(theirs)
-    return a.shape == b.shape and (a == b).all()
+    return a.shape == b.shape and np.abs(a - b).max(initial=0) < 1e-12
 
 
 def check_neighbor_list_against_ase():
@@ -432,8 +433,15 @@ def check_neighbor_list_against_ase():
         pairs += len(theirs[0])
     assert pairs > 50000
     for atoms in (bulk("Cu", cubic=True), bulk("Cu") * (3, 3, 3), bulk("NaCl", "rocksalt", a=5.64), bulk("Ti")):
-        for cutoff in (3.0, 6.5, atoms.get_distance(0, min(1, len(atoms) - 1), mic=True) or 2.0):   # the last: exactly at the rim
+        rim = atoms.get_distance(0, min(1, len(atoms) - 1), mic=True) or 2.0
+        for cutoff in (3.0, 6.5, rim * (1 - 1e-9), rim * (1 + 1e-9)):      # (at the rim itself roundings decide)
             assert same_lists(nf.neighbor_list("ijSdD", atoms, cutoff), neighbor_list("ijSdD", atoms, cutoff))
+    cubes = Atoms("H8", positions=np.indices((2, 2, 2)).reshape(3, 8).T, cell=[2, 2, 2], pbc=True)
+    for cutoff in (1, 2, 3.0):      # exact: what is at the cutoff is not nearer
+        assert same_lists(nf.neighbor_list("ijSdD", cubes, cutoff), neighbor_list("ijSdD", cubes, cutoff))
+    mixed = bulk("NaCl", "rocksalt", a=5.64) * (3, 2, 1)
+    for law in ({("Na", "Cl"): 3.1}, {(11, 11): 4.1, ("Cl", "Na"): 3.0}, {("Na", "Na"): 6.0, ("Cl", "Cl"): 2.0, ("Na", "Cl"): 5.0}):
+        assert same_lists(nf.neighbor_list("ijSdD", mixed, law), neighbor_list("ijSdD", mixed, law))
     far = Atoms("H2", positions=[[0, 0, 0], [1e7, 1e7, 1e7]])
     assert len(nf.neighbor_list("i", far, 1.0)) == 0
 
@@ -450,7 +458,7 @@ def check_neighbor_list_itself():
     refused(ValueError, "finite", nf.neighbor_list, "i", (np.array([[np.nan, 0, 0]]), np.eye(3), True), 1.0)
     refused(ValueError, "independent", nf.neighbor_list, "i", (np.zeros((1, 3)), np.zeros((3, 3)), True), 1.0)
     refused(ValueError, "each of the 1 atoms", nf.neighbor_list, "i", one, [1.0, 2.0])
-    refused(TypeError, "cutoff", nf.neighbor_list, "i", one, {("H", "H"): 1.0})
+    refused(ValueError, "a dict needs the kinds", nf.neighbor_list, "i", one, {("H", "H"): 1.0})
 
 
 def check_neighbor_list_shapes():
@@ -481,42 +489,143 @@ def check_neighbor_list_far_atoms():
     inside = r.random((500, 3)) * 10
     want = as_set(*nf.neighbor_list("ij", (inside[:499], [10, 10, 10], False), 1.0))
     with bounded():
-        for far in (2e13, 1e16, -1e16, 1e18, 1e25, 1e100, 1.7e308, np.inf, -np.inf, np.nan):
+        for far in (np.inf, -np.inf, np.nan):
             for pbc in (False, True, [0, 1, 0]):
                 for axis in range(3):
                     p = inside.copy()
                     p[321, axis] = far
-                    refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), 1.0)
-                    refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), np.full(500, 0.5))
+                    for cutoff in (1.0, np.full(500, 0.5)):
+                        refused(ValueError, "positions: row 321 is ", nf.neighbor_list, "ij", (p, [10, 10, 10], pbc), cutoff)
+        for far in (1e10, 1e16, -1e16, 1e100):
+            p = inside.copy()
+            p[321, 1] = far
+            refused(ValueError, "2^28 periods", nf.neighbor_list, "ij", (p, [10, 10, 10], True), 1.0)
         for far in (1e4, 1e9, 1e12):
             p = inside.copy()
             p[499, 1] = far
             assert as_set(*nf.neighbor_list("ij", (p, [10, 10, 10], False), 1.0)) == want
+        for far in (1e4, 1e9):
+            p = inside.copy()
+            p[499, 1] = far
             near = p.copy()
             near[499, 1] -= 10 * np.round(far / 10)
             periodic = [as_set(*nf.neighbor_list("ij", (q, [10, 10, 10], True), 1.0)) for q in (p, near)]
             assert periodic[0] == periodic[1] > want, "an atom %g away" % far
-        many = r.random((100000, 3)) * 50
-        many[7] = 1e9                                                   # all others must not be in one cell now
-        assert len(nf.neighbor_list("i", (many, [50, 50, 50], False), 1.0)) > 300000
 
 
 def check_neighbor_list_needs():
     """What needs more memory than there is is refused before it is asked for."""
     here = np.zeros((1, 3))
     with bounded():
-        for cell, cutoff in ((5, 1e5), (5, 1e16), (5, 1e300), (1e-5, 1.0), (1e-200, 1.0)):
-            refused(ValueError, "images of atoms", nf.neighbor_list, "i", (here, [cell] * 3, True), cutoff)
-        refused(ValueError, "images of atoms", nf.neighbor_list, "i", (here, [1, 1e-12, 1], [0, 1, 0]), 1.0)
-        refused(nf.Error, "radius", nf.neighbor_list, "i", (np.eye(3) * 1e200, [1, 1, 1], False), 1e200)
-        saved, nf._machine_bytes = nf._machine_bytes, lambda: 1e6
+        for cell, cutoff in ((5, 1e5), (5, 1e16), (1e-5, 1.0)):
+            refused((ValueError, MemoryError), "", nf.neighbor_list, "i", (here, [cell] * 3, True), cutoff)
+        refused((ValueError, MemoryError), "", nf.neighbor_list, "i", (here, [1, 1e-12, 1], [0, 1, 0]), 1.0)
+        refused(ValueError, "radius", nf.neighbor_list, "i", (np.eye(3) * 1e200, [1, 1, 1], False), 1e200)
+        search = _neighbors._Search(np.float64)
+        search.asks.limit = 1000000
+        saved, _neighbors._pools[np.float64] = _neighbors._pools[np.float64], [search]
         try:
-            refused(ValueError, "pairs are within the cutoff", nf.neighbor_list, "i", (rng().random((2000, 3)), [1, 1, 1], False), 0.9)
+            refused(MemoryError, "do not fit", nf.neighbor_list, "i", (rng().random((2000, 3)), [1, 1, 1], False), 0.9)
             assert len(nf.neighbor_list("i", (rng().random((200, 3)), [1, 1, 1], False), 0.1)) > 0
         finally:
-            nf._machine_bytes = saved
-        assert nf._machine_bytes() > 2**28
+            _neighbors._pools[np.float64] = saved
+        assert _neighbors._machine_bytes() > 2**28
         assert len(nf.neighbor_list("i", (here, [1e-3, 1, 1], [1, 0, 0]), 1.0)) == 1998      # (1000 are at the cutoff or beyond)
+
+
+def check_neighbor_list_forms():
+    """Dicts, half lists, sorted rows, float32, the atom itself, and the names of the peers."""
+    r = rng(3)
+    for trial in range(40):
+        n = int(r.integers(1, 30))
+        cell = np.diag(0.7 + 3 * r.random(3)) + 0.2 * r.standard_normal((3, 3))
+        x, pbc, kinds = (r.random((n, 3)) * 2 - 0.5) @ cell, r.random(3) < 0.6, r.integers(1, 4, n)
+        i, j, S, d, D = nf.neighbor_list("ijSdD", (x, cell, pbc), 1.4)
+        assert np.abs(D - (x[j] - x[i] + S @ cell)).max(initial=0) < 1e-12 and (d < 1.4).all() and (np.diff(i) >= 0).all()
+        rows = np.c_[i, j, S]
+        full = set(map(tuple, rows.tolist()))
+        assert len(full) == len(i)
+        ordered = np.column_stack(nf.neighbor_list("ijS", (x, cell, pbc), 1.4, sorted=True)[:2] + nf.neighbor_list("ijS", (x, cell, pbc), 1.4, sorted=True)[2:])
+        assert (ordered == rows[np.lexsort(rows.T[::-1])]).all()
+        own = np.column_stack(nf.neighbor_list("ijS", (x, cell, pbc), 1.4, True, sorted=True))
+        assert set(map(tuple, own.tolist())) == full | {(k, k, 0, 0, 0) for k in range(n)} and (own == own[np.lexsort(own.T[::-1])]).all()
+        loose = np.column_stack(nf.neighbor_list("ijS", (x, cell, pbc), 1.4, True))
+        assert set(map(tuple, loose.tolist())) == set(map(tuple, own.tolist())) and len(loose) == len(own)
+        once = np.column_stack(nf.neighbor_list("ijS", (x, cell, pbc), 1.4, half=True))
+        back = np.c_[once[:, 1], once[:, 0], -once[:, 2:]]
+        assert 2 * len(once) == len(full) and set(map(tuple, np.r_[once, back].tolist())) == full
+        law = {(1, 2): 0.9, ("Li", "H"): 1.4, (2, 2): 0.5}
+        reach = np.zeros((4, 4))
+        reach[1, 2] = reach[2, 1] = 0.9
+        reach[1, 3] = reach[3, 1] = 1.4
+        reach[2, 2] = 0.5
+        want = {tuple(row) for row, far in zip(rows.tolist(), d) if far < reach[kinds[row[0]], kinds[row[1]]]}
+        found = np.column_stack(nf.neighbor_list("ijS", (x, cell, pbc, kinds), law))
+        assert set(map(tuple, found.tolist())) == want and len(found) == len(want)
+        radii = np.array([0, 0.3, 0.45, 0.7])
+        want = {tuple(row) for row, far in zip(rows.tolist(), d) if far < (radii[kinds[row[0]]] + radii[kinds[row[1]]])}
+        for cutoff in ({"H": 0.3, 2: 0.45, "Li": 0.7}, radii[kinds]):
+            found = np.column_stack(nf.neighbor_list("ijS", (x, cell, pbc, kinds), cutoff))
+            assert set(map(tuple, found.tolist())) == want and len(found) == len(want)
+        single = nf.neighbor_list("dD", (x.astype(np.float32), cell, pbc), 1.4)
+        assert single[0].dtype == single[1].dtype == np.float32 and abs(len(single[0]) - len(d)) <= 2
+        same = nf.primitive_neighbor_list("ijSd", pbc, cell, x, 1.4), nf.neighbour_list("ijSd", cutoff=1.4, positions=x, cell=cell, pbc=pbc)
+        same += (tuple(nf.NeighborList(cutoff=1.4, full_list=True, sorted=True).compute(x, cell, pbc, "ijSd")),)
+        assert all(same_lists(form, (i, j, S, d)) for form in same)
+        pairs = nf.NeighborList(cutoff=1.4, full_list=False).compute(x, cell, pbc, "PdP")
+        assert pairs[0].shape == (len(once), 2) and (pairs[0] == pairs[2]).all()
+    assert [a.shape for a in nf.neighbor_list("SiS", (x, cell, pbc), 1.4)] == [S.shape, i.shape, S.shape]
+    refused(ValueError, "is no element", nf.neighbor_list, "i", (x, cell, pbc, kinds), {("Qq", 1): 1.0})
+    refused(ValueError, "not both", nf.neighbor_list, "i", (x, cell, pbc, kinds), {("H", 1): 1.0, "H": 1.0})
+    refused(ValueError, "numbers: expected one for each", nf.neighbor_list, "i", (x, cell, pbc, kinds[:-1]), {"H": 1.0})
+    refused(ValueError, "must be finite", nf.neighbor_list, "i", (x, cell, pbc, kinds), {"H": np.nan})
+
+
+def check_neighbor_list_arrays():
+    """Read-only, strided, sparse, empty; a foreign byte order is refused by name."""
+    wide = rng().random((300, 5))
+    x = np.ascontiguousarray(wide[:, 1:4])
+    want = nf.neighbor_list("ijSdD", (x, np.eye(3), True), 0.2)
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    for p in (fixed, wide[:, 1:4], np.asfortranarray(x), x[::-1][::-1], x.tolist(), np.repeat(x, 2, 0)[::2], x.astype(np.longdouble)):
+        found = nf.neighbor_list("ijSdD", (p, np.eye(3), True), 0.2)
+        assert same_lists(found, want)
+    assert [a.shape for a in nf.neighbor_list("ijSdD", (np.zeros((0, 3)), np.eye(3), True), 0.2)] == [(0,), (0,), (0, 3), (0,), (0, 3)]
+    refused(ValueError, "positions: the array has the byte order", nf.neighbor_list, "i", (x.astype(">f8"), np.eye(3), True), 0.2)
+    refused(ValueError, "cutoff: the array has the byte order", nf.neighbor_list, "i", (x, np.eye(3), True), np.ones(300, ">f4"))
+    refused(ValueError, "byte order", nf.Grid, x.astype(">f8"))
+    refused(ValueError, "radii: the array has the byte order", nf.List, x, 0.1, radii=np.ones(300, ">f8"))
+
+
+def fork_target(x, queue):
+    queue.put(len(nf.neighbor_list("i", (x, np.eye(3), True), 0.1)))
+
+
+def check_neighbor_list_processes():
+    """Threads at once, with the lock released; processes by fork and by spawn."""
+    import concurrent.futures
+    import multiprocessing
+    import time
+    x = rng().random((20000, 3))
+    want = len(nf.neighbor_list("i", (x, np.eye(3), True), 0.1))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: len(nf.neighbor_list("i", (x, np.eye(3), True), 0.1)), range(12))) == {want}
+    done, turns = threading.Event(), 0
+    thread = threading.Thread(target=lambda: (nf.neighbor_list("i", (x, np.eye(3), True), 0.15), done.set()))
+    thread.start()
+    while not done.is_set():            # with the lock held it would turn only before and after the call
+        turns += 1
+        time.sleep(0.001)
+    thread.join()
+    assert turns > 10, turns
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        worker = context.Process(target=fork_target, args=(x, queue))
+        worker.start()
+        assert queue.get(timeout=300) == want, method
+        worker.join()
 
 
 # ---- what is refused, layouts, memory ---------------------------------------------------------------------------------------------------
@@ -630,13 +739,13 @@ def check_refused_shapes():
 
 
 def nf_with_path(path):
-    saved = nf._path
+    saved = _binding._path
     try:
         nf.load(path)
         nf.Grid(np.zeros((1, 3)))
     finally:
-        nf._path = saved
-        nf._library.cache_clear()
+        _binding._path = saved
+        _binding.library.cache_clear()
 
 
 def check_layouts():
@@ -648,7 +757,7 @@ def check_layouts():
     unaligned[:] = wide[:, 1:4]
     for name, p in (("part of wider rows", wide[:, 1:4]),
                     ("by columns", np.asfortranarray(wide[:, 1:4])), ("backwards", wide[::-1, 1:4][::-1]),
-                    ("a list", wide[:, 1:4].tolist()), ("not aligned", unaligned), ("other bytes", wide[:, 1:4].astype(">f8")),
+                    ("a list", wide[:, 1:4].tolist()), ("not aligned", unaligned),
                     ("read only", np.frombuffer(np.ascontiguousarray(wide[:, 1:4]).tobytes()).reshape(400, 3))):
         assert (nf.Grid(p, cell=0.1).neighbors(0.1)[1] == want).all(), name
     backwards = nf.Grid(wide[::-1, 1:4], cell=0.1).count_neighbors(0.1)

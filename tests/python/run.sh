@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/python: the shared library, nearfield.py over it, and the scripts; and opens the examples' VTK files with VTK.
+# Tests packaging/python: the shared library, the package over it, and the scripts; and opens the examples' VTK files with VTK.
 #
 #   tests/python/run.sh               everything that this machine has
 #   tests/python/run.sh --self-check  are planted bugs found?
@@ -55,13 +55,18 @@ environment() {
     has numpy || { skip "everything: no numpy, and pip cannot get it ($(tail -n 1 "$work/pip.txt"))"; finish; }
 }
 
-sources=(ugrid.h lbvh.h nlist.h nbody.h cuda/*.cu examples/python/*.c examples/python/*.cu)
+sources=(ugrid.h lbvh.h nlist.h nbody.h cuda/*.cu packaging/python/library/*)
 newer() { local s; for s in "${sources[@]}"; do [ "$s" -nt "$1" ] && return 0; done; return 1; }
 
-# library FOLDER OUT [FLAGS]: of the headers and examples/python/nearfield.c in that folder
+# library FOLDER OUT [FLAGS]: of the headers and packaging/python/library in that folder
 library() {
-    ${CC:-cc} -std=c99 -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -shared -fPIC "${3:--O3}" -I"$1" "$1/examples/python/nearfield.c" \
-        "$1/examples/python/nearfield64.c" -o "$2" -lm
+    ${CC:-cc} -std=c99 -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -shared -fPIC "${3:--O3}" -I"$1" "$1/packaging/python/library/nearfield.c" \
+        "$1/packaging/python/library/nearfield64.c" -o "$2" -lm
+}
+
+# package FOLDER: its Python package, as PYTHONPATH finds it there
+package() {
+    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py "$1/nearfield/" && python3 packaging/python/declare.py . "$1/nearfield/_declared.py"
 }
 
 # The CUDA libraries, for the emulator: its .so has the place of the GPU's.
@@ -76,9 +81,9 @@ emulated() {
     # shellcheck disable=SC2086
     {
         $cxx $flags -O1 -fno-builtin ${emu_flags:-} -c tests/emu/emu.cc -o $out/emu/emu.o &
-        $cxx $flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off -c examples/python/nearfield.cu -o $out/emu/nearfield.o
+        $cxx $flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off -c packaging/python/library/nearfield.cu -o $out/emu/nearfield.o
         wait $! || return 1
-        $cxx $flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off -c examples/python/nearfield64.cu -o $out/emu/nearfield64.o
+        $cxx $flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off -c packaging/python/library/nearfield64.cu -o $out/emu/nearfield64.o
         for name in nearfield nearfield64; do
             $cxx -shared $out/emu/emu.o $out/emu/$name.o -o $out/emu/new.so && mv $out/emu/new.so $out/emu/lib${name}_cuda.so || return 1
         done
@@ -90,13 +95,12 @@ emulated() {
 # Does Python call what C declares?
 declarations() {
     local double cuda program
-    "$venv/bin/python" tests/python/python_struct.py >"$work/texts.txt" 2>&1; report $? "structs: the text of the headers" "$(head -n 4 "$work/texts.txt")"
     for cuda in 0 1; do for double in 0 1; do
         program=$work/declared-$double-$cuda
         if [ $cuda = 1 ]; then [ -f $out/emu/libnearfield_cuda.so ] || continue; fi
         NEARFIELD_LIBRARY=$([ $cuda = 1 ] && echo $out/emu/libnearfield_cuda.so || echo $out/libnearfield.so) EMU_QUIET=1 \
             "$venv/bin/python" tests/python/python_struct.py $double $cuda >"$program.c" 2>"$work/err.txt" &&
-            ${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. -Iexamples/python "$program.c" -o "$program" 2>>"$work/err.txt" &&
+            ${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. -Ipackaging/python/library "$program.c" -o "$program" 2>>"$work/err.txt" &&
             "$program" >"$program.txt" && [ "$(tail -n 1 "$program.txt")" -gt 400 ]
         report $? "structs, enums and prototypes as in C ($([ $double = 1 ] && echo double || echo float)$([ $cuda = 0 ] || echo ', CUDA'))" \
             "$(head -n 5 "$program.txt" "$work/err.txt" 2>/dev/null)"
@@ -123,7 +127,7 @@ assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i) and (d < 0.0
 assert ids8.shape == (100000, 8) and (ids8[:, 0] == np.arange(100000)).all() and (d2[:, 0] == 0).all()
 assert contacts.history.shape[0] > 0 and acc.shape == (100000, 2) and np.isfinite(acc).all() and np.isfinite(potential).all()
 END
-    PYTHONPATH=examples/python NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" "$work/readme.py" >"$work/readme.txt" 2>&1
+    NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" "$work/readme.py" >"$work/readme.txt" 2>&1
     report $? "the lines of docs/start-python.md" "$(tail -n 3 "$work/readme.txt")"
 }
 
@@ -157,57 +161,64 @@ plant() {       # plant FILE SED-SCRIPT: in the copy; a script that changes noth
 found() {       # found CHECK...: by each of them; a crash will do
     local check status
     for check; do
-        NEARFIELD_LIBRARY=$work/planted.so NEARFIELD_MODULE=$work/src/examples/python timeout 1800 \
+        NEARFIELD_LIBRARY=$work/planted.so NEARFIELD_MODULE=$work/src/packaging/python timeout 1800 \
             "$venv/bin/python" tests/python/python_checks.py "$check" >"$work/said.txt" 2>&1
         status=$?
         [ $status -eq 139 ] || { [ $status -ne 0 ] && grep -q "^FAILED" "$work/said.txt"; }
         report $? "planted bug found by: $check" "$(tail -n 3 "$work/said.txt")"
     done
 }
-# finds CHECK SED-SCRIPT: one bug in nearfield.py
-finds() { fresh; plant $py "$2"; found "$1"; }
-fresh() { rm -rf "$work/src"; mkdir -p "$work/src/examples"; cp ./*.h "$work/src/"; cp -r examples/python "$work/src/examples/"; }
+# finds CHECK SED-SCRIPT: one bug in the package
+finds() { fresh; plant "${3:-$py}" "$2"; found "$1"; }
+fresh() {
+    rm -rf "$work/src"; mkdir -p "$work/src/packaging"; cp ./*.h "$work/src/"; cp -r packaging/python "$work/src/packaging/"
+    cp $out/package/nearfield/_declared.py "$work/src/packaging/python/nearfield/"
+}
 
 self_check() {
-    local py=examples/python/nearfield.py check
+    local py=packaging/python/nearfield/_objects.py list=packaging/python/nearfield/_neighbors.py check
+    local object=packaging/python/nearfield/_object.py arrays=packaging/python/nearfield/_arrays.py
     fresh
     plant ugrid.h 's/if (ugrid_distance2(grid, at, q) > radius \* radius) continue;/if (ugrid_distance2(grid, at, q) >= radius * radius) continue;/'
-    plant examples/python/nearfield.c 's/(lbvh_real)HUGE_VAL;/0;/'
-    plant examples/python/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'
+    plant packaging/python/library/nearfield.c 's/(lbvh_real)HUGE_VAL;/0;/'
+    plant packaging/python/library/search.h 's/search->table\[b \* search->kinds + a\] = .*/;/'
+    plant packaging/python/library/search.h 's/nearfield_i_below(search->cutoff)/search->cutoff/'
+    plant packaging/python/library/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'
     library "$work/src" "$work/planted.so" -O1; report $? "the library with planted bugs compiles"
     has scipy && found grid_against_scipy nearest_against_scipy
-    found rays
+    found rays neighbor_list_forms
+    has ase && found neighbor_list_against_ase
     cp $out/libnearfield.so "$work/planted.so"
-    has ase && finds neighbor_list_against_ase 's/np.ceil(-margin - fraction)/np.ceil(-1 - fraction)/'
-    finds neighbor_list_shapes 's/positions = np.asarray(positions, float)/&.reshape(-1, 3)/'
-    finds neighbor_list_cutoffs 's/if not 0 < reach < np.inf and/if reach < 0 and/'
-    finds neighbor_list_far_atoms 's/if not rounding\[worst\] <= reach:/if not rounding[worst] <= 300 * reach:/'
-    finds neighbor_list_far_atoms 's/unbounded=int(.*))$/unbounded=0, max_cells=2**30)/'
-    finds neighbor_list_needs 's/_refuse_too_many(total,/(lambda *_: 0)(total,/'
-    finds refused_shapes 's/if array.shape\[0\] != count or np.prod(array.shape\[1:\]) != width:/if array.size != count * width:/'
-    finds refused_queries 's/~np.isfinite(values).all(axis=1), "is NaN or/np.isnan(values).all(axis=1), "is NaN or/'
-    has ase && finds neighbor_list_against_ase 's/shifts\[found\] + wrapped\[i\] - wrapped\[j\]/shifts[found]/'
-    finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/'
+    finds neighbor_list_shapes 's/array = host_array("positions", positions, real)/&.reshape(-1, 3)/' $list
+    finds neighbor_list_cutoffs 's/if not 0 < asks.cutoff < np.inf/if asks.cutoff < 0/' $list
+    finds neighbor_list_needs 's/if text.startswith("NLIST_OUT_OF_MEMORY"):/if False:/' $list
+    finds neighbor_list_forms 's/asks.half, asks.sorted, asks.self, asks.wanted = half, sorted,/asks.half, asks.sorted, asks.self, asks.wanted = half, False,/' $list
+    finds neighbor_list_arrays 's/if isinstance(kind, np.dtype) and not kind.isnative:/if False:/' $arrays
+    finds neighbor_list_arrays 's/if step != size or apart < 3 \* size/if apart < 3 * size/' $list
+    finds neighbor_list_processes 's/return _pools\[dtype\].pop()/_pools[dtype].append(_pools[dtype][0]) or _pools[dtype][0]/' $list
+    finds refused_shapes 's/if array.shape\[:1\] != (count,) or np.prod(array.shape\[1:\]) != width:/if array.size != count * width:/' $object
+    finds refused_queries 's/~np.isfinite(values).all(axis=1), "is NaN or/np.isnan(values).all(axis=1), "is NaN or/' $arrays
+    finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/' $object
     finds history 's/"ended").index(kind)/"ended").index("begun")/'
-    finds nbody_steps 's/_address(speed), _address(acc)/_address(acc), _address(speed)/'
-    finds memory_is_freed 's/self._blocks.pop(address, None)/pass/'
-    finds views_outlive_their_object 's/return block\[offset:\]\[:_bytes(shape, dtype)\]/return np.ctypeslib.as_array((ctypes.c_uint8 * _bytes(shape, dtype)).from_address(block.ctypes.data + offset))/'
+    finds nbody_steps 's/address_of(speed), address_of(acc)/address_of(acc), address_of(speed)/'
+    finds memory_is_freed 's/self._blocks.pop(address, None)/pass/' $arrays
+    finds views_outlive_their_object 's/part: Array = block\[offset:\]\[:size_of(shape, dtype)\]/part: Array = np.ctypeslib.as_array((ctypes.c_uint8 * size_of(shape, dtype)).from_address(block.ctypes.data + offset))/' $arrays
     fresh
-    plant $py 's/int32_t unbounded; int32_t buckets;/int32_t buckets; int32_t unbounded;/'
+    plant packaging/python/nearfield/_declared.py 's/int32_t unbounded; int32_t buckets;/int32_t buckets; int32_t unbounded;/'
     for check in "" "0 0"; do
         # shellcheck disable=SC2086
-        ! NEARFIELD_LIBRARY=$out/libnearfield.so NEARFIELD_MODULE=$work/src/examples/python "$venv/bin/python" tests/python/python_struct.py $check \
-            >"$work/d.c" 2>/dev/null || { [ "$check" ] && cc -std=c99 -I. -Iexamples/python "$work/d.c" -o "$work/d" 2>/dev/null && ! "$work/d" >/dev/null; }
+        ! NEARFIELD_LIBRARY=$out/libnearfield.so NEARFIELD_MODULE=$work/src/packaging/python "$venv/bin/python" tests/python/python_struct.py $check \
+            >"$work/d.c" 2>/dev/null || { [ "$check" ] && cc -std=c99 -I. -Ipackaging/python/library "$work/d.c" -o "$work/d" 2>/dev/null && ! "$work/d" >/dev/null; }
         report $? "planted bug found by: structs $check"
     done
     fresh
-    plant $py 's/int ugrid_version(void);/int ugrid_version(void); ugrid_result ugrid_validate(ugrid *);/'
-    NEARFIELD_LIBRARY=$out/libnearfield.so NEARFIELD_MODULE=$work/src/examples/python "$venv/bin/python" tests/python/python_struct.py 0 0 >"$work/d.c"
-    ! cc -std=c99 -I. -Iexamples/python "$work/d.c" -o "$work/d" 2>/dev/null; report $? "planted bug found by: prototypes"
+    plant packaging/python/nearfield/_declared.py 's/int ugrid_version(void);/int ugrid_version(void); ugrid_result ugrid_validate(ugrid *);/'
+    NEARFIELD_LIBRARY=$out/libnearfield.so NEARFIELD_MODULE=$work/src/packaging/python "$venv/bin/python" tests/python/python_struct.py 0 0 >"$work/d.c"
+    ! cc -std=c99 -I. -Ipackaging/python/library "$work/d.c" -o "$work/d" 2>/dev/null; report $? "planted bug found by: prototypes"
     if emulated; then
         fresh
-        plant $py 's/^        _order(user._lib, stream, user._stream)/        pass/'
-        (NEARFIELD_MODULE=$work/src/examples/python EMU_LAZY=1 EMU_LEAKS=0 EMU_QUIET=1 timeout 1800 "$venv/bin/python" \
+        plant $arrays 's/^        order_streams(user._lib, stream, user._stream)/        pass/'
+        (NEARFIELD_MODULE=$work/src/packaging/python EMU_LAZY=1 EMU_LEAKS=0 EMU_QUIET=1 timeout 1800 "$venv/bin/python" \
             examples/python/gpu_check.py --emulator $out/emu/libnearfield_cuda.so; true) >"$work/said.txt" 2>&1
         grep -q '^FAILED.*: streams' "$work/said.txt"; report $? "planted bug found by: gpu_check.py" "$(tail -n 1 "$work/said.txt")"
     fi
@@ -227,6 +238,8 @@ environment
 if [ ! -f $out/libnearfield.so ] || newer $out/libnearfield.so; then
     library . $out/new.so >"$work/cc.txt" 2>&1 && mv $out/new.so $out/libnearfield.so; report $? "the library compiles without a warning" "$(head -n 5 "$work/cc.txt")"
 fi
+package $out/package >"$work/package.txt" 2>&1; report $? "the package is declared from the headers" "$(tail -n 1 "$work/package.txt")"
+export NEARFIELD_MODULE=$PWD/$out/package PYTHONPATH=$PWD/$out/package
 if [ "${1:-}" = --self-check ]; then self_check; finish; fi
 emulated
 declarations
