@@ -25,7 +25,6 @@ def program(double, cuda):
         if cuda:
             lines.append("#define %s_CUDA" % header.upper())
         lines.append('#include "%s.h"' % header)
-    lines.append("#define NEARFIELD_API extern")
     lines.append('#include "search.h"')
     lines.append("typedef %s real;" % ("double" if double else "float"))
     declared = _declared.FUNCTIONS + _declared.CUDA_FUNCTIONS * cuda

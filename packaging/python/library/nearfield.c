@@ -28,6 +28,7 @@
 extern "C" {
 #endif
 
+#define NEARFIELD_IMPLEMENTATION
 #include "search.h"
 
 /* Whether the caller's structs are these: their sizes; the end is 0. declare.py reads the names, in

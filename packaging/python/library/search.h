@@ -46,6 +46,8 @@ typedef struct nearfield_search {
     nlist_real *table;          /* [kinds * kinds] cutoffs, 0 = none */
 } nearfield_search;
 
+#ifdef NEARFIELD_IMPLEMENTATION
+
 NEARFIELD_API nearfield_search *nearfield_search_new(void)
 {
     return (nearfield_search *)calloc(1, sizeof(nearfield_search));
@@ -375,3 +377,5 @@ NEARFIELD_API void nearfield_search_end(nearfield_search *search, int64_t bytes)
     search->start = search->begin = NULL;
     search->room = 0;
 }
+
+#endif
