@@ -215,8 +215,9 @@ class HostMemory(Memory):
     @staticmethod
     def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Array:
         rows = shape if isinstance(shape, tuple) else (shape,)
-        part: Array = block[offset:][:size_of(shape, dtype)].view(dtype.base)
-        return part.reshape(rows + dtype.shape)
+        part: Array = block[offset:][:size_of(shape, dtype)]
+        array: Array = part.view(dtype.base).reshape(rows + dtype.shape)
+        return array
 
 
 class DeviceMemory(Memory):
@@ -245,7 +246,7 @@ def address_of(array: Any) -> int | None:
     if array is None:
         return None
     if isinstance(array, (DeviceArray, Borrowed)):
-        return array.address
+        return int(array.address)
     if hasattr(array, "__cuda_array_interface__"):
         return int(array.__cuda_array_interface__["data"][0])
     return int(array.ctypes.data)
@@ -271,7 +272,7 @@ def cut(array: Any, count: int) -> Any:
 def dtype_of(values: Any) -> np.dtype[Any]:
     """float32 stays, everything else is double."""
     if hasattr(values, "__cuda_array_interface__"):
-        dtype = np.dtype(values.__cuda_array_interface__["typestr"])
+        dtype: np.dtype[Any] = np.dtype(values.__cuda_array_interface__["typestr"])
         if dtype not in (np.float32, np.float64):
             raise ValueError("arrays on the GPU must be float32 or float64, not %s" % dtype)
         return dtype
@@ -310,7 +311,7 @@ def flat_corners(values: Array, corners: int) -> Array:
     return values.reshape(n, corners * dim)
 
 
-def refuse(name: str, bad: Array, why: str) -> None:
+def refuse(name: str, bad: Any, why: str) -> None:
     """A ValueError that names the first bad row."""
     if bad.any():
         raise ValueError("%s: row %d %s" % (name, np.flatnonzero(bad)[0], why))

@@ -79,8 +79,8 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
     >>> import numpy as np, nearfield
     >>> positions = np.array([[0.0, 0.0, 0.0], [0.9, 0.0, 0.0]])
     >>> i, j, S, d = nearfield.neighbor_list("ijSd", (positions, np.eye(3), True), 0.3)
-    >>> i, j, S[:, 0], d.round(3)
-    (array([0, 1]), array([1, 0]), array([-1,  1]), array([0.1, 0.1]))
+    >>> i, j, S[:, 0].tolist(), d.round(3)
+    (array([0, 1]), array([1, 0]), [-1, 1], array([0.1, 0.1]))
     """
     numbers = None
     if isinstance(a, tuple):

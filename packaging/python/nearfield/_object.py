@@ -210,6 +210,3 @@ class Object:
 def _release(free: Any, struct: Any, memory: Any) -> None:
     """Called when the object is gone, or at exit. `memory` has the hooks that free() calls."""
     free(ctypes.byref(struct))
-
-
-__all__ = ["Array", "Object"]
