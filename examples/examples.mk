@@ -93,7 +93,8 @@ build/libnearfield.so: $(wildcard $(PY_LIBRARY)/*.[ch]) $(SOURCES)
 	@mkdir -p build
 	$(CC) -std=c99 -O3 -ffp-contract=off $(WARN) $(CPPFLAGS) -shared -fPIC -I. $(filter %.c,$^) \
 	    -o $@ $(LDFLAGS) -lm
-build/python/nearfield/libnearfield.so: build/libnearfield.so $(PY_PACKAGE) packaging/python/declare.py
+build/python/nearfield/libnearfield.so: build/libnearfield.so $(PY_PACKAGE) \
+    packaging/python/declare.py
 	@mkdir -p $(@D)
 	@command -v python3 >/dev/null || { echo "no python3: build/libnearfield.so only"; exit 0; }; \
 	python3 packaging/python/declare.py . $(@D)/_declared.py && cp $(PY_PACKAGE) $< $(@D)/

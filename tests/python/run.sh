@@ -119,9 +119,10 @@ scripts() {
     else skip "bench.py: no scipy"; fi
 }
 
-# The lines of docs/start-python.md, and that they mean what they say.
+# The programs of docs/start-python.md, and that the first means what it says.
 readme() {
-    sed -n '/^```python$/,/^```$/p' docs/start-python.md | sed '1d;$d' >"$work/readme.py"
+    awk -v to="$work/readme" '/^```python$/ { n++; on = 1; next } /^```$/ { on = 0 } on { print > (to (n > 1 ? n : "") ".py") }' \
+        docs/start-python.md
     cat >>"$work/readme.py" <<'END'
 assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i) and (d < 0.03).all() and (S != 0).any()
 assert ids8.shape == (100000, 8) and (ids8[:, 0] == np.arange(100000)).all() and (d2[:, 0] == 0).all()
@@ -129,6 +130,21 @@ assert contacts.history.shape[0] > 0 and acc.shape == (100000, 2) and np.isfinit
 END
     NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" "$work/readme.py" >"$work/readme.txt" 2>&1
     report $? "the lines of docs/start-python.md" "$(tail -n 3 "$work/readme.txt")"
+    local program module
+    for program in "$work"/readme[2-9].py; do
+        module=$(sed -n 's/^\(import\|from\) \([a-z]*\).*/\2/p;T;q' "$program")
+        has "$module" || { skip "docs/start-python.md: no $module"; continue; }
+        NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" "$program" >"$work/readme.txt" 2>&1
+        report $? "docs/start-python.md: $module" "$(tail -n 3 "$work/readme.txt")"
+    done
+}
+
+# The calculator, and nearfield.torch where this Python has torch (PyPI's is large: it is not fetched).
+frames() {
+    if has ase; then NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/ase_checks.py
+    else skip "nearfield.ase: no ase"; fi
+    if has torch; then NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/torch_checks.py
+    else skip "nearfield.torch: no torch"; fi
 }
 
 vtk_files() {
@@ -246,6 +262,7 @@ declarations
 NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/python_checks.py
 NEARFIELD_LIBRARY=$out/libnearfield.so scripts
 readme
+frames
 vtk_files
 gpu
 finish

@@ -254,7 +254,7 @@ def address_of(array: Any) -> int | None:
 
 def size_of(shape: Any, dtype: Any) -> int:
     """Bytes of an array."""
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return int(np.prod(shape, dtype=np.int64)) * int(np.dtype(dtype).itemsize)
 
 
 def count_of(n: int) -> int:
