@@ -162,6 +162,7 @@ gpu() {
     2) skip "the GPU's half: no C++ compiler"; return ;;
     1) report 1 "the CUDA libraries compile for the emulator" "$(head -n 5 "$work/emu.txt")"; return ;;
     esac
+    EMU_LEAKS=0 EMU_QUIET=1 counted "$venv/bin/python" tests/python/boxes_emulated.py $out/emu/libnearfield_cuda.so
     for lazy in ${FULL:+0} 1; do     # 1: streams run only when they are waited for
         EMU_LAZY=$lazy EMU_LEAKS=0 EMU_QUIET=1 counted "$venv/bin/python" examples/python/gpu_check.py --emulator $out/emu/libnearfield_cuda.so
     done

@@ -75,10 +75,11 @@ printf 'import numpy as np\nimport nearfield\nreveal_type(nearfield.Grid(np.zero
 (cd "$work/away" && quietly "$work/v/bin/mypy" --strict typed.py)
 grep -q 'Revealed type is "\(builtins.\)\?int"' "$work/log" && grep -q 'Too many arguments' "$work/log" && ! grep -q 'py.typed\|missing library stubs' "$work/log"
 report $? "mypy sees the types of the installed package" "$(last)"
-(cd "$site/.." && quietly "$work/v/bin/mypy" --strict --ignore-missing-imports --disable-error-code=untyped-decorator nearfield)
+mkdir "$work/only" && cp -r "$site" "$work/only/"
+(cd "$work/only" && quietly "$work/v/bin/mypy" --strict --ignore-missing-imports --disable-error-code=untyped-decorator nearfield)
 report $? "mypy --strict" "$(head -n 4 "$work/log")"
 if [ "$torch" ]; then
-    export PYTHONPATH=$work/only && mkdir "$work/only" && cp -r "$site" "$work/only/"
+    export PYTHONPATH=$work/only
     use "nearfield.torch" "$torch" torch_checks.py
 else skip "nearfield.torch: no python with torch was named"; fi
 finish

@@ -44,7 +44,7 @@ class LennardJones(_Calculator):  # type: ignore[misc]
     >>> from nearfield.ase import LennardJones
     >>> pair = Atoms("Ar2", positions=[[0, 0, 0], [2 ** (1 / 6), 0, 0]])
     >>> pair.calc = LennardJones(rc=10.0)
-    >>> round(pair.get_potential_energy(), 4)
+    >>> round(float(pair.get_potential_energy()), 4)
     -1.0
     """
 
