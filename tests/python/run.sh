@@ -211,7 +211,7 @@ self_check() {
     finds neighbor_list_needs 's/if text.startswith("NLIST_OUT_OF_MEMORY"):/if False:/' $list
     finds neighbor_list_forms 's/asks.half, asks.sorted, asks.self, asks.wanted = half, sorted,/asks.half, asks.sorted, asks.self, asks.wanted = half, False,/' $list
     finds neighbor_list_arrays 's/if isinstance(kind, np.dtype) and not kind.isnative:/if False:/' $arrays
-    finds neighbor_list_arrays 's/if step != size or apart < 3 \* size/if apart < 3 * size/' $list
+    finds neighbor_list_arrays 's/apart if len(array) > 1 else 0/0/' $list
     finds neighbor_list_processes 's/return _pools\[dtype\].pop()/_pools[dtype].append(_pools[dtype][0]) or _pools[dtype][0]/' $list
     finds refused_shapes 's/if array.shape\[:1\] != (count,) or np.prod(array.shape\[1:\]) != width:/if array.size != count * width:/' $object
     finds refused_queries 's/~np.isfinite(values).all(axis=1), "is NaN or/np.isnan(values).all(axis=1), "is NaN or/' $arrays
