@@ -6,7 +6,8 @@
 #   examples/web/         -> build/web/nearfield.html (emscripten)
 #   examples/mpi/         -> build/mpi_slabs, build/mpi_slabs_gpu
 #   examples/engine/      -> build/chipmunk_scenes (libchipmunk-dev)
-#   examples/python/      -> build/libnearfield.so and, for GPUs, two more
+#   packaging/python/     -> build/libnearfield.so and, for GPUs, two more; the package nearfield in
+#                            build/python; a wheel of it in build/wheels
 
 ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
 ASSIMP_LIBS = $$(pkg-config --libs assimp)
@@ -83,18 +84,31 @@ build/mpi_slabs_gpu: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) | deps-
 
 # ---- for Python and whoever else loads libraries ----------------------------------------------
 
-# All four headers in one, in float and double; for GPUs one library for each of the two.
-.PHONY: shared shared-cuda
-shared: build/libnearfield.so
-build/libnearfield.so: $(wildcard examples/python/*.c) $(SOURCES)
+# All four headers in one, in float and double; for GPUs one library for each of the two. The Python
+# package beside its library is build/python/nearfield: to be put on PYTHONPATH, or copied.
+PY_LIBRARY := packaging/python/library
+PY_PACKAGE := $(wildcard packaging/python/nearfield/*.py packaging/python/nearfield/py*)
+.PHONY: shared shared-cuda wheel
+shared: build/libnearfield.so build/python/nearfield/libnearfield.so
+build/libnearfield.so: $(wildcard $(PY_LIBRARY)/*.[ch]) $(SOURCES)
 	@mkdir -p build
 	$(CC) -std=c99 -O3 -ffp-contract=off $(WARN) $(CPPFLAGS) -shared -fPIC -I. $(filter %.c,$^) \
 	    -o $@ $(LDFLAGS) -lm
+build/python/nearfield/libnearfield.so: build/libnearfield.so $(PY_PACKAGE) \
+    packaging/python/declare.py
+	@mkdir -p $(@D)
+	@command -v python3 >/dev/null || { echo "no python3: build/libnearfield.so only"; exit 0; }; \
+	python3 packaging/python/declare.py . $(@D)/_declared.py && cp $(PY_PACKAGE) $< $(@D)/
 shared-cuda: $(CUDA_DIR)/libnearfield_cuda.so $(CUDA_DIR)/libnearfield64_cuda.so
-$(CUDA_DIR)/lib%_cuda.so: examples/python/%.cu examples/python/nearfield.c \
-    examples/python/nearfield.cu $(SOURCES) $(CUDA_DIR)/arch
+$(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBRARY)/search.h \
+    $(PY_LIBRARY)/nearfield.cu $(SOURCES) $(CUDA_DIR)/arch
 	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -shared -Xcompiler -fPIC \
 	    -I. $< -o $@
+
+# For this machine's processor and any Python 3. It goes to other machines by auditwheel:
+# packaging/README.md.
+wheel:
+	python3 -m pip wheel . --no-deps --wheel-dir build/wheels
 
 # ---- their tests --------------------------------------------------------------------------------
 

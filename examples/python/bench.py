@@ -1,4 +1,4 @@
-"""bench.py - nearfield.py and scipy's cKDTree (and ASE's neighbor_list) at the same work, each on one thread.
+"""bench.py - nearfield and scipy's cKDTree (and ASE's neighbor_list) at the same work, each on one thread.
 SPDX-License-Identifier: MIT OR Unlicense
 
     python3 examples/python/bench.py [N]                   default: 100000 points, evenly spread, 30 neighbours each

@@ -1,4 +1,4 @@
-"""gpu_check.py - checks nearfield.py on a GPU with the arrays of CuPy and torch, against NumPy over all pairs.
+"""gpu_check.py - checks the package nearfield on a GPU with the arrays of CuPy and torch, against NumPy over all pairs.
 SPDX-License-Identifier: MIT OR Unlicense
 
     python3 examples/python/gpu_check.py [LIBRARY]         default: build/cuda/libnearfield_cuda.so
@@ -15,8 +15,10 @@ import traceback
 
 import numpy as np
 
-sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
+from nearfield import _arrays, _binding  # noqa: E402
 
 
 # ---- whose arrays: each has to(numpy array), back(anything on the GPU), write(array, values) on the current stream, on(stream), busy() ---
@@ -82,8 +84,8 @@ class Emulator:
     name = "emulator"
 
     def __init__(self, dtype):
-        self.lib = nf._library(np.dtype(dtype), True)
-        self.dll = ctypes.CDLL(nf._find(np.dtype(dtype), True))
+        self.lib = _binding.library(np.dtype(dtype), True)
+        self.dll = ctypes.CDLL(_binding.find(np.dtype(dtype), True))
         self.copy = self.dll["_Z15cudaMemcpyAsyncPvPKvm14cudaMemcpyKindP11CUstream_st"]
         self.copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
         self.stream, self.now, handle = None, 0, ctypes.c_void_p()
@@ -92,7 +94,7 @@ class Emulator:
 
     def to(self, array):
         array = np.ascontiguousarray(array)
-        out = nf.DeviceArray(nf._DeviceBlock(self.lib, 0, array.nbytes), 0, array.shape, array.dtype)
+        out = nf.DeviceArray(_arrays.DeviceBlock(self.lib, 0, array.nbytes), 0, array.shape, array.dtype)
         ctypes.memmove(out.address, array.ctypes.data, array.nbytes)
         return Fake(self, out)
 
@@ -104,7 +106,7 @@ class Emulator:
         values = values.array if isinstance(values, Fake) else self.to(np.full(array.shape, values, array.dtype)).array
         to = (array.array if isinstance(array, Fake) else array).address
         self.kept = values
-        assert self.copy(to, values.address, nf._bytes(values.shape, values.dtype), 3, self.now) == 0
+        assert self.copy(to, values.address, _arrays.size_of(values.shape, values.dtype), 3, self.now) == 0
 
     def on(self, stream):
         self.next = stream or 0

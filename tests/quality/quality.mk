@@ -9,7 +9,7 @@ Q := tests/quality
 checked = status=0; $(if $(FULL),$1 --self-check || status=1;) $1 || status=1; exit $$status
 
 .PHONY: test-readme quick-headers test-vendor test-flags test-fuzz test-portability test-packages \
-    test-compilers test-python test-run-all consumers fuzz soak portability mutation
+    test-compilers test-python test-wheel test-run-all consumers fuzz soak portability mutation
 
 # The programs of README.md, docs/ and of the headers' manuals; links, names, prototypes.
 test-readme: deps-test $(ON_CPU)
@@ -67,6 +67,10 @@ consumers: deps-test
 # From Python, against scipy, ASE and VTK (PyPI; skipped where they cannot be had).
 test-python: deps-test build/dam_break build/drum build/lbvh_steps
 	@$(call checked,tests/python/run.sh)
+
+# A wheel, in an environment of its own; TORCH=python: one that has torch.
+test-wheel:
+	@tests/python/wheel.sh $(TORCH)
 
 # Does a run of all tests end with the names of what failed?
 test-run-all:

@@ -1,10 +1,11 @@
-/* nearfield.cu - nearfield.c with the GPU parts of the headers, for nearfield.py on device arrays.
+/* nearfield.cu - nearfield.c with the GPU parts of the headers, for Python on device arrays.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       nvcc -std=c++17 -O3 -arch=native -cudart static -shared -Xcompiler -fPIC -I. examples/python/nearfield.cu \
-           -o build/cuda/libnearfield_cuda.so
+       nvcc -std=c++17 -O3 -arch=native -cudart static -shared -Xcompiler -fPIC -I. \
+           packaging/python/library/nearfield.cu -o build/cuda/libnearfield_cuda.so
 
-   and for doubles nearfield64.cu, as libnearfield64_cuda.so. Everything of the CPU is in these libraries, too. */
+   and for doubles nearfield64.cu, as libnearfield64_cuda.so. Everything of the CPU is in these
+   libraries, too. */
 
 #define UGRID_CUDA
 #define LBVH_CUDA

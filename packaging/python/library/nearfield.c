@@ -1,0 +1,102 @@
+/* nearfield.c - the four headers as a shared library, for Python and whoever else loads libraries.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       cc -std=c99 -O3 -ffp-contract=off -shared -fPIC -I. packaging/python/library/nearfield.c \
+           packaging/python/library/nearfield64.c -o build/libnearfield.so -lm
+
+   nearfield64.c is this file once more, for doubles: its functions are ugrid_f64_build and so on. A library of one of the two does.
+   Windows: cl /O2 /LD with /DUGRID_API=__declspec(dllexport), and the same for LBVH_API, NLIST_API,
+   NBODY_API and NEARFIELD_API. */
+
+#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* search.h: madvise, posix_memalign */
+#endif
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
+#define NLIST_IMPLEMENTATION
+#include "nlist.h"
+#define NBODY_IMPLEMENTATION
+#include "nbody.h"
+
+#ifndef NEARFIELD_API
+#define NEARFIELD_API extern
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NEARFIELD_IMPLEMENTATION
+#include "search.h"
+
+/* Whether the caller's structs are these: their sizes; the end is 0. declare.py reads the names, in
+   this order, and declares these structs for Python. */
+#define NEARFIELD_SIZE(type) (int32_t)sizeof(type),
+NEARFIELD_API const int32_t nearfield_sizes[];
+const int32_t nearfield_sizes[] = {
+    NEARFIELD_SIZE(ugrid_desc) NEARFIELD_SIZE(ugrid_axis) NEARFIELD_SIZE(ugrid)
+    NEARFIELD_SIZE(lbvh_desc) NEARFIELD_SIZE(lbvh_lattice) NEARFIELD_SIZE(lbvh)
+    NEARFIELD_SIZE(lbvh_queries)
+    NEARFIELD_SIZE(nlist_desc) NEARFIELD_SIZE(nlist_axis) NEARFIELD_SIZE(nlist_rows)
+    NEARFIELD_SIZE(nlist) NEARFIELD_SIZE(nlist_box)
+    NEARFIELD_SIZE(nbody_desc) NEARFIELD_SIZE(nbody_rule) NEARFIELD_SIZE(nbody)
+    NEARFIELD_SIZE(nbody_error) NEARFIELD_SIZE(nbody_bodies)
+    NEARFIELD_SIZE(nlist_arrays) NEARFIELD_SIZE(nearfield_search)
+#ifdef UGRID_CUDA
+    NEARFIELD_SIZE(ugrid_cuda) NEARFIELD_SIZE(lbvh_cuda) NEARFIELD_SIZE(nlist_cuda_facts)
+    NEARFIELD_SIZE(nlist_cuda) NEARFIELD_SIZE(nbody_cuda)
+#endif
+    0};
+
+/* lbvh_nearest for m points, as lbvh_cuda_nearest: row q of ids and distances2 ([m * k]) and found
+   ([m]); unused entries are -1 and infinity. */
+NEARFIELD_API lbvh_result nearfield_nearest(const lbvh *tree, const lbvh_real *points,
+                                            size_t stride, int32_t m, int32_t k, lbvh_real reach,
+                                            int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    int32_t q, e;
+    for (q = 0; q < m; q++) {
+        const lbvh_real *p = (const lbvh_real *)(const void *)((const char *)points + stride * (size_t)q);
+        int32_t *id = ids + (size_t)k * (size_t)q;
+        lbvh_real *d2 = distances2 + (size_t)k * (size_t)q;
+        lbvh_result const result = lbvh_nearest(tree, p, k, reach, NULL, NULL, id, d2, &found[q]);
+        if (result != LBVH_OK) return result;
+        for (e = found[q]; e < k; e++) id[e] = -1, d2[e] = (lbvh_real)HUGE_VAL;
+    }
+    return LBVH_OK;
+}
+
+/* The first triangle that each of m rays meets, from either side: its id (-1: none) and where (t, in
+   lengths of the direction; none: t_max). 3D; `data` and `stride` are those that the tree was built
+   from. */
+NEARFIELD_API lbvh_result nearfield_rays(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                         const lbvh_real *origins, const lbvh_real *directions,
+                                         int32_t m, lbvh_real t_max, int32_t *ids, lbvh_real *t)
+{
+    int32_t q;
+    if (tree->desc.kind != LBVH_TRIANGLES || tree->desc.dim != 3) return LBVH_NOT_BUILT;
+    for (q = 0; q < m; q++) {
+        const lbvh_real *origin = origins + 3 * (size_t)q;
+        const lbvh_real *direction = directions + 3 * (size_t)q;
+        lbvh_ray ray = lbvh_ray_cast(tree, origin, direction, t_max);
+        ids[q] = -1;
+        while (lbvh_next_ray(&ray)) {
+            const lbvh_real *corner[3];
+            lbvh_real at, u, v;
+            if (!lbvh_triangle(&tree->desc, data, stride, ray.id, corner) ||
+                !lbvh_ray_triangle(origin, direction, corner[0], corner[1], corner[2], &at, &u, &v))
+                continue;
+            if (at < 0 || at > ray.t_max || (at == ray.t_max && ids[q] >= 0)) continue;
+            ids[q] = ray.id;
+            ray.t_max = at;
+        }
+        t[q] = ids[q] >= 0 ? ray.t_max : t_max;
+    }
+    return LBVH_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,365 @@
+"""Arrays in, arrays out: rows without a copy, refusals that name the row, memory on the GPU.
+
+SPDX-License-Identifier: MIT OR Unlicense
+"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ._binding import ALLOC, CUDA_ALLOC, CUDA_FREE, FREE, OPTIONS, Error
+
+Array = npt.NDArray[Any]
+
+
+# ---- arrays on the GPU ---------------------------------------------------------------------------
+
+
+class DeviceArray:
+    """An array on the GPU, as methods return it for objects that live there.
+
+    ``cupy.asarray(a)`` and ``torch.as_tensor(a, device="cuda")`` look at the same memory,
+    ``a.numpy()`` copies it to the host. CuPy waits for the stream that fills it; torch does not:
+    be on that stream, or call ``check()`` of the object before.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    address : int
+        Of the first element, in the memory of the device.
+    """
+
+    def __init__(self, block: Any, offset: int, shape: Any, dtype: Any) -> None:
+        self.shape = shape if isinstance(shape, tuple) else (int(shape),)
+        self.dtype = np.dtype(dtype)
+        self._block, self._offset = block, offset
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    @property
+    def address(self) -> int:
+        return int(self._block.address + self._offset)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        base, inner = self.dtype.subdtype or (self.dtype, ())
+        return {"shape": self.shape + inner, "typestr": base.str, "descr": base.descr,
+                "data": (self.address, False), "strides": None, "version": 3,
+                "stream": self._block.stream or 1}
+
+    def __getitem__(self, key: int | slice) -> Any:
+        """a[k]: copied to the host; a[k:l]: a view."""
+        row = size_of(self.shape[1:], self.dtype)
+        if isinstance(key, slice):
+            first, last, step = key.indices(len(self))
+            if step != 1:
+                raise IndexError("steps other than 1: by cupy.asarray(a)")
+            return DeviceArray(self._block, self._offset + first * row,
+                               (max(last - first, 0),) + self.shape[1:], self.dtype)
+        if not -len(self) <= key < len(self):
+            raise IndexError(key)
+        return self[key % len(self):key % len(self) + 1].numpy()[0]
+
+    def numpy(self) -> Array:
+        """A copy on the host; waits for the stream."""
+        out = np.empty(self.shape, self.dtype)
+        fetch(self._block.lib, out.ctypes.data_as(ctypes.c_void_p), self.address, out.nbytes,
+              self._block.stream)
+        return out
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return self.numpy().astype(dtype or self.dtype.base, copy=False)
+
+
+class DeviceBlock:
+    """Memory on the GPU that belongs to a stream. Given back, in the stream's order, when nobody
+    looks at it any more."""
+
+    def __init__(self, lib: Any, stream: Any, size: int) -> None:
+        self.lib, self._stream_object, self.size = lib, stream, size
+        self.stream = stream_handle(stream)
+        self.address = lib.nearfield_cuda_alloc(max(size, 1), self.stream)
+        if not self.address:
+            raise Error("the GPU has no %d bytes left, or there is none" % size)
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self.lib.nearfield_cuda_free(self.address, self.stream)
+
+
+def stream_handle(stream: Any) -> int:
+    """cudaStream_t as an int, of CuPy's or torch's streams too. 1 is another name of 0, the legacy
+    default stream."""
+    for name in ("ptr", "cuda_stream"):
+        stream = getattr(stream, name, stream)
+    if hasattr(stream, "__cuda_stream__"):
+        stream = stream.__cuda_stream__()[1]
+    handle = int(stream or 0)
+    return 0 if handle == 1 else handle
+
+
+def device_rows(user: Any, values: Any, width: int | None, dtype: Any = None) -> Any:
+    """As Object._rows, for anything with __cuda_array_interface__; width None: one dimension. What
+    it was made on comes first."""
+    if not hasattr(values, "__cuda_array_interface__"):
+        raise ValueError("this object lives on the GPU, that array does not")
+    about, dtype = values.__cuda_array_interface__, np.dtype(dtype or user._lib.dtype)
+    shape, size = tuple(about["shape"]), dtype.itemsize
+    if np.dtype(about["typestr"]) != dtype:
+        raise ValueError("expected an array of %s, not %s" % (dtype, about["typestr"]))
+    if shape == (0,) and width is not None:
+        shape = (0, width)
+    packed = (size,) if width is None else (size * width, size)
+    strides = about.get("strides") or packed
+    if len(shape) != len(packed) or (width and shape[1] != width):
+        raise ValueError("expected an array of shape %s, not %s" % (
+            "(n,)" if width is None else "(n, %d)" % width, shape))
+    ascending = (strides[-1] == size and strides[0] >= size * (width or 1)
+                 and strides[0] % size == 0)
+    if shape[0] > 1 and not ascending:
+        raise ValueError("rows must ascend in memory, and their numbers be tightly packed")
+    stream = stream_handle(about.get("stream") or user._stream)
+    if stream != user._stream:
+        order_streams(user._lib, stream, user._stream)
+        user._others.add(stream)
+    borrowed = Borrowed(values, about["data"][0] or 0, shape)
+    return borrowed, count_of(shape[0]), strides[0] if shape[0] > 1 else 0
+
+
+class Borrowed:
+    """Somebody's array on the GPU, kept alive."""
+
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...]) -> None:
+        self.owner, self.address, self.shape = owner, address, shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def order_streams(lib: Any, first: int, then: int) -> None:
+    """What is called on one stream from now on comes after what was called on another."""
+    error = lib.nearfield_cuda_order(first, then)
+    if error:
+        raise Error("CUDA error %d while one stream waits for another" % error)
+
+
+def fetch(lib: Any, to: Any, address: Any, size: int, stream: int) -> None:
+    to = to if isinstance(to, ctypes.c_void_p) else ctypes.byref(to)
+    error = lib.nearfield_cuda_fetch(to, address, size, stream)
+    if error:
+        raise Error("CUDA error %d while copying to the host" % error)
+
+
+# ---- memory: the headers' allocator hooks. Blocks are Python's: a view keeps its block alive -------
+
+
+class Memory:
+    """Blocks by address."""
+
+    _hooks: tuple[Any, Any] | None = None
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, Any] = {}
+
+    def nbytes(self) -> int:
+        return sum(int(block.size) for block in self._blocks.values())
+
+    def _store(self, make: Callable[[int], tuple[int, Any]], size: int) -> int | None:
+        try:
+            address, block = make(size)
+        except (MemoryError, Error):
+            return None
+        self._blocks[address] = block
+        return address
+
+    def _drop(self, address: int) -> None:
+        self._blocks.pop(address, None)
+
+    def hooks(self) -> tuple[Any, Any]:
+        if self._hooks is None:
+            self._hooks = self._make_hooks()
+        alloc, free = self._hooks
+        return ctypes.cast(alloc, ctypes.c_void_p), ctypes.cast(free, ctypes.c_void_p)
+
+    def _make_hooks(self) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def view(self, address: int, shape: Any, dtype: Any) -> Any:
+        """The array of this shape that begins at that address of one of the blocks."""
+        for start, block in list(self._blocks.items()):
+            if start <= address and address + size_of(shape, dtype) <= start + block.size:
+                return self._part(block, address - start, shape, dtype)
+        raise Error("no block of memory holds that array")
+
+    @staticmethod
+    def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Any:
+        raise NotImplementedError
+
+
+class HostMemory(Memory):
+    def _make_hooks(self) -> tuple[Any, Any]:
+        return (ALLOC(lambda size, user: self._store(self._new, size)),
+                FREE(lambda address, size, user: self._drop(address)))
+
+    @staticmethod
+    def _new(size: int) -> tuple[int, Array]:
+        raw = np.empty(size + 64, np.uint8)
+        raw = raw[-raw.ctypes.data % 64:][:size]
+        return raw.ctypes.data, raw
+
+    @staticmethod
+    def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Array:
+        rows = shape if isinstance(shape, tuple) else (shape,)
+        part: Array = block[offset:][:size_of(shape, dtype)]
+        array: Array = part.view(dtype.base).reshape(rows + dtype.shape)
+        return array
+
+
+class DeviceMemory(Memory):
+    def __init__(self, lib: Any, stream: Any) -> None:
+        super().__init__()
+        self._lib, self._stream = lib, stream
+
+    def _make_hooks(self) -> tuple[Any, Any]:
+        return (CUDA_ALLOC(lambda size, stream, user: self._store(self._new, size)),
+                CUDA_FREE(lambda address, size, stream, user: self._drop(address)))
+
+    def _new(self, size: int) -> tuple[int, DeviceBlock]:
+        block = DeviceBlock(self._lib, self._stream, size)
+        return block.address, block
+
+    @staticmethod
+    def _part(block: Any, offset: int, shape: Any, dtype: Any) -> DeviceArray:
+        return DeviceArray(block, offset, shape, dtype)
+
+
+# ---- small helpers -------------------------------------------------------------------------------
+
+
+def address_of(array: Any) -> int | None:
+    """What a pointer argument gets."""
+    if array is None:
+        return None
+    if isinstance(array, (DeviceArray, Borrowed)):
+        return int(array.address)
+    if hasattr(array, "__cuda_array_interface__"):
+        return int(array.__cuda_array_interface__["data"][0])
+    return int(array.ctypes.data)
+
+
+def size_of(shape: Any, dtype: Any) -> int:
+    """Bytes of an array."""
+    return int(np.prod(shape, dtype=np.int64)) * int(np.dtype(dtype).itemsize)
+
+
+def count_of(n: int) -> int:
+    if n >= 2**31 - 1024:
+        raise ValueError("more than 2^31 - 1024 elements")
+    return n
+
+
+def cut(array: Any, count: int) -> Any:
+    """The first `count` entries, without holding on to far more memory than that."""
+    part = array[:count]
+    return part.copy() if isinstance(part, np.ndarray) and 2 * count < len(array) else part
+
+
+def dtype_of(values: Any) -> np.dtype[Any]:
+    """float32 stays, everything else is double."""
+    if hasattr(values, "__cuda_array_interface__"):
+        dtype: np.dtype[Any] = np.dtype(values.__cuda_array_interface__["typestr"])
+        if dtype not in (np.float32, np.float64):
+            raise ValueError("arrays on the GPU must be float32 or float64, not %s" % dtype)
+        return dtype
+    return np.dtype(np.float32 if getattr(values, "dtype", None) == np.float32 else np.float64)
+
+
+def host_array(name: str, values: Any, dtype: Any) -> Array:
+    """An array of that type in the byte order of this machine; other orders are refused."""
+    kind = getattr(values, "dtype", None)
+    if isinstance(kind, np.dtype) and not kind.isnative:
+        raise ValueError("%s: the array has the byte order of another machine (dtype %r); convert it "
+                         "by %s.astype(%r)" % (name, kind.str, name, kind.newbyteorder("=").name))
+    return np.asarray(values, dtype)
+
+
+def width_of(values: Any, allowed: tuple[int, ...]) -> int:
+    """Numbers per row."""
+    shape = (values.__cuda_array_interface__["shape"]
+             if hasattr(values, "__cuda_array_interface__") else np.shape(values))
+    if len(shape) == 2 and shape[1] in allowed:
+        return int(shape[1])
+    if len(shape) == 1 and shape[0] == 0:
+        return allowed[-1]
+    raise ValueError("expected an array of shape %s, not %s" % (
+        " or ".join("(n, %d)" % w for w in allowed), tuple(shape)))
+
+
+def flat_corners(values: Array, corners: int) -> Array:
+    """(n, corners, dim) as (n, corners * dim); 0: such elements have no corners."""
+    n, given, dim = values.shape
+    if not corners:
+        raise ValueError("expected an array of two dimensions, not of shape %s" % (values.shape,))
+    if given != corners or dim not in (2, 3):
+        raise ValueError("expected an array of shape (n, %d, 2) or (n, %d, 3), not %s" % (
+            corners, corners, values.shape))
+    return values.reshape(n, corners * dim)
+
+
+def refuse(name: str, bad: Any, why: str) -> None:
+    """A ValueError that names the first bad row."""
+    if bad.any():
+        raise ValueError("%s: row %d %s" % (name, np.flatnonzero(bad)[0], why))
+
+
+def refuse_not_finite(name: str, values: Any) -> None:
+    """On a GPU the headers' own rule holds: nothing is near such a point."""
+    if isinstance(values, np.ndarray):
+        refuse(name, ~np.isfinite(values).all(axis=1), "is NaN or infinite")
+
+
+def refuse_bad_queries(values: Any, kind: str) -> None:
+    """Boxes may be infinite, and spheres as large."""
+    if not isinstance(values, np.ndarray):
+        return
+    if kind == "points":
+        refuse_not_finite("points", values)
+        return
+    refuse("queries", np.isnan(values).any(axis=1), "is NaN")
+    if kind == "spheres":
+        refuse("queries", values[:, -1] < 0, "has a negative radius")
+
+
+def index_pairs(values: Any) -> Array:
+    pairs = np.asarray(values, np.int32)
+    if pairs.shape != (0,) and (pairs.ndim != 2 or pairs.shape[1] != 2):
+        raise ValueError("exclude: expected an array of shape (m, 2), not %s" % (pairs.shape,))
+    return pairs.reshape(-1, 2)
+
+
+def pairs_of(offsets: Array, ids: Array) -> Array:
+    first = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+    return np.stack([np.minimum(first, ids), np.maximum(first, ids)], axis=1)
+
+
+def set_field(struct: Any, header: str, name: str, value: Any) -> None:
+    """A field of a desc: a number, a word of an enum, or as many numbers as it holds."""
+    words = OPTIONS.get(header + "." + name)
+    if isinstance(value, str):
+        if not words or value not in words.split():
+            raise ValueError("%s=%r: expected one of %s" % (name, value, words))
+        value = words.split().index(value)
+    field = getattr(struct, name)
+    if not isinstance(field, ctypes.Array):
+        setattr(struct, name, value)
+        return
+    room = min(len(field), struct.dim) if hasattr(struct, "dim") else len(field)
+    if np.ndim(value) and len(value) != room:
+        raise ValueError("%s: expected one number, or %d" % (name, room))
+    for k, number in enumerate(np.broadcast_to(value, room)):
+        field[k] = number.item()

@@ -1,0 +1,7 @@
+VERSION: str
+VERSION_NUMBER: int
+CONSTANTS: dict[str, int]
+STRUCTS: str
+CUDA_STRUCTS: str
+FUNCTIONS: str
+CUDA_FUNCTIONS: str

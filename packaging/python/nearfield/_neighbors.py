@@ -1,0 +1,443 @@
+"""neighbor_list, and the names by which ASE, matscipy and vesin know it.
+
+SPDX-License-Identifier: MIT OR Unlicense
+"""
+from __future__ import annotations
+
+import os
+from typing import Any, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _binding
+from ._arrays import Array, count_of, host_array, refuse
+from ._binding import Error
+
+# Sums of NLIST_WANT_..., and how an array of each quantity looks.
+_BITS = {"i": 1, "j": 2, "S": 4, "d": 8, "D": 16}
+_KEPT_BYTES = 64 << 20      # memory that a search keeps for the next one
+_pools: dict[Any, list["_Search"]] = {np.float32: [], np.float64: []}
+
+_SYMBOLS = """
+X H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br
+Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er
+Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md
+No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og""".split()
+_NUMBERS = {symbol: number for number, symbol in enumerate(_SYMBOLS)}
+
+
+def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool = False,
+                  max_nbins: float = 1e6, *, half: bool = False, sorted: bool = False) -> Any:
+    """Pairs of atoms that are nearer than a cutoff, as ``ase.neighborlist.neighbor_list``.
+
+    Parameters
+    ----------
+    quantities : str
+        Which arrays to return, in any order:
+
+        - ``"i"``, ``"j"``: (m,) int64, the two atoms; ``i`` ascends
+        - ``"S"``: (m, 3) int32, periods of the cell to add to atom j
+        - ``"d"``, ``"D"``: (m,) and (m, 3), distance and vector from i to j, in the unit of the
+          positions: ``D = positions[j] - positions[i] + S @ cell``
+    a : ase.Atoms or tuple
+        Atoms, or ``(positions, cell, pbc)``, or ``(positions, cell, pbc, numbers)``. positions:
+        (n, 3); float32 stays float32, everything else is computed in float64. cell: 3 lengths, or
+        3 vectors (3, 3), of any shape and handedness. pbc: one or three booleans. numbers: (n,)
+        int, the kinds that a dict of cutoffs names.
+    cutoff : float, dict or array_like
+        - a number: pairs with d < cutoff, with as many images as there are
+        - an array (n,): a radius for each atom, pairs with d < radius[i] + radius[j]
+        - a dict ``{("H", "O"): 1.2, (8, 8): 3.0}``: by symbols or numbers of both, in either
+          order; kinds that are not named are not listed
+        - a dict ``{"H": 0.6, 8: 1.5}``: a radius for each kind
+    self_interaction : bool
+        Also list each atom as its own neighbour, at distance 0.
+    max_nbins : float
+        Accepted for ASE's callers, and not used.
+    half : bool
+        Each pair once, in the row of the lower index (an atom and its own image: with the shift
+        whose first number other than 0 is positive).
+    sorted : bool
+        Within equal ``i`` ascending by ``j``, then by ``S``. Else in no particular order there.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, or numpy.ndarray
+        The arrays in the order of `quantities`; for a single quantity the array itself.
+
+    Raises
+    ------
+    ValueError
+        Positions of another shape, not finite, or of a foreign byte order; cells whose periodic
+        vectors are dependent; cutoffs that are not positive and finite.
+    MemoryError
+        The pairs do not fit into the memory of this machine.
+
+    Examples
+    --------
+    >>> import numpy as np, nearfield
+    >>> positions = np.array([[0.0, 0.0, 0.0], [0.9, 0.0, 0.0]])
+    >>> i, j, S, d = nearfield.neighbor_list("ijSd", (positions, np.eye(3), True), 0.3)
+    >>> i, j, S[:, 0].tolist(), d.round(3)
+    (array([0, 1]), array([1, 0]), [-1, 1], array([0.1, 0.1]))
+    """
+    numbers = None
+    if isinstance(a, tuple):
+        positions, cell, pbc = a[:3]
+        if len(a) > 3:
+            numbers = a[3]
+    else:
+        positions, cell, pbc = a.positions, a.cell, a.pbc
+        if isinstance(cutoff, dict):
+            numbers = a.numbers
+    return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, half, sorted)
+
+
+def primitive_neighbor_list(quantities: str, pbc: Any, cell: Any, positions: Any, cutoff: Any,
+                            numbers: Any = None, self_interaction: bool = False,
+                            use_scaled_positions: bool = False, max_nbins: float = 1e6) -> Any:
+    """`neighbor_list` in the form of ``ase.neighborlist.primitive_neighbor_list``.
+
+    Parameters
+    ----------
+    quantities, cutoff, self_interaction, max_nbins
+        As in `neighbor_list`.
+    pbc : bool or sequence of 3 bool
+    cell : array_like, (3,) or (3, 3)
+    positions : array_like, (n, 3)
+    numbers : array_like of int, (n,), optional
+    use_scaled_positions : bool
+        The positions are in units of the cell vectors.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, or numpy.ndarray
+
+    Examples
+    --------
+    >>> import nearfield
+    >>> nearfield.primitive_neighbor_list("d", True, [1, 1, 1], [[0, 0, 0]], 1.01)
+    array([1., 1., 1., 1., 1., 1.])
+    """
+    if use_scaled_positions:
+        positions = np.asarray(positions, float) @ _cell_vectors(cell)
+    return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, False, False)
+
+
+def neighbour_list(quantities: str, atoms: Any = None, cutoff: Any = None, positions: Any = None,
+                   cell: Any = None, pbc: Any = None, numbers: Any = None,
+                   cell_origin: Any = None) -> Any:
+    """`neighbor_list` in the form of ``matscipy.neighbours.neighbour_list``.
+
+    Parameters
+    ----------
+    quantities, cutoff
+        As in `neighbor_list`.
+    atoms : ase.Atoms, optional
+        Else `positions`; `cell` and `pbc` default to no periodic axis.
+    positions, cell, pbc, numbers
+        As in `primitive_neighbor_list`.
+    cell_origin : array_like, optional
+        Accepted, and not used: pairs do not depend on it.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, or numpy.ndarray
+
+    Examples
+    --------
+    >>> import nearfield
+    >>> nearfield.neighbour_list("ij", cutoff=1.5, positions=[[0, 0, 0], [1, 0, 0], [3, 0, 0]])
+    (array([0, 1]), array([1, 0]))
+    """
+    if atoms is not None:
+        positions = atoms.positions if positions is None else positions
+        cell = atoms.cell if cell is None else cell
+        pbc = atoms.pbc if pbc is None else pbc
+        numbers = atoms.numbers if numbers is None else numbers
+    pbc = (cell is not None) if pbc is None else pbc
+    cell = np.eye(3) if cell is None else cell
+    return _find(quantities, positions, cell, pbc, cutoff, numbers, False, False, False)
+
+
+class NeighborList:
+    """`neighbor_list` in the form of ``vesin.NeighborList``.
+
+    Parameters
+    ----------
+    cutoff : float
+    full_list : bool
+        Each pair twice, i-j and j-i; else once.
+    sorted : bool
+        By i, then j, then S.
+
+    Examples
+    --------
+    >>> import nearfield
+    >>> pairs = nearfield.NeighborList(cutoff=1.5, full_list=False)
+    >>> i, j, d = pairs.compute([[0, 0, 0], [1, 0, 0]], [9, 9, 9], False, "ijd")
+    >>> i, j, d
+    (array([0]), array([1]), array([1.]))
+    """
+
+    def __init__(self, *, cutoff: float, full_list: bool, sorted: bool = False) -> None:
+        self.cutoff, self.full_list, self.sorted = float(cutoff), bool(full_list), bool(sorted)
+
+    def compute(self, points: Any, box: Any, periodic: Any, quantities: str = "ij",
+                copy: bool = True) -> list[Array]:
+        """The pairs among `points`.
+
+        Parameters
+        ----------
+        points : array_like, (n, 3)
+        box : array_like, (3,) or (3, 3)
+        periodic : bool or sequence of 3 bool
+        quantities : str
+            As in `neighbor_list`; ``"P"``: (m, 2), i and j side by side.
+        copy : bool
+            Accepted: results are arrays of their own.
+
+        Returns
+        -------
+        list of numpy.ndarray
+        """
+        asked = quantities.replace("P", "ij") or "ij"
+        found = _find("".join(dict.fromkeys(asked)), points, box, periodic, self.cutoff, None,
+                      False, not self.full_list, self.sorted)
+        arrays = dict(zip(dict.fromkeys(asked), found if isinstance(found, tuple) else (found,)))
+        return [np.stack([arrays["i"], arrays["j"]], axis=1) if q == "P" else arrays[q]
+                for q in quantities]
+
+
+# ---- one search ----------------------------------------------------------------------------------
+
+
+class _Search:
+    """A nearfield_search of the library, with a box of its own."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.lib = lib = _binding.library(self.dtype, False)
+        self.address = lib.nearfield_search_new()
+        if not self.address:
+            raise MemoryError("nearfield: no memory for a search")
+        self.asks = lib.nearfield_search.from_address(self.address)
+        self.box = np.zeros(1, np.dtype([("cell", dtype, (3, 3)), ("periodic", np.int32, 3)],
+                                        align=True))
+        self.cell, self.periodic = self.box["cell"][0], self.box["periodic"][0]
+        self.starts = np.zeros(2, np.int32)
+        self.box_address, self.starts_address = self.box.ctypes.data, self.starts.ctypes.data
+        self.asks.limit = _machine_bytes()
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self.lib.nearfield_search_free(self.address)
+
+
+def _take(dtype: Any) -> _Search:
+    """A search that nobody uses now. (Lists' pop and append are safe between threads.)"""
+    try:
+        return _pools[dtype].pop()
+    except IndexError:
+        return _Search(dtype)
+
+
+def _give(search: _Search) -> None:
+    search.lib.nearfield_search_end(search.address, _KEPT_BYTES)
+    pool = _pools[search.dtype.type]
+    if len(pool) < 16:
+        pool.append(search)
+
+
+def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any,
+          own: bool, half: bool, sorted: bool) -> Any:
+    """All forms above: one system in one box."""
+    wanted = 0
+    for q in quantities:
+        if q not in _BITS:
+            raise ValueError("quantities may be i, j, d, D and S, not %r" % (quantities,))
+        wanted |= _BITS[q]
+    real = np.float32 if getattr(positions, "dtype", None) == np.float32 else np.float64
+    positions, n, stride = atom_rows(positions, real)
+    search = _take(real)
+    try:
+        _set_box(search, cell, pbc)
+        search.starts[1] = n
+        asks = search.asks
+        asks.boxes, asks.starts, asks.systems = search.box_address, search.starts_address, 1
+        asks.pos, asks.stride = positions.__array_interface__["data"][0], stride
+        asks.half, asks.sorted, asks.self, asks.wanted = half, sorted, own, wanted
+        asks.nearest = 0
+        kept = _set_cutoff(search, cutoff, numbers, n)
+        if asks.cutoff == 0:
+            result = _empty(quantities, 0, real)
+        else:
+            run(search, positions)
+            result = _answer(search, quantities)
+        del kept
+    finally:
+        _give(search)
+    return result if len(result) > 1 else result[0]
+
+
+def _set_box(search: _Search, cell: Any, pbc: Any) -> None:
+    cell = np.asarray(cell)
+    if cell.shape == (3, 3):
+        search.cell[...] = cell
+    else:
+        search.cell[...] = _cell_vectors(cell)
+    search.periodic[...] = np.asarray(pbc, bool)
+
+
+def run(search: _Search, positions: Array) -> None:
+    """Finds the pairs; what was refused is a ValueError that names its row."""
+    result = search.lib.nearfield_search_run(search.address)
+    if result:
+        _refuse_result(search, result, positions)
+
+
+def _refuse_result(search: _Search, result: int, positions: Array) -> None:
+    text = _binding.result_text(search.lib, "nlist", result)
+    bad = search.asks.bad_id
+    if text.startswith("NLIST_OUT_OF_MEMORY"):
+        raise MemoryError("the pairs within this cutoff do not fit into the memory of this machine")
+    if text.startswith("NLIST_NOT_FINITE") and 0 <= bad < len(positions):
+        raise ValueError("positions: row %d is %s, not finite" % (bad, positions[bad].tolist()))
+    if text.startswith("NLIST_BAD_BOX"):
+        raise ValueError("cell: the vectors of periodic axes must be finite and independent, and "
+                         "no atom 2^28 periods away (%s)" % text)
+    raise ValueError("nlist.h: %s%s" % (text, " [system %d]" % bad if bad >= 0 else ""))
+
+
+def _empty(quantities: str, m: int, real: Any) -> tuple[Array, ...]:
+    types = {"i": np.int64, "j": np.int64, "S": np.int32, "d": real, "D": real}
+    return tuple(np.empty((m, 3) if q in "SD" else m, types[q]) for q in quantities)
+
+
+def _answer(search: _Search, quantities: str) -> tuple[Array, ...]:
+    """New arrays of what was found."""
+    m = search.asks.count
+    if m * 8 * sum(3 if q in "SD" else 1 for q in quantities) > search.asks.limit:
+        raise MemoryError("%d pairs do not fit into the memory of this machine" % m)
+    arrays = _empty(quantities, m, search.dtype)
+    at = {q: array.__array_interface__["data"][0] for q, array in zip(quantities, arrays)}
+    search.lib.nearfield_search_copy(search.address, at.get("i"), at.get("j"), at.get("S"),
+                                     at.get("d"), at.get("D"))
+    for k, q in enumerate(quantities):
+        if quantities.index(q) < k:
+            arrays[k][...] = arrays[quantities.rindex(q)]
+    return arrays
+
+
+# ---- what callers give ---------------------------------------------------------------------------
+
+
+def atom_rows(positions: Any, real: Any) -> tuple[Array, int, int]:
+    """(array, rows, bytes from one to the next): without a copy where rows are tightly packed."""
+    array = host_array("positions", positions, real)
+    if array.shape == (0,):
+        array = array.reshape(0, 3)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError("positions: expected an array of shape (n, 3), not %s" % (array.shape,))
+    apart, step = array.strides
+    size = array.itemsize
+    if step != size or apart < 3 * size or apart % size or not array.flags.aligned:
+        array = np.ascontiguousarray(array)
+        apart = 3 * size
+    return array, count_of(len(array)), apart if len(array) > 1 else 0
+
+
+def _cell_vectors(cell: Any) -> Array:
+    cell = np.asarray(cell, float)
+    if cell.shape not in ((3,), (3, 3)):
+        raise ValueError("cell: expected 3 lengths, or 3 vectors of shape (3, 3), not %s" % (
+            cell.shape,))
+    return np.diag(cell) if cell.shape == (3,) else cell
+
+
+def _set_cutoff(search: _Search, cutoff: Any, numbers: Any, n: int) -> Any:
+    """The fields on cutoffs; returns arrays that must live as long as the search runs."""
+    asks = search.asks
+    asks.radii = asks.between = asks.numbers = asks.laws_cutoff = None
+    asks.laws = 0
+    if isinstance(cutoff, dict):
+        return _set_laws(search, cutoff, numbers, n)
+    if isinstance(cutoff, (int, float)) or np.ndim(cutoff) == 0:
+        asks.cutoff = cutoff
+        if not 0 < asks.cutoff < np.inf:
+            raise ValueError("cutoff must be positive and finite: nothing is nearer than %s"
+                             % (cutoff,))
+        return None
+    return _set_radii(search, cutoff, n)
+
+
+def _set_radii(search: _Search, cutoff: Any, n: int) -> Array:
+    radii = np.ascontiguousarray(host_array("cutoff", cutoff, search.dtype))
+    if radii.shape != (n,):
+        raise ValueError("cutoff: expected one number, or one for each of the %d atoms, not an "
+                         "array of shape %s" % (n, radii.shape))
+    if n and not (radii.min() >= 0 and radii.max() < np.inf):
+        refuse("cutoff", ~((radii >= 0) & (radii < np.inf)),
+               "is not a radius: it must be finite, and not negative")
+    if n and not radii.max() > 0:
+        raise ValueError("cutoff must be positive and finite: nothing is nearer than 0")
+    search.asks.radii, search.asks.cutoff = radii.ctypes.data, 1
+    return radii
+
+
+def _set_laws(search: _Search, cutoff: dict[Any, float], numbers: Any, n: int) -> Any:
+    if numbers is None:
+        raise ValueError("cutoff: a dict needs the kinds of the atoms: pass ase.Atoms, or "
+                         "(positions, cell, pbc, numbers)")
+    of = np.ascontiguousarray(host_array("numbers", _numbers_of(numbers), np.int32))
+    if of.shape != (n,):
+        raise ValueError("numbers: expected one for each of the %d atoms, not an array of shape %s"
+                         % (n, of.shape))
+    laws = _laws(cutoff)
+    between = np.array([pair for pair, _ in laws], np.int32).reshape(-1, 2)
+    reaches = np.array([reach for _, reach in laws], search.dtype)
+    if not (np.isfinite(reaches).all() and (reaches >= 0).all()):
+        raise ValueError("cutoff: every cutoff must be finite, and not negative: %s" % (cutoff,))
+    asks = search.asks
+    asks.numbers, asks.between = of.ctypes.data, between.ctypes.data
+    asks.laws_cutoff, asks.laws = reaches.ctypes.data, len(laws)
+    asks.cutoff = reaches.max(initial=0)
+    return of, between, reaches
+
+
+def _laws(cutoff: dict[Any, float]) -> list[tuple[tuple[int, int], float]]:
+    """Cutoffs by two numbers. Kinds by themselves have radii."""
+    single = [key for key in cutoff if not isinstance(key, tuple)]
+    if not single:
+        return [((_number(a), _number(b)), float(reach)) for (a, b), reach in cutoff.items()]
+    if len(single) < len(cutoff):
+        raise ValueError("cutoff: a dict names pairs of kinds, or kinds, not both")
+    return [((_number(a), _number(b)), float(cutoff[a]) + float(cutoff[b]))
+            for k, a in enumerate(single) for b in single[k:]]
+
+
+def _number(kind: Any) -> int:
+    if not isinstance(kind, str):
+        return int(kind)
+    if kind not in _NUMBERS:
+        raise ValueError("cutoff: %r is no element" % kind)
+    return _NUMBERS[kind]
+
+
+def _numbers_of(numbers: Any) -> npt.ArrayLike:
+    """Numbers as they are; symbols become numbers."""
+    if isinstance(numbers, (list, tuple)) and any(isinstance(k, str) for k in numbers):
+        return [_number(kind) for kind in numbers]
+    array: Sequence[Any] = numbers
+    return array
+
+
+def _machine_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):       # not known here
+        return 1 << 62
+
+
+__all__ = ["neighbor_list", "primitive_neighbor_list", "neighbour_list", "NeighborList", "Error"]

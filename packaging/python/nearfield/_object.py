@@ -1,0 +1,212 @@
+"""What Grid, Tree, List and NBody share: a struct of the headers, its desc and their memory.
+
+SPDX-License-Identifier: MIT OR Unlicense
+"""
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
+                      count_of, cut, device_rows, dtype_of, host_array, order_streams, set_field,
+                      size_of, stream_handle)
+from ._binding import ARRAYS, Error, library, raise_for
+
+
+class Object:
+    """An object of a header, on the host or on a GPU."""
+
+    _header = ""        # "ugrid"
+    _check_arguments: tuple[Any, ...] = ()
+
+    def __init__(self, stream: Any = None, **fields: Any) -> None:
+        box = fields.pop("box", None)
+        if box is not None:
+            fields["min"], fields["max"] = box
+        self._fields = {name: value for name, value in fields.items() if value is not None}
+        self._stream_object, self._stream = stream, stream_handle(stream)
+        self._lib: Any = None
+        self._device = False
+        self._struct: Any = None
+        self._state: Any = None
+        self._kept: dict[str, Any] = {}
+        self._guesses: dict[str, int] = {}
+        self._others: set[int] = set()
+
+    @property
+    def n(self) -> int:
+        """Particles (elements, bodies) of the last build."""
+        return int(self._state.n) if self._lib else 0
+
+    @property
+    def desc(self) -> Any:
+        """The desc of the last build, with its defaults filled in: ``grid.desc.cell``."""
+        return self._state.desc
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the object holds."""
+        return self._memory.nbytes() if self._lib else 0
+
+    def validate(self) -> None:
+        """Raise an Error if the structure is damaged. For tests; not on a GPU (to_host first)."""
+        self._on_host("validate")
+        self._call("validate")
+
+    def check(self) -> None:
+        """GPU: wait, and raise an Error for bad numbers that the last build met. (The CPU's builds
+        do it themselves.)"""
+        if self._lib and self._device:
+            self._call("check", *self._check_arguments)
+
+    def to_host(self) -> Any:
+        """GPU: a copy of this object on the CPU."""
+        host = type(self).__new__(type(self))
+        vars(host).update(vars(self), _stream=0, _stream_object=None, _kept={}, _guesses={},
+                          _others=set(), _grid=None)
+        host._settle(self._lib.dtype, False, self._host_memory)
+        host.desc.allocator.alloc, host.desc.allocator.free = self._host_memory.hooks()
+        download = getattr(self._lib, self._header + "_cuda_download")
+        raise_for(self._lib, self._header, download(
+            ctypes.byref(host._struct), ctypes.byref(self._struct), self._stream), self._state)
+        return host
+
+    # -- below: for the classes of this package
+
+    def _settle(self, dtype: Any, device: bool, host_memory: HostMemory | None = None) -> None:
+        """The first array decides on precision and place."""
+        lib = self._lib = library(dtype, device)
+        self._device = device
+        self._struct = getattr(lib, self._header + "_cuda" * device)()
+        self._state = self._struct.device if device else self._struct
+        self._host_memory = host_memory or HostMemory()    # GPU: for copies on the host
+        self._memory: Any = (DeviceMemory(lib, self._stream_object) if device
+                             else self._host_memory)
+        free = getattr(lib, self._header + "_cuda" * device + "_free")
+        weakref.finalize(self, _release, free, self._struct, self._memory)
+
+    def _rows(self, values: Any, width: int) -> tuple[Any, int, int]:
+        """(array, its rows, bytes from one to the next) of rows of `width` numbers, with as few
+        copies as possible."""
+        device = hasattr(values, "__cuda_array_interface__")
+        if self._lib is None:
+            self._settle(dtype_of(values), device)
+        if device != self._device:
+            raise ValueError("this object lives on the %s, that array does not" % (
+                "GPU" if self._device else "CPU"))
+        if device:
+            borrowed: tuple[Any, int, int] = device_rows(self, values, width)
+            return borrowed
+        array = host_array("array", values, self._lib.dtype)
+        if array.shape == (0,):
+            array = array.reshape(0, width)
+        if array.ndim != 2 or array.shape[1] != width:
+            raise ValueError("expected an array of shape (n, %d), not %s" % (width, array.shape))
+        size, (apart, step) = array.itemsize, array.strides
+        if not (array.flags.aligned and step == size and apart >= size * width
+                and apart % size == 0):
+            array = np.ascontiguousarray(array)
+        return array, count_of(len(array)), array.strides[0] if len(array) > 1 else 0
+
+    def _vector(self, values: Any, count: int, dtype: Any, name: str, width: int = 1) -> Any:
+        """`width` numbers for each of `count` elements, tightly packed."""
+        array: Any
+        if self._device:
+            array = device_rows(self, values, None if width == 1 else width, dtype)[0]
+        else:
+            array = np.ascontiguousarray(host_array(name, values, dtype))
+        if array.shape[:1] != (count,) or np.prod(array.shape[1:]) != width:
+            shape = (count, width) if width > 1 else (count,)
+            raise ValueError("%s: expected %d numbers, of shape %s, not %s"
+                             % (name, count * width, shape, array.shape))
+        return array
+
+    def _new_desc(self, dim: int) -> Any:
+        """The desc struct that the keywords ask for."""
+        desc = getattr(self._lib, self._header + "_desc")()
+        if dim:
+            desc.dim = dim
+        for name, value in self._fields.items():
+            if not hasattr(desc, name):
+                raise TypeError("%s has no field %r: see the desc in %s.h" % (
+                    type(self).__name__, name, self._header))
+            if value is not None and name not in ARRAYS:
+                set_field(desc, self._header, name, value)
+        desc.allocator.alloc, desc.allocator.free = self._host_memory.hooks()
+        if self._device:
+            desc.cuda_allocator.alloc, desc.cuda_allocator.free = self._memory.hooks()
+        return desc
+
+    def _set_array(self, desc: Any, name: str, count: int, width: int = 1) -> None:
+        """A field that points to `width` numbers for each of `count` elements; borrowed, so it is
+        kept."""
+        if self._fields.get(name) is not None:
+            dtype = ARRAYS[name] or self._lib.dtype
+            self._kept[name] = self._vector(self._fields[name], count, dtype, name, width)
+            setattr(desc, name, address_of(self._kept[name]))
+
+    def _function(self, name: str) -> Any:
+        return getattr(self._lib, self._header + ("_cuda_" if self._device else "_") + name)
+
+    def _try(self, name: str, *arguments: Any) -> int:
+        queue = (self._stream,) if self._device else ()
+        result: int = self._function(name)(ctypes.byref(self._struct), *(arguments + queue))
+        # arrays of other streams may be given back there when this call is done, and not before
+        while self._others:
+            order_streams(self._lib, self._stream, self._others.pop())
+        return result
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """ugrid_NAME(this object, ...), ugrid_cuda_NAME with the stream behind; a refusal becomes
+        an Error."""
+        self._built()
+        raise_for(self._lib, self._header, self._try(name, *arguments), self._state)
+
+    def _built(self) -> None:
+        if self._lib is None:
+            raise Error("%s: nothing was built yet" % type(self).__name__)
+
+    def _empty(self, shape: Any, dtype: Any) -> Any:
+        """A new array, where this object lives."""
+        self._built()
+        if self._device:
+            block = DeviceBlock(self._lib, self._stream_object, size_of(shape, dtype))
+            return DeviceArray(block, 0, shape, dtype)
+        return np.empty(shape, dtype)
+
+    def _list(self, name: str, rows: int, *arguments: Any) -> tuple[Any, Any]:
+        """(offsets, ids) of a search: the list that it fills (CSR). Searches again where the room
+        was guessed too small."""
+        offsets = self._empty(rows + 1, np.int64)
+        capacity = self._guesses.get(name, 0) + 16 * rows
+        while True:
+            ids, needed = self._empty(capacity, np.int32), ctypes.c_int64(0)
+            told = () if self._device else (ctypes.byref(needed),)
+            places = (address_of(offsets), address_of(ids), capacity)
+            result = self._try(name, *(arguments + places + told))
+            if needed.value <= capacity:    # else it did not fit, and that is all
+                raise_for(self._lib, self._header, result, self._state)
+            total = int(offsets[-1]) if self._device else needed.value
+            if total <= capacity:
+                self.check()
+                self._guesses[name] = total + total // 16
+                return offsets, cut(ids, total)
+            capacity = total
+
+    def _look(self, address: int | None, shape: Any, dtype: Any) -> Any:
+        """A view of the object's own memory."""
+        if not address:
+            return self._empty(shape, dtype)[:0]
+        return self._memory.view(address, shape, np.dtype(dtype))
+
+    def _on_host(self, what: str) -> None:
+        if self._lib and self._device:
+            raise Error("%s works on the CPU only: to_host() first" % what)
+
+
+def _release(free: Any, struct: Any, memory: Any) -> None:
+    """Called when the object is gone, or at exit. `memory` has the hooks that free() calls."""
+    free(ctypes.byref(struct))

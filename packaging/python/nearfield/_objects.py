@@ -1,0 +1,737 @@
+"""Grid, Tree, List and NBody: an object each over ugrid.h, lbvh.h, nlist.h and nbody.h.
+
+SPDX-License-Identifier: MIT OR Unlicense
+"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ._arrays import (Array, address_of, count_of, fetch, flat_corners, index_pairs, pairs_of,
+                      refuse_bad_queries, refuse_not_finite, set_field, width_of)
+from ._binding import OPTIONS, Error, raise_for
+from ._object import Object
+
+# A contact that began, persists or ended: List.events.
+EVENT = np.dtype([("i", np.int32), ("j", np.int32), ("entry", np.int64)])
+
+
+# ---- Grid: ugrid.h -------------------------------------------------------------------------------
+
+
+class Grid(Object):
+    """Particles of about one size, or one search radius (``ugrid.h``).
+
+    Parameters
+    ----------
+    points : array_like, (n, 2) or (n, 3), optional
+        Built at once; else by `build`.
+    cell : float, optional
+        Edge of a cell, as a rule the largest radius to search with (default: about 2 particles in
+        a cell).
+    box : (lower, upper), optional
+        Corners, each a number or one for each axis (default: the points' own box).
+    periodic : bool or sequence of bool
+        Axes along which the box repeats. Distances are to the nearest image.
+    unbounded : bool
+        No box: cells everywhere, hashed.
+    stream : int or stream object, optional
+        GPU: the stream to work on.
+    **fields
+        Further fields of ``ugrid_desc``: method, placement, size, walk, cell_order, slots, split,
+        buckets, max_cells, ...
+
+    Raises
+    ------
+    Error
+        A point is not finite, or a field is refused, with the text of ``ugrid.h``.
+    ValueError
+        An array has another shape.
+
+    Examples
+    --------
+    >>> import numpy as np, nearfield
+    >>> grid = nearfield.Grid([[0.05, 0.5], [0.95, 0.5], [0.5, 0.5]], cell=0.2, box=(0, 1),
+    ...                       periodic=True)
+    >>> offsets, ids = grid.neighbors(0.15)
+    >>> offsets, ids
+    (array([0, 1, 2, 2]), array([1, 0], dtype=int32))
+    """
+
+    _header = "ugrid"
+
+    def __init__(self, points: Any = None, cell: float | None = None, *, box: Any = None,
+                 periodic: Any = None, unbounded: bool | None = None, stream: Any = None,
+                 **fields: Any) -> None:
+        super().__init__(stream, cell=cell, box=box, periodic=periodic, unbounded=unbounded,
+                         **fields)
+        if points is not None:
+            self.build(points)
+
+    def build(self, points: Any) -> Grid:
+        """Put other points into the cells; memory is used again.
+
+        Parameters
+        ----------
+        points : array_like, (n, 2) or (n, 3)
+
+        Returns
+        -------
+        Grid
+            This one.
+        """
+        dim = width_of(points, (2, 3))
+        pos, n, stride = self._rows(points, dim)
+        desc = self._new_desc(dim)
+        if self._device:
+            fit = self._lib.ugrid_cuda_fit(ctypes.byref(desc), address_of(pos), stride, n,
+                                           self._stream)
+            raise_for(self._lib, "ugrid", fit, self._state)
+        self._kept["pos"] = pos         # some methods read it again
+        self._call("build", ctypes.byref(desc), address_of(pos), stride, n)
+        return self
+
+    def to_host(self) -> Grid:
+        """GPU: a copy of this grid on the CPU, with the positions as they are now."""
+        host: Grid = super().to_host()
+        real = self._lib.dtype
+        n, stride = self.n, self._state.stride or self.desc.dim * real.itemsize
+        pos = host._kept["pos"] = np.zeros((n, stride // real.itemsize), real)
+        size = max(n - 1, 0) * stride + (n > 0) * self.desc.dim * real.itemsize
+        fetch(self._lib, pos.ctypes.data_as(ctypes.c_void_p), self._state.pos, size, self._stream)
+        host._state.pos, host._state.stride = address_of(pos), stride
+        return host
+
+    def neighbors(self, radius: float, half: bool = False) -> tuple[Any, Any]:
+        """All neighbours of all particles.
+
+        Parameters
+        ----------
+        radius : float
+            In the unit of the points; a particle at the radius is within.
+        half : bool
+            Each pair in one of its two rows.
+
+        Returns
+        -------
+        offsets : ndarray of int64, (n + 1,)
+        ids : ndarray of int32
+            Particle i has the neighbours ``ids[offsets[i]:offsets[i + 1]]``.
+        """
+        return self._list("neighbors", self.n, radius, int(half))
+
+    def count_neighbors(self, radius: float, half: bool = False) -> Any:
+        """How many neighbours each particle has: ndarray of int32, (n,)."""
+        counts = self._empty(self.n, np.int32)
+        self._call("count_neighbors", radius, int(half), address_of(counts))
+        return counts
+
+    def count_pairs(self, radius: float) -> int:
+        """How many pairs there are, each counted once."""
+        pairs = self._empty(1, np.int64)
+        self._call("count_pairs", radius, address_of(pairs))
+        return int(pairs[0])
+
+    def pairs(self, radius: float) -> Array:
+        """The pairs themselves, int32 (m, 2), each once, the lower id first; in no order."""
+        self._on_host("pairs")
+        return pairs_of(*self.neighbors(radius, half=True))
+
+    def query(self, points: Any, radius: float) -> tuple[Any, Any]:
+        """Particles within radius of any points: as `neighbors`, for points not in the grid.
+
+        Parameters
+        ----------
+        points : array_like, (m, dim)
+        radius : float
+
+        Returns
+        -------
+        offsets : ndarray of int64, (m + 1,)
+        ids : ndarray of int32
+        """
+        self._built()
+        at, m, stride = self._rows(points, self.desc.dim)
+        refuse_not_finite("points", at)
+        return self._list("neighbors_at", m, address_of(at), stride, m, radius)
+
+    @property
+    def order(self) -> Any:
+        """View, int32 (n,): the particles in the grid's own order, in which near ones are near in
+        memory (methods sort and count)."""
+        return self._look(self._state.order, self.n, np.int32)
+
+
+# ---- Tree: lbvh.h --------------------------------------------------------------------------------
+
+
+class Tree(Object):
+    """Elements of any sizes (``lbvh.h``).
+
+    Parameters
+    ----------
+    elements : array_like, optional
+        Built at once; else by `build`.
+    kind : {"boxes", "points", "spheres", "triangles"}
+        boxes: (n, 2 * dim) or (n, 2, dim), lower and upper corner; points: (n, dim); spheres:
+        (n, dim + 1), centre and radius; triangles: (n, 3 * dim) or (n, 3, dim), or with `indices`
+        the vertices (v, dim).
+    indices : array_like of int32, (n, 3), optional
+    masks : array_like of uint32, (n,), optional
+        Elements meet where their masks share a bit.
+    stream : int or stream object, optional
+        GPU: the stream to work on.
+    **fields
+        Further fields of ``lbvh_desc``: radius, bits, builder, min, max, ...
+
+    Examples
+    --------
+    >>> import nearfield
+    >>> tree = nearfield.Tree([[0.0, 0.0], [1.0, 0.0], [5.0, 0.0]], "points")
+    >>> tree.nearest([[4.0, 0.0]], k=2)
+    (array([[2, 1]], dtype=int32), array([[1., 9.]]))
+    """
+
+    _header = "lbvh"
+
+    def __init__(self, elements: Any = None, kind: str = "boxes", *, indices: Any = None,
+                 masks: Any = None, stream: Any = None, **fields: Any) -> None:
+        super().__init__(stream, kind=kind, indices=indices, masks=masks, **fields)
+        if elements is not None:
+            self.build(elements)
+
+    def _elements(self, elements: Any) -> tuple[Any, int, int, int]:
+        """(array, rows, stride, dim) of elements, as their kind has them."""
+        kind, indexed = self._fields["kind"], self._fields.get("indices") is not None
+        if kind not in OPTIONS["lbvh.kind"].split():
+            raise ValueError("kind must be one of %s" % OPTIONS["lbvh.kind"])
+        if np.ndim(elements) == 3 and not hasattr(elements, "__cuda_array_interface__"):
+            corners = 0 if indexed else {"boxes": 2, "triangles": 3}.get(kind, 0)
+            elements = flat_corners(np.asarray(elements), corners)
+        widths = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4),
+                  "triangles": (2, 3) if indexed else (6, 9)}[kind]
+        width = width_of(elements, widths)
+        return self._rows(elements, width) + (2 + widths.index(width),)
+
+    def build(self, elements: Any) -> Tree:
+        """Build the tree over other elements; memory is used again. Returns this tree."""
+        data, n, stride, dim = self._elements(elements)
+        desc = self._new_desc(dim)
+        if self._fields.get("indices") is not None:
+            desc.vertices, n = n, len(self._fields["indices"])
+            self._set_array(desc, "indices", n, 3)
+        self._set_array(desc, "masks", n)
+        self._kept["data"] = data, stride
+        self._call("build", ctypes.byref(desc), address_of(data), stride, n)
+        return self
+
+    def refit(self, elements: Any) -> Tree:
+        """The same elements after a small motion: the hierarchy stays, the boxes follow. Faster
+        than a build. Returns this tree."""
+        data, n, stride, dim = self._elements(elements)
+        if (self.desc.vertices if self.desc.indices else self.n) != n or self.desc.dim != dim:
+            raise ValueError("refit needs as many elements as the build had")
+        self._call("refit", address_of(data), stride)
+        self._kept["data"] = data, stride
+        return self
+
+    def count_pairs(self) -> int:
+        """How many pairs of boxes overlap, each counted once."""
+        pairs = self._empty(1, np.int64)
+        self._call("count_pairs", address_of(pairs))
+        return int(pairs[0])
+
+    def pairs(self) -> Any:
+        """The pairs of elements whose boxes overlap: ndarray of int32, (m, 2)."""
+        m = self.count_pairs()
+        self.check()
+        pairs, needed = self._empty((m, 2), np.int32), self._empty(1, np.int64)
+        self._call("pairs", address_of(pairs), m, address_of(needed))
+        return pairs
+
+    def overlaps(self, queries: Any = None, kind: str = "boxes", radius: float = 0,
+                 half: bool = False) -> tuple[Any, Any]:
+        """For each query the elements whose boxes it overlaps.
+
+        Parameters
+        ----------
+        queries : array_like, optional
+            None: the tree's own elements against the others.
+        kind : {"boxes", "points", "spheres"}
+            Of the queries; points reach `radius` far.
+        radius : float
+        half : bool
+            Own elements: each pair in one of its two rows.
+
+        Returns
+        -------
+        offsets : ndarray of int64, (m + 1,)
+        ids : ndarray of int32
+        """
+        self._built()
+        ask, rows = self._lib.lbvh_queries(), self.n
+        set_field(ask, "lbvh", "kind", kind)
+        ask.radius, ask.flags = radius, int(half)
+        if queries is not None:
+            corners = {"boxes": 2, "points": 1, "spheres": 1}[kind]
+            data, rows, stride = self._rows(queries,
+                                            corners * self.desc.dim + (kind == "spheres"))
+            refuse_bad_queries(data, kind)
+            ask.data, ask.stride, ask.n = address_of(data), stride, rows
+            if rows == 0:
+                return self._empty(0, np.int64), self._empty(0, np.int32)
+        return self._list("overlaps", rows, ctypes.byref(ask))
+
+    def query(self, points: Any, radius: float) -> tuple[Any, Any]:
+        """(offsets, ids): the elements whose boxes are within radius of each point."""
+        return self.overlaps(points, "points", radius)
+
+    def nearest(self, points: Any, k: int = 1, reach: float = np.inf) -> tuple[Any, Any]:
+        """The k elements nearest to each point, nearest first.
+
+        Parameters
+        ----------
+        points : array_like, (m, dim)
+        k : int
+        reach : float
+            Elements further away than this are not found.
+
+        Returns
+        -------
+        ids : ndarray of int32, (m, k)
+            -1 where there are fewer than k within reach.
+        distances2 : ndarray, (m, k)
+            Squares of the distances to their boxes; infinity where there is none.
+        """
+        self._built()
+        at, m, stride = self._rows(points, self.desc.dim)
+        refuse_not_finite("points", at)
+        ids, distances2 = self._empty((m, k), np.int32), self._empty((m, k), self._lib.dtype)
+        found = self._empty(m, np.int32)
+        out = address_of(ids), address_of(distances2), address_of(found)
+        if self._device:
+            self._call("nearest", address_of(at), stride, m, k, reach, 0, *out)
+        else:
+            raise_for(self._lib, "lbvh", self._lib.nearfield_nearest(
+                ctypes.byref(self._struct), address_of(at), stride, m, k, reach, *out),
+                self._state)
+        return ids, distances2
+
+    def rays(self, origins: Any, directions: Any, t_max: float = np.inf) -> tuple[Array, Array]:
+        """The first triangle that each ray meets, from either side. 3D, on the CPU.
+
+        Parameters
+        ----------
+        origins, directions : array_like, (m, 3)
+        t_max : float
+
+        Returns
+        -------
+        ids : ndarray of int32, (m,)
+            -1: none.
+        t : ndarray, (m,)
+            Where, in lengths of the direction; none: t_max.
+        """
+        self._on_host("rays")
+        if not self._lib or self._fields["kind"] != "triangles" or self.desc.dim != 3:
+            raise Error("rays needs a tree of triangles in 3D")
+        from_, m, _ = self._rows(np.ascontiguousarray(origins, self._lib.dtype), 3)
+        along, m2, _ = self._rows(np.ascontiguousarray(directions, self._lib.dtype), 3)
+        if m != m2:
+            raise ValueError("%d origins, but %d directions" % (m, m2))
+        refuse_not_finite("origins", from_)
+        refuse_not_finite("directions", along)
+        if not t_max >= 0:
+            raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
+        ids, t = np.empty(m, np.int32), np.empty(m, self._lib.dtype)
+        data, stride = self._kept["data"]
+        stride = stride or data.shape[1] * data.itemsize
+        raise_for(self._lib, "lbvh", self._lib.nearfield_rays(
+            ctypes.byref(self._struct), address_of(data), stride, address_of(from_),
+            address_of(along), m, t_max, address_of(ids), address_of(t)), self._state)
+        return ids, t
+
+
+# ---- List: nlist.h -------------------------------------------------------------------------------
+
+
+class List(Object):
+    """Contacts that last: each keeps bytes of its own from one build to the next, for as long as
+    the two are near (``nlist.h``, layout NLIST_COMPACT).
+
+    Parameters
+    ----------
+    points : array_like, (n, 2) or (n, 3), optional
+        Built at once; else by `build`.
+    radius : float
+        How near; with `radii` plus both radii.
+    source : Grid or Tree, optional
+        Finds the neighbours; built from these points (default: a Grid of the list's own).
+    history : dtype_like, optional
+        What each entry keeps.
+    exclude : array_like of int32, (m, 2), optional
+        Pairs that are not listed.
+    radii : array_like, (n,), optional
+    masks : array_like of uint32, (n,), optional
+        Pairs are listed where their masks share a bit.
+    skin : float, optional
+        The list reaches that much further, so that one serves many steps, until `moved`.
+    half : bool, optional
+        Each pair once.
+    events : bool, optional
+        Builds tell which contacts began, persisted and ended.
+    box, periodic
+        As for `Grid`.
+    stream : int or stream object, optional
+        GPU: the stream to work on.
+    **fields
+        Further fields of ``nlist_desc``.
+
+    Examples
+    --------
+    >>> import nearfield
+    >>> contacts = nearfield.List([[0.0, 0.0], [0.9, 0.0]], 1.0, half=True, history="f8")
+    >>> contacts.history[:] += 7
+    >>> contacts.build([[0.0, 0.0], [0.8, 0.0]]).history
+    array([7.])
+    >>> contacts.pairs()
+    array([[0, 1]], dtype=int32)
+    """
+
+    _header = "nlist"
+
+    def __init__(self, points: Any = None, radius: float = 0, source: Grid | Tree | None = None,
+                 history: Any = None, exclude: Any = None, *, radii: Any = None,
+                 masks: Any = None, skin: float | None = None, half: bool | None = None,
+                 events: bool | None = None, box: Any = None, periodic: Any = None,
+                 stream: Any = None, **fields: Any) -> None:
+        super().__init__(stream, radius=radius, radii=radii, masks=masks, skin=skin, half=half,
+                         events=events, box=box, periodic=periodic, **fields)
+        self._grid: Grid | None = None
+        self._record = np.dtype(history) if history is not None else None
+        self._excluded = None if exclude is None else index_pairs(exclude)
+        if self._record is not None:
+            self._fields["history"] = self._record.itemsize
+        if points is not None:
+            self.build(points, source)
+
+    def build(self, points: Any, source: Grid | Tree | None = None, **changes: Any) -> List:
+        """Build the list again and bring the history along.
+
+        Parameters
+        ----------
+        points : array_like, (n, dim)
+        source : Grid or Tree, optional
+        **changes
+            Fields that are new from now on, such as ``radii=...``.
+
+        Returns
+        -------
+        List
+            This one.
+        """
+        self._fields.update(changes)
+        dim = width_of(points, (2, 3))
+        pos, n, stride = self._rows(points, dim)
+        desc = self._new_desc(dim)
+        for name in ("radii", "masks"):
+            self._set_array(desc, name, n)
+        self._exclude(desc, n)
+        source = source or self._own_grid(points, desc)
+        if (source._device, source._lib) != (self._device, self._lib):
+            raise ValueError("the source must have the same precision, and live in the same place")
+        self._kept["pos"] = pos
+        self._call("build_" + source._header, ctypes.byref(desc), ctypes.byref(source._struct),
+                   address_of(pos), stride, n)
+        return self
+
+    def _own_grid(self, points: Any, desc: Any) -> Grid:
+        radii = self._kept.get("radii")
+        if radii is not None and self._device:
+            raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
+        largest = float(radii.max()) if radii is not None and len(radii) else 0.0
+        fields: dict[str, Any] = {name: self._fields[name] for name in ("min", "max", "periodic")
+                                  if name in self._fields}
+        reach = desc.radius + desc.skin + 2 * largest
+        if 0 < reach < np.inf:          # else the list says what is wrong
+            fields["cell"] = reach
+        if self._grid is None:
+            self._grid = Grid(stream=self._stream_object)
+        self._grid._fields = fields
+        return self._grid.build(points)
+
+    def _exclude(self, desc: Any, n: int) -> None:
+        """Pairs become rows: each is named in the row of its first id."""
+        if self._excluded is None:
+            return
+        self._on_host("exclude")
+        pairs = self._excluded[np.argsort(self._excluded[:, 0], kind="stable")]
+        if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
+            raise ValueError("exclude names a particle that is not in 0 .. %d" % (n - 1))
+        counts = np.bincount(pairs[:, 0], minlength=n)
+        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._kept["exclude"] = start, np.ascontiguousarray(pairs[:, 1])
+        desc.exclude_start, desc.exclude = (address_of(a) for a in self._kept["exclude"])
+
+    @property
+    def _generation(self) -> Any:
+        self.check()    # on a GPU: fetches total, current and the counts of events
+        return self._state.rows[self._state.current]
+
+    def rows(self) -> tuple[Any, Any]:
+        """Views (offsets (n + 1,), ids (m,)): particle i has the entries
+        ``ids[offsets[i]:offsets[i + 1]]``."""
+        rows = self._generation
+        return (self._look(rows.start, self.n + 1, np.int64),
+                self._look(rows.partner, self._state.total, np.int32))
+
+    @property
+    def history(self) -> Any:
+        """View (m,) of the dtype of `history`, yours to write: what each entry keeps. All 0 when a
+        contact begins."""
+        if self._record is None:
+            raise Error("this list was made without history=dtype")
+        return self._look(self._generation.history, self._state.total, self._record)
+
+    def pairs(self) -> Array:
+        """Particle and partner of each entry, int32 (m, 2), in the order of `history`."""
+        self._on_host("pairs")
+        pairs, needed = np.empty((self._state.total, 2), np.int32), ctypes.c_int64()
+        self._call("pairs", address_of(pairs), len(pairs), ctypes.byref(needed), None, 0, None)
+        return pairs
+
+    def shifts(self, points: Any) -> Array:
+        """How many periods to add to each partner's position for the image that is listed.
+
+        Parameters
+        ----------
+        points : array_like, (n, dim)
+            The positions of the build.
+
+        Returns
+        -------
+        ndarray of int32, (m, dim)
+        """
+        self._on_host("shifts")
+        pos, n, stride = self._rows(points, self.desc.dim)
+        if n != self.n:
+            raise ValueError("the list has %d particles, not %d" % (self.n, n))
+        refuse_not_finite("points", pos)
+        total, needed = self._state.total, ctypes.c_int64()
+        pairs, shifts = np.empty((total, 2), np.int32), np.zeros((total, 3), np.int32)
+        self._call("pairs", address_of(pairs), total, ctypes.byref(needed), address_of(pos),
+                   stride, address_of(shifts))
+        return shifts[:, :self.desc.dim]
+
+    def events(self, kind: str) -> Any:
+        """View (m,) of `EVENT`: the contacts that have "begun", "persisted" or "ended" with the
+        last build (events=True): i, j and the entry, for "ended" that of the list before."""
+        which = ("begun", "persisted", "ended").index(kind)
+        self.check()
+        return self._look(self._state.event[which], self._state.event_count[which], EVENT)
+
+    def moved(self, points: Any) -> bool:
+        """Has anyone moved by more than half the skin since the build? Then it is time to build
+        again."""
+        pos, n, stride = self._rows(points, self.desc.dim)
+        if n != self.n:
+            return True
+        if not self._device:
+            moved = ctypes.c_int32()
+            self._call("moved", address_of(pos), stride, ctypes.byref(moved))
+            return bool(moved.value)
+        self._call("moved", address_of(pos), stride)
+        facts = self._lib.nlist_cuda_facts()
+        fetch(self._lib, facts, self._struct.d_facts, ctypes.sizeof(facts), self._stream)
+        return bool(facts.moved > 0)
+
+    def remap(self, new_id: Any, n: int | None = None) -> List:
+        """The particles were sorted, inserted or deleted: contacts and history go along.
+
+        Parameters
+        ----------
+        new_id : array_like of int32, (old n,)
+            What particle i is now called; -1: it is gone.
+        n : int, optional
+            How many there are now (default: as many as before).
+
+        Returns
+        -------
+        List
+            This one.
+        """
+        names = self._vector(new_id, self.n, np.int32, "new_id")
+        self._call("remap", address_of(names), self.n if n is None else count_of(n))
+        return self
+
+    def save(self) -> bytes:
+        """Bytes from which `load` makes the same list: for checkpoints."""
+        self._on_host("save")
+        needed = ctypes.c_int64()
+        self._try("save", None, 0, ctypes.byref(needed))
+        data = np.empty(needed.value, np.uint8)
+        self._call("save", address_of(data), len(data), ctypes.byref(needed))
+        return data.tobytes()
+
+    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> List:
+        """The way back, into a list that was made with the same fields. dim, dtype: those of the
+        list, where this one was not built yet. Returns this list."""
+        if self._lib is None:
+            self._settle(np.dtype(dtype), False)
+        desc = self._new_desc(self.desc.dim or dim)
+        self._call("load", ctypes.byref(desc), data, len(data))
+        return self
+
+
+# ---- NBody: nbody.h ------------------------------------------------------------------------------
+
+
+class NBody(Object):
+    """Bodies in the plane, of which each acts on all others (``nbody.h``).
+
+    Parameters
+    ----------
+    law : {"inverse_square", "inverse"}
+        G m / d^2, or G m / d (vortices, lines of charge).
+    method : {"auto", "direct", "virtual_particles", "force_nodes"}
+    order : int, optional
+        A higher one is more accurate.
+    gravity : float, optional
+        G; negative repels (default: 1).
+    softening : float, optional
+        A length.
+    stream : int or stream object, optional
+        GPU: the stream to work on.
+    **fields
+        Further fields of ``nbody_desc``.
+
+    Examples
+    --------
+    >>> import numpy as np, nearfield
+    >>> acc, potential = nearfield.NBody().fields([[0.0, 0.0], [2.0, 0.0]])
+    >>> acc, potential
+    (array([[ 0.25,  0.  ],
+           [-0.25,  0.  ]]), array([-0.5, -0.5]))
+    """
+
+    _header = "nbody"
+    _check_arguments = (None,)
+
+    def __init__(self, *, law: str | None = None, method: str | None = None,
+                 order: int | None = None, gravity: float | None = None,
+                 softening: float | None = None, stream: Any = None, **fields: Any) -> None:
+        super().__init__(stream, law=law, method=method, order=order, gravity=gravity,
+                         softening=softening, **fields)
+
+    def _bodies(self, pos: Any, mass: Any) -> tuple[Any, int, int, Any]:
+        pos, n, stride = self._rows(pos, 2)
+        mass = None if mass is None else self._vector(mass, n, self._lib.dtype, "mass")
+        self._kept["pos"], self._kept["mass"] = pos, mass
+        return pos, n, stride, mass
+
+    def build(self, pos: Any, mass: Any = None) -> NBody:
+        """The tree alone, for `fields_at`. pos: (n, 2); mass: (n,), None is 1 each. Returns this
+        object."""
+        pos, n, stride, mass = self._bodies(pos, mass)
+        self._call("build", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
+                   address_of(mass), n)
+        return self
+
+    def fields(self, pos: Any, mass: Any = None) -> tuple[Any, Any]:
+        """Accelerations and potentials at the bodies.
+
+        Parameters
+        ----------
+        pos : array_like, (n, 2)
+        mass : array_like, (n,), optional
+            None: 1 each.
+
+        Returns
+        -------
+        acc : ndarray, (n, 2)
+        potential : ndarray, (n,)
+        """
+        pos, n, stride, mass = self._bodies(pos, mass)
+        acc, potential = self._empty((n, 2), self._lib.dtype), self._empty(n, self._lib.dtype)
+        self._call("fields", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
+                   address_of(mass), n, address_of(acc), address_of(potential))
+        self._kept["acc"] = acc
+        return acc, potential
+
+    def accelerations(self, pos: Any, mass: Any = None) -> Any:
+        """acc (n, 2): half the work of `fields`."""
+        pos, n, stride, mass = self._bodies(pos, mass)
+        acc = self._empty((n, 2), self._lib.dtype)
+        self._call("fields", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
+                   address_of(mass), n, address_of(acc), None)
+        self._kept["acc"] = acc
+        return acc
+
+    def fields_at(self, points: Any) -> tuple[Any, Any]:
+        """(acc (m, 2), potential (m,)) at any points (m, 2), of the bodies of the last build."""
+        self._built()
+        at, m, stride = self._rows(points, 2)
+        refuse_not_finite("points", at)
+        acc, potential = self._empty((m, 2), self._lib.dtype), self._empty(m, self._lib.dtype)
+        told = () if self._device else (None,)
+        self._call("fields_at", address_of(at), stride, m, address_of(acc), address_of(potential),
+                   *told)
+        return acc, potential
+
+    def estimate(self, samples: int = 64, seed: int = 1) -> Any:
+        """How far the last accelerations are from the direct sum, for a sample of bodies: an
+        object with the fields of ``nbody_error`` (mean_share: on average, as a share of the sum of
+        all terms)."""
+        if "acc" not in self._kept:
+            raise Error("estimate needs accelerations: call fields or accelerations first")
+        error = self._lib.nbody_error()
+        acc = address_of(self._kept["acc"])
+        if not self._device:
+            self._call("estimate", acc, samples, seed, ctypes.byref(error))
+            return error
+        out = self._empty(ctypes.sizeof(error), np.uint8)
+        self._call("estimate", acc, samples, seed, address_of(out))
+        return type(error).from_buffer_copy(out.numpy().tobytes())
+
+    def step(self, pos: Any, vel: Any, dt: float, mass: Any = None, steps: int = 1,
+             integrator: str = "leapfrog") -> None:
+        """Move pos and vel by `steps` time steps, in place.
+
+        Parameters
+        ----------
+        pos, vel : ndarray, (n, 2)
+            Tightly packed, of the precision of this object.
+        dt : float
+        mass : array_like, (n,), optional
+        steps : int
+        integrator : {"leapfrog", "euler"}
+        """
+        place, n, stride, mass = self._bodies(pos, mass)
+        speed, m, vel_stride = self._rows(vel, 2)
+        self._in_place(pos, place, stride)
+        self._in_place(vel, speed, vel_stride)
+        if n != m:
+            raise ValueError("%d positions, but %d velocities" % (n, m))
+        acc = self._kept["acc"] = self._empty((n, 2), self._lib.dtype)
+        bodies = self._lib.nbody_bodies(address_of(place),
+                                        address_of(speed), address_of(acc), address_of(mass), n, 0)
+        which = OPTIONS["nbody.integrator"].split().index(integrator)
+        others = set(self._others)
+        for _ in range(steps):
+            self._others |= others
+            self._call("step", ctypes.byref(self._new_desc(0)), ctypes.byref(bodies), dt, which)
+
+    def _in_place(self, given: Any, used: Any, apart: int) -> None:
+        """Refuses arrays that would have to be copied."""
+        real = self._lib.dtype
+        if (isinstance(given, (list, tuple)) or address_of(given) != address_of(used)
+                or apart not in (0, 2 * real.itemsize)):
+            raise ValueError("step works in place: pos and vel must be tightly packed arrays "
+                             "(n, 2) of %s" % real)
+        if not self._device and not given.flags.writeable:
+            raise ValueError("step works in place: pos and vel must be writeable")
+
+
+__all__ = ["EVENT", "Grid", "Tree", "List", "NBody"]

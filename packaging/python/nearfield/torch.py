@@ -1,0 +1,443 @@
+"""Neighbour lists for torch: registered operators, differentiable, traced by torch.compile.
+
+SPDX-License-Identifier: MIT OR Unlicense
+
+    neighbor_list   pairs in periodic boxes, of one system or of a batch; D and d have gradients of
+                    any order with respect to positions and cell
+    radius_graph    edges between points within a radius, in the form of torch_cluster
+    radius          edges from query points to points within a radius
+    knn_graph       edges to the k nearest
+
+CPU tensors are searched by the headers' serial code. Tensors on a GPU are searched by their CUDA
+part, on the current stream, where libnearfield_cuda.so is installed.
+"""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import _neighbors
+from ._binding import Error
+
+__all__ = ["neighbor_list", "radius_graph", "radius", "knn_graph"]
+
+_WANTED = {"i": 1, "j": 2, "S": 4}
+
+
+# ---- pairs: i, j, S ------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("nearfield::pairs", mutates_args=())
+def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff: float,
+           half: bool, own: bool, nearest: int, ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """i (m,), j (m,) int64 and S (m, 3) int32 of all systems. cell: (b, 3, 3), pbc: (b, 3),
+    starts: (b + 1,) int32."""
+    if positions.is_cuda:
+        return _pairs_on_gpu(positions, cell, pbc, starts, cutoff, half, own, nearest, ordered)
+    x = _host(positions)
+    boxes = _boxes(cell, pbc, x.dtype)
+    first = np.ascontiguousarray(starts.numpy(), np.int32)
+    x, n, stride = _neighbors.atom_rows(x, x.dtype)
+    search = _neighbors._take(x.dtype.type)
+    try:
+        asks = search.asks
+        asks.boxes, asks.starts, asks.systems = boxes.ctypes.data, first.ctypes.data, len(boxes)
+        asks.pos, asks.stride = x.ctypes.data, stride
+        asks.half, asks.sorted, asks.self, asks.wanted = half, ordered, own, 7
+        asks.nearest = nearest
+        _neighbors._set_cutoff(search, cutoff, None, n)
+        _neighbors.run(search, x)
+        i, j, shift = _neighbors._answer(search, "ijS")
+    finally:
+        _neighbors._give(search)
+    return torch.from_numpy(i), torch.from_numpy(j), torch.from_numpy(shift)
+
+
+@_pairs.register_fake
+def _pairs_shapes(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff: float,
+                  half: bool, own: bool, nearest: int,
+                  ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+    m = torch.library.get_ctx().new_dynamic_size()
+    new = positions.new_empty
+    return (new((m,), dtype=torch.int64), new((m,), dtype=torch.int64),
+            new((m, 3), dtype=torch.int32))
+
+
+def _no_gradient(context: Any, *gradients: Optional[Tensor]) -> tuple[None, ...]:
+    return (None,) * 9
+
+
+# Indices and shifts have no gradient: D is computed from them below, in operations of torch.
+_pairs.register_autograd(_no_gradient)
+
+
+def _host(positions: Tensor) -> Any:
+    if positions.dtype not in (torch.float32, torch.float64):
+        raise ValueError("positions: expected float32 or float64, not %s" % positions.dtype)
+    return positions.detach().numpy()
+
+
+def _boxes(cell: Tensor, pbc: Tensor, real: Any) -> Any:
+    kind = np.dtype([("cell", real, (3, 3)), ("periodic", np.int32, 3)], align=True)
+    boxes = np.zeros(len(cell), kind)
+    boxes["cell"], boxes["periodic"] = cell.detach().numpy(), pbc.numpy()
+    return boxes
+
+
+def _pairs_on_gpu(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff: float,
+                  half: bool, own: bool, nearest: int,
+                  ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The CUDA part, on the current stream: waits once, for the number of pairs."""
+    from ._boxes_cuda import DeviceBoxes
+    boxes = np.zeros(len(cell), np.dtype([
+        ("cell", np.float32 if positions.dtype == torch.float32 else np.float64, (3, 3)),
+        ("periodic", np.int32, 3)], align=True))
+    boxes["cell"], boxes["periodic"] = cell.detach().cpu().numpy(), pbc.cpu().numpy()
+    d_boxes = torch.from_numpy(boxes.view(np.uint8).reshape(-1)).to(positions.device)
+    d_starts = starts.to(positions.device, torch.int32)
+    x = positions.detach().contiguous()
+    found = DeviceBoxes(torch.cuda.current_stream(positions.device)).search(
+        x, d_boxes, d_starts, len(boxes), cutoff, half, ordered, nearest)
+    rows, partner, shift = (torch.as_tensor(a, device=positions.device).clone() for a in found)
+    i = torch.repeat_interleave(torch.arange(len(x), device=x.device), rows.diff(),
+                                output_size=len(partner))
+    j, shift = partner.to(torch.int64), shift.reshape(-1, 3)
+    if own:
+        each = torch.arange(len(x), device=x.device)
+        i, j = torch.cat([i, each]), torch.cat([j, each])
+        shift = torch.cat([shift, shift.new_zeros((len(x), 3))])
+        order = torch.argsort(i, stable=True)
+        i, j, shift = i[order], j[order], shift[order]
+    return i, j, shift
+
+
+# ---- systems -------------------------------------------------------------------------------------
+
+
+def _systems(positions: Tensor, cell: Optional[Tensor], pbc: Any,
+             batch: Optional[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """cell (b, 3, 3), pbc (b, 3) and starts (b + 1,) of a batch; without `batch` of one system."""
+    if positions.dim() != 2 or positions.shape[1] != 3:
+        raise ValueError("positions: expected a tensor of shape (n, 3), not %s"
+                         % (tuple(positions.shape),))
+    device = positions.device
+    if cell is None:
+        cell = torch.eye(3, dtype=positions.dtype, device=device)
+        pbc = False if pbc is None else pbc
+        if torch.as_tensor(pbc).any():
+            raise ValueError("cell: periodic axes need one")
+    pbc = torch.as_tensor(True if pbc is None else pbc, dtype=torch.bool, device=device)
+    cell = cell.to(positions.dtype)
+    systems = cell.shape[0] if cell.dim() == 3 else 1
+    n = positions.shape[0]
+    if batch is None:
+        starts = torch.tensor([0, n], dtype=torch.int32)
+    else:
+        systems, starts = _starts(batch, n, systems)
+    return (cell.expand(systems, 3, 3).contiguous(),
+            pbc.reshape(-1, pbc.shape[-1] if pbc.dim() else 1).expand(systems, 3).contiguous(),
+            starts)
+
+
+def _starts(batch: Tensor, n: int, systems: int) -> tuple[int, Tensor]:
+    """How many systems there are, and where each begins."""
+    if batch.shape != (n,):
+        raise ValueError("batch: expected one number for each of the %d points, not a tensor of "
+                         "shape %s" % (n, tuple(batch.shape)))
+    if n and bool((batch[1:] < batch[:-1]).any()):
+        raise ValueError("batch must not descend")
+    if n and int(batch[0]) < 0:
+        raise ValueError("batch must not be negative")
+    last = int(batch[-1]) + 1 if n else 1
+    if systems > 1 and last > systems:
+        raise ValueError("batch names system %d, but there are %d cells" % (last - 1, systems))
+    systems = max(systems, last)
+    counts = torch.bincount(batch.to(torch.int64), minlength=systems).cpu()
+    starts = torch.zeros(systems + 1, dtype=torch.int32)
+    starts[1:] = counts.cumsum(0)
+    return systems, starts
+
+
+# ---- neighbor_list -------------------------------------------------------------------------------
+
+
+def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = None,
+                  cutoff: float = 0.0, batch: Optional[Tensor] = None, *, half: bool = False,
+                  self_interaction: bool = False,
+                  sorted: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Pairs that are nearer than the cutoff, with their vectors and distances.
+
+    Parameters
+    ----------
+    positions : Tensor, (n, 3), float32 or float64
+        Anywhere: nothing is wrapped.
+    cell : Tensor, (3, 3) or (b, 3, 3), optional
+        Vectors in rows, for each system of the batch or for all. None: no periodic axes.
+    pbc : bool, or array_like of bool (3,) or (b, 3), optional
+        Which vectors repeat (default: all, with a cell).
+    cutoff : float
+    batch : Tensor of int64, (n,), optional
+        Which system each point belongs to, ascending; systems do not see each other.
+    half : bool
+        Each pair once.
+    self_interaction : bool
+        Also each point with itself. (The gradient of its d is 0.)
+    sorted : bool
+        By i, then j, then S.
+
+    Returns
+    -------
+    i, j : Tensor of int64, (m,)
+        The two points; i ascends.
+    S : Tensor of int32, (m, 3)
+        Periods to add to point j.
+    d : Tensor, (m,)
+        Distances.
+    D : Tensor, (m, 3)
+        ``positions[j] - positions[i] + S @ cell``: d and D have gradients with respect to
+        positions and cell.
+
+    Raises
+    ------
+    ValueError
+        As `nearfield.neighbor_list`.
+
+    Examples
+    --------
+    >>> import torch, nearfield.torch
+    >>> x = torch.tensor([[0.0, 0, 0], [0.9, 0, 0]], requires_grad=True)
+    >>> i, j, S, d, D = nearfield.torch.neighbor_list(x, torch.eye(3), True, 0.3)
+    >>> (d ** 2).sum().backward()
+    >>> x.grad[:, 0]
+    tensor([ 0.4000, -0.4000])
+    """
+    cells, flags, starts = _systems(positions, cell, pbc, batch)
+    i, j, shift = _pairs(positions, cells, flags, starts, float(cutoff), half, self_interaction, 0,
+                         sorted)
+    D = positions[j] - positions[i] + _shift_vectors(shift, cells, flags, batch, i)
+    return i, j, shift, _lengths(D), D
+
+
+def _shift_vectors(shift: Tensor, cells: Tensor, flags: Tensor, batch: Optional[Tensor],
+                   i: Tensor) -> Tensor:
+    """S @ cell. Vectors that do not repeat have no part in it, and may be anything."""
+    vectors = torch.where(flags[:, :, None], cells, torch.zeros_like(cells))
+    if batch is None:
+        return shift.to(cells.dtype) @ vectors[0]
+    return torch.einsum("ma,mab->mb", shift.to(cells.dtype), vectors[batch[i]])
+
+
+def _lengths(D: Tensor) -> Tensor:
+    """Norms; at 0 the gradients are 0, and not NaN."""
+    squares = (D * D).sum(1)
+    none = squares == 0
+    return torch.where(none, 0.0, torch.where(none, 1.0, squares).sqrt())
+
+
+# ---- graphs --------------------------------------------------------------------------------------
+
+
+def _three(x: Tensor) -> Tensor:
+    """Points of 1, 2 or 3 numbers, as points of 3."""
+    x = x.reshape(-1, 1) if x.dim() == 1 else x
+    if x.dim() != 2 or not 1 <= x.shape[1] <= 3:
+        raise ValueError("x: expected a tensor of shape (n, 1), (n, 2) or (n, 3), not %s"
+                         % (tuple(x.shape),))
+    return x if x.shape[1] == 3 else torch.nn.functional.pad(x, (0, 3 - x.shape[1]))
+
+
+def _flow(row: Tensor, col: Tensor, flow: str) -> Tensor:
+    """row: the point whose neighbours are listed."""
+    if flow not in ("source_to_target", "target_to_source"):
+        raise ValueError('flow must be "source_to_target" or "target_to_source", not %r' % (flow,))
+    return torch.stack([col, row] if flow == "source_to_target" else [row, col])
+
+
+def _at_most(row: Tensor, col: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
+    """The first `most` entries of each row."""
+    counts = torch.bincount(row, minlength=n)
+    first = counts.cumsum(0) - counts
+    kept = torch.arange(len(row), device=row.device) - first[row] < most
+    return row[kept], col[kept]
+
+
+def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool = False,
+                 max_num_neighbors: Optional[int] = 32, flow: str = "source_to_target",
+                 num_workers: int = 1, batch_size: Optional[int] = None, *, pbc: Any = None,
+                 cell: Optional[Tensor] = None) -> Tensor:
+    """Edges between all points nearer than r, as ``torch_cluster.radius_graph``.
+
+    Parameters
+    ----------
+    x : Tensor, (n, 1), (n, 2) or (n, 3)
+    r : float
+    batch : Tensor of int64, (n,), optional
+        Which example each point belongs to, ascending.
+    loop : bool
+        Also an edge from each point to itself.
+    max_num_neighbors : int, optional
+        At most so many edges for each point: the nearest ones. None: all. (torch_cluster keeps
+        those that it finds first.)
+    flow : str
+        ``"source_to_target"``: edge_index[1] is the point whose neighbours are listed; else
+        ``"target_to_source"``.
+    num_workers, batch_size
+        Accepted for torch_cluster's callers, and not used.
+    pbc, cell
+        As in `neighbor_list`, for points of 3 numbers: neighbours in periodic images, one edge for
+        each image.
+
+    Returns
+    -------
+    Tensor of int64, (2, m)
+
+    Examples
+    --------
+    >>> import torch, nearfield.torch
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [5.0, 0.0]])
+    >>> nearfield.torch.radius_graph(x, 1.5)
+    tensor([[1, 0],
+            [0, 1]])
+    """
+    if cell is not None and x.shape[-1] != 3:
+        raise ValueError("x: in a cell points have 3 numbers")
+    points = _three(x)
+    cells, flags, starts = _systems(points, cell, pbc, batch)
+    most = points.shape[0] if max_num_neighbors is None else max_num_neighbors
+    bounded = max_num_neighbors is not None
+    row, col, _ = _pairs(points, cells, flags, starts, float(r), False, False, 0, True)
+    if bounded and len(row) and int(torch.bincount(row).max()) > most - loop:
+        row, col = _nearest(points, cells, flags, starts, float(r), max(most - loop, 0))
+    if loop:
+        each = torch.arange(points.shape[0], device=row.device)
+        row, col = torch.cat([each, row]), torch.cat([each, col])
+        order = torch.argsort(row, stable=True)
+        row, col = _at_most(row[order], col[order], most, points.shape[0])
+    return _flow(row, col, flow)
+
+
+def _nearest(points: Tensor, cells: Tensor, flags: Tensor, starts: Tensor, r: float,
+             k: int) -> tuple[Tensor, Tensor]:
+    if k < 1:
+        none = torch.zeros(0, dtype=torch.int64, device=points.device)
+        return none, none
+    row, col, _ = _pairs(points, cells, flags, starts, r, False, False, k, False)
+    return row, col
+
+
+def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
+           batch_y: Optional[Tensor] = None, max_num_neighbors: Optional[int] = 32,
+           num_workers: int = 1, batch_size: Optional[int] = None) -> Tensor:
+    """For each point of y the points of x nearer than r, as ``torch_cluster.radius``.
+
+    Parameters
+    ----------
+    x : Tensor, (n, 1), (n, 2) or (n, 3)
+    y : Tensor, (m, same)
+    r : float
+    batch_x, batch_y : Tensor of int64, optional
+        Which example each point belongs to, ascending.
+    max_num_neighbors : int, optional
+        At most so many for each point of y, those of the lowest index. None: all.
+    num_workers, batch_size
+        Accepted, and not used.
+
+    Returns
+    -------
+    Tensor of int64, (2, edges)
+        Rows: index in y, index in x.
+
+    Examples
+    --------
+    >>> import torch, nearfield.torch
+    >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.9]])
+    >>> nearfield.torch.radius(x, y, 1.0)
+    tensor([[0, 0],
+            [0, 1]])
+    """
+    if x.dtype != y.dtype or x.shape[1:] != y.shape[1:]:
+        raise ValueError("x and y must have the same type and the same numbers per point")
+    n, m = x.shape[0], y.shape[0]
+    batch = None
+    order = torch.arange(n + m, device=x.device)
+    if batch_x is not None or batch_y is not None:
+        of_x = batch_x if batch_x is not None else order.new_zeros(n)
+        of_y = batch_y if batch_y is not None else order.new_zeros(m)
+        _starts(of_x, n, 1), _starts(of_y, m, 1)
+        batch, order = torch.cat([of_x, of_y]).sort(stable=True)
+    points = _three(torch.cat([x, y]))[order]
+    cells, flags, starts = _systems(points, None, None, batch)
+    row, col, _ = _pairs(points, cells, flags, starts, float(r), False, False, 0, True)
+    row, col = order[row], order[col]
+    across = (row >= n) & (col < n)
+    row, col = row[across] - n, col[across]
+    by_row = torch.argsort(row, stable=True)
+    row, col = row[by_row], col[by_row]
+    if max_num_neighbors is not None:
+        row, col = _at_most(row, col, max_num_neighbors, m)
+    return torch.stack([row, col])
+
+
+def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = False,
+              flow: str = "source_to_target", cosine: bool = False, num_workers: int = 1,
+              batch_size: Optional[int] = None, *, pbc: Any = None,
+              cell: Optional[Tensor] = None) -> Tensor:
+    """Edges to the k nearest of each point, as ``torch_cluster.knn_graph``.
+
+    Parameters
+    ----------
+    x : Tensor, (n, 1), (n, 2) or (n, 3)
+    k : int
+    batch, loop, flow, num_workers, batch_size, pbc, cell
+        As in `radius_graph`; with `loop` the point itself is one of the k.
+    cosine : bool
+        Not there: must be False.
+
+    Returns
+    -------
+    Tensor of int64, (2, m)
+        The neighbours of a point in the order of their distance, then of their index.
+
+    Examples
+    --------
+    >>> import torch, nearfield.torch
+    >>> nearfield.torch.knn_graph(torch.tensor([[0.0], [1.0], [3.0]]), 1)
+    tensor([[1, 0, 1],
+            [0, 1, 2]])
+    """
+    if cosine:
+        raise Error("knn_graph: cosine=True is not there; normalise x")
+    points, few = _three(x), k - loop
+    cells, flags, starts = _systems(points, cell, pbc, batch)
+    row, col = _k_nearest(points, cells, flags, starts, few)
+    if loop:
+        each = torch.arange(points.shape[0], device=row.device)
+        row, col = torch.cat([each, row]), torch.cat([each, col])
+        order = torch.argsort(row, stable=True)
+        row, col = row[order], col[order]
+    return _flow(row, col, flow)
+
+
+def _k_nearest(points: Tensor, cells: Tensor, flags: Tensor, starts: Tensor,
+               k: int) -> tuple[Tensor, Tensor]:
+    """Searches within a radius that grows until every row has its k, or all that there are."""
+    n = points.shape[0]
+    if n == 0 or k < 1:
+        return _nearest(points, cells, flags, starts, 1.0, 0)
+    sizes = starts.diff()
+    there = torch.repeat_interleave(sizes, sizes).to(points.device) - 1
+    all_of = torch.where(flags.any(1).cpu(), torch.tensor(k), sizes - 1)
+    wanted = torch.minimum(torch.repeat_interleave(all_of, sizes).to(points.device),
+                           torch.tensor(k, device=points.device))
+    low, high = points.detach().amin(0), points.detach().amax(0)
+    extent = (high - low).clamp_min(float((high - low).max()) * 1e-3)
+    reach = float((extent.prod() * (3 * (k + 4)) / (4 * max(n, 1))) ** (1 / 3)) or 1.0
+    del there
+    while True:
+        row, col = _nearest(points, cells, flags, starts, reach, k)
+        if bool((torch.bincount(row, minlength=n) >= wanted).all()):
+            return row, col
+        reach *= 1.6

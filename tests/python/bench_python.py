@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""bench_python.py - nearfield from Python beside vesin, scipy and torch_cluster, as a table.
+SPDX-License-Identifier: MIT OR Unlicense
+
+    python3 tests/python/bench_python.py [MOST]        default: systems of up to 100000 atoms
+
+nearfield is the one that Python finds (pip install ., or PYTHONPATH=build/python). Each line: the
+CPU time of this thread, ours and the peer's in turn, the median of each, and the median of the
+ratios ours / peer with the bar it should be at or below. Both must find the same number of pairs,
+else the script says so and ends with 1. What is not installed is left out.
+"""
+import statistics
+import sys
+import time
+
+import numpy as np
+
+import nearfield
+
+failed = 0
+
+
+def taken(work):
+    begin = time.thread_time()
+    found = work()
+    return time.thread_time() - begin, found
+
+
+def compare(what, ours, theirs, bar, runs):
+    """One line; ours() and theirs() return how many pairs they found."""
+    global failed
+    times = []
+    for run in range(runs + 1):
+        (a, found), (b, expected) = taken(ours), taken(theirs)
+        if found != expected:
+            failed = 1
+            print("FAILED   %s: %d pairs, the peer has %d" % (what, found, expected))
+            return
+        if run:         # the first of both takes memory
+            times.append((a, b))
+    mine, other = (1e6 * statistics.median(t) for t in zip(*times))
+    ratio = statistics.median(a / b for a, b in times)
+    print("%-46s %12.1f %12.1f %8.2f %6.2f  %s" % (
+        what, mine, other, ratio, bar, "" if ratio <= bar else "above the bar"), flush=True)
+
+
+def system(n, neighbours, seed=1):
+    edge = (n * 4 / 3 * np.pi / neighbours) ** (1 / 3)
+    return np.random.default_rng(seed).random((n, 3)) * edge, np.eye(3) * edge
+
+
+def lists(most):
+    try:
+        import vesin
+    except ImportError:
+        print("skipped  vesin is not installed")
+        return
+    pairs = vesin.NeighborList(cutoff=1.0, full_list=True, n_threads=1)
+    for n, bar in ((100, 0.8), (1000, 0.6), (10000, 0.5), (100000, 0.5), (1000000, 0.5)):
+        for neighbours in (30, 80):
+            if n > most:
+                continue
+            x, cell = system(n, neighbours)
+            compare('neighbor_list("ijSd"), vesin: %d, %d' % (n, neighbours),
+                    lambda: len(nearfield.neighbor_list("ijSd", (x, cell, True), 1.0)[0]),
+                    lambda: len(pairs.compute(x, cell, True, "ijSd")[0]),
+                    bar, max(3, min(301, 300000 // n)))
+
+
+def nearest():
+    try:
+        from scipy.spatial import cKDTree
+    except ImportError:
+        print("skipped  scipy is not installed")
+        return
+    x = np.random.default_rng(1).random((100000, 3))
+    compare("8 nearest of 100000 uniform points, cKDTree",
+            lambda: nearfield.Tree(x, "points").nearest(x, 8)[0].size,
+            lambda: cKDTree(x).query(x, 8, workers=1)[1].size, 0.5, 5)
+
+
+def graphs(most):
+    try:
+        import torch
+        import torch_cluster
+        import nearfield.torch as graph
+    except ImportError as error:
+        print("skipped  %s is not installed" % error.name)
+        return
+    torch.set_num_threads(1)
+    for n in (1000, 10000, 100000):
+        if n > most:
+            continue
+        x = torch.from_numpy(system(n, 30)[0].astype(np.float32))
+        compare("radius_graph, torch_cluster on the CPU: %d" % n,
+                lambda: graph.radius_graph(x, 1.0, max_num_neighbors=200).shape[1],
+                lambda: torch_cluster.radius_graph(x, 1.0, max_num_neighbors=200).shape[1], 0.5, 5)
+
+
+def main(most=100000):
+    print("%-46s %12s %12s %8s %6s" % ("us of CPU time on one thread", "nearfield", "peer", "ratio",
+                                       "bar"))
+    lists(most)
+    nearest()
+    graphs(most)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
