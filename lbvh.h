@@ -2381,7 +2381,7 @@ LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh
 
 /* A cast of the box with centre `origin` and these half edges. */
 LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *origin,
-                                    const lbvh_real half[3], const lbvh_real *vector,
+                                    const lbvh_real extents[3], const lbvh_real *vector,
                                     lbvh_real t_max)
 {
     lbvh_world_cast cast;
@@ -2400,8 +2400,8 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
     cast.t_max = cast.ray.t_max;
     cast.ray.top = 0;
     for (a = 0; a < world->desc.dim; a++) {
-        cast.half[a] = half[a];
-        usable = usable && lbvh_i_finite(vector[a]) && lbvh_i_finite(origin[a]) && half[a] >= 0;
+        cast.half[a] = extents[a];
+        usable = usable && lbvh_i_finite(vector[a]) && lbvh_i_finite(origin[a]) && extents[a] >= 0;
     }
     for (t = 1; t >= 0 && usable; t--)
         if (world->tree[t].leaves > 0 &&
@@ -2415,8 +2415,8 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
 LBVH_FN lbvh_world_cast lbvh_world_ray(const lbvh_world *world, const lbvh_real *origin,
                                        const lbvh_real *direction, lbvh_real t_max)
 {
-    lbvh_real const half[3] = {0, 0, 0};
-    return lbvh_i_cast(world, origin, half, direction, t_max);
+    lbvh_real const extents[3] = {0, 0, 0};
+    return lbvh_i_cast(world, origin, extents, direction, t_max);
 }
 LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_real *from,
                                            const lbvh_real *to)
@@ -2434,14 +2434,14 @@ LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_
                                             const lbvh_real *vector)
 {
     lbvh_real const up = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15;
-    lbvh_real centre[3] = {0, 0, 0}, half[3] = {0, 0, 0};
+    lbvh_real centre[3] = {0, 0, 0}, extents[3] = {0, 0, 0};
     int a;
     for (a = 0; a < world->desc.dim; a++) {
         centre[a] = 2 * lbvh_i_half_centre(min[a], max[a]);
-        half[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
-        if (half[a] >= 0) half[a] += up * (half[a] + lbvh_i_absolute(centre[a]));
+        extents[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
+        if (extents[a] >= 0) extents[a] += up * (extents[a] + lbvh_i_absolute(centre[a]));
     }
-    return lbvh_i_cast(world, centre, half, vector, 1);
+    return lbvh_i_cast(world, centre, extents, vector, 1);
 }
 
 /* A box of 2 dim numbers; a sphere; a capsule, all points within radius of the segment from a to

@@ -1330,15 +1330,15 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
 UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
 {
     const ugrid_axis *axis = &grid->axis[a];
-    ugrid_real const half = grid->tight_half;
+    ugrid_real const extent = grid->tight_half;
     int32_t high, touched;
     if (grid->desc.unbounded || axis->periodic) {
         x = ugrid_i_wrap(axis, x);
-        *low = ugrid_i_floor((x - half - axis->min) * axis->per_cell);
-        high = ugrid_i_floor((x + half - axis->min) * axis->per_cell);
+        *low = ugrid_i_floor((x - extent - axis->min) * axis->per_cell);
+        high = ugrid_i_floor((x + extent - axis->min) * axis->per_cell);
     } else {
-        *low = ugrid_i_coordinate(axis, x - half);
-        high = ugrid_i_coordinate(axis, x + half);
+        *low = ugrid_i_coordinate(axis, x - extent);
+        high = ugrid_i_coordinate(axis, x + extent);
     }
     touched = high - *low + 1;
     return touched < axis->span ? touched : axis->span;
@@ -1918,13 +1918,13 @@ UGRID_FN int ugrid_i_sees(const ugrid_filter *filter, int32_t i, int32_t j)
     return filter->sees[filter->sets[i] & 31] >> (filter->sets[j] & 31) & 1;
 }
 
-/* Is j, at the squared distance d2, listed with i? */
-UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int half, int32_t i, int32_t j,
+/* Is j, at the squared distance d2, listed with i? `once`: the pair (i, j) stands for (j, i) too. */
+UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int once, int32_t i, int32_t j,
                             ugrid_real d2)
 {
     const ugrid_filter *filter = &grid->filter;
     if (filter->masks && !(filter->masks[i] & filter->masks[j])) return 0;
-    if (filter->sets && !ugrid_i_sees(filter, i, j) && !(half && ugrid_i_sees(filter, j, i)))
+    if (filter->sets && !ugrid_i_sees(filter, i, j) && !(once && ugrid_i_sees(filter, j, i)))
         return 0;
     if (filter->radii) { /* their sum first: the same bits for (i, j) and (j, i) */
         ugrid_real const reach = radius + (ugrid_i_filter_radius(filter, i) +
