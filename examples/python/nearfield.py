@@ -1293,7 +1293,7 @@ struct nbody_rule {
 struct nbody {
     int32_t n; nbody_desc desc; nbody_frame *frame; int32_t *id; real *x, *y, *m; nbody_cell *cell; nbody_rule rule;
     int32_t per_cell; int32_t *made; real *vx, *vy; real *vm; real *vxx, *vxy, *vyy; int32_t nodes; real *fx, *fy, *fp; real *table;
-    size_t table_step; int32_t bad_id; int32_t cuda_error; int32_t table_kind; nbody_block block[NBODY_BLOCKS];
+    size_t table_step; int32_t series; real *moment, *local; int32_t bad_id; int32_t cuda_error; int32_t table_kind; nbody_block block[NBODY_BLOCKS];
 };
 struct nbody_error {
     int32_t samples; double mean; double worst; double mean_share, share; double direction; double length; double bias;
