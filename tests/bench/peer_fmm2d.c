@@ -33,7 +33,7 @@ static fmm2d *theirs;
 
 /* ---- inputs: positions in the unit square, or around 0 ---- */
 
-static double uniform(wl_random *r) { return ((double)wl_u(r) + (double)wl_u(r) / 16777216) ; }
+static double uniform(wl_random *r) { return ((double)wl_u(r) + (double)wl_u(r) / 16777216); }
 
 static double gaussian(wl_random *r)
 {
@@ -159,7 +159,6 @@ static double solve_ours(problem *p, int order, int potentials)
     desc.method = NBODY_FORCE_NODES;
     desc.law = NBODY_INVERSE;
     desc.order = order;
-    if (getenv("LEAF")) desc.leaf = atoi(getenv("LEAF")), desc.levels = desc.leaf ? 17 : 0;
     result = nbody_fields(&p->sim, &desc, p->at, 0, NULL, p->n, p->acc, potentials ? p->phi : NULL);
     if (result == NBODY_OK) return now_ms() - start;
     puts(nbody_result_text(result));
@@ -200,11 +199,10 @@ static double error_of(const problem *p, int ours, int potentials)
         }
     force = sqrt(wrong[0] / all[0]);
     potential = sqrt(wrong[1] / all[1]);
-    if (getenv("SHOW")) printf("   %s force %.2e pot %.2e\n", ours ? "ours" : "theirs", force, potential);
     return potentials && !(potential <= force) ? potential : force;
 }
 
-/* Steps of accuracy: orders 2, 3 .. of ours, eps 1e-2, 10^-2.5 .. of theirs. */
+/* Steps of accuracy: orders 2, 3 .. of ours, eps 10^-1, 10^-1.5 .. of theirs. */
 static double solve(problem *p, int ours, int step, int potentials)
 {
     return ours ? solve_ours(p, step + 2, potentials) : solve_theirs(p, pow(10, -1 - 0.5 * step), potentials);
