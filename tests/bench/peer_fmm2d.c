@@ -1,7 +1,8 @@
 /* peer_fmm2d.c - nbody.h beside fmm2d (github.com/flatironinstitute/fmm2d), law 1 / d, one thread, at equal error.
    Optional: needs gfortran and fmm2d's sources, of which nothing is part of this repository.
 
-       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[a-z]*.f FMM2D/src/common/[cfhlnpt]*.f -o libfmm2d.so
+       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[clr]*.f FMM2D/src/common/[cfhlnpt]*.f \
+           FMM2D/src/common/dlaran.f -o libfmm2d.so
        cc -std=c99 -O3 -march=native -ffp-contract=off -DNBODY_REAL=double -I. tests/bench/peer_fmm2d.c \
            -o build/bench/peer_fmm2d -lm -ldl
        build/bench/peer_fmm2d ./libfmm2d.so 10000 100000
