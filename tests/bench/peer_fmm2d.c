@@ -1,7 +1,8 @@
 /* peer_fmm2d.c - nbody.h beside fmm2d (github.com/flatironinstitute/fmm2d), law 1 / d, one thread, at equal error.
    Optional: needs gfortran and fmm2d's sources, of which nothing is part of this repository.
 
-       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[a-z]*.f FMM2D/src/common/[cfhlnpt]*.f -o libfmm2d.so
+       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[clr]*.f FMM2D/src/common/[cfhlnpt]*.f \
+           FMM2D/src/common/dlaran.f -o libfmm2d.so
        cc -std=c99 -O3 -march=native -ffp-contract=off -DNBODY_REAL=double -I. tests/bench/peer_fmm2d.c \
            -o build/bench/peer_fmm2d -lm -ldl
        build/bench/peer_fmm2d ./libfmm2d.so 10000 100000
@@ -33,7 +34,7 @@ static fmm2d *theirs;
 
 /* ---- inputs: positions in the unit square, or around 0 ---- */
 
-static double uniform(wl_random *r) { return ((double)wl_u(r) + (double)wl_u(r) / 16777216) ; }
+static double uniform(wl_random *r) { return ((double)wl_u(r) + (double)wl_u(r) / 16777216); }
 
 static double gaussian(wl_random *r)
 {
@@ -159,7 +160,6 @@ static double solve_ours(problem *p, int order, int potentials)
     desc.method = NBODY_FORCE_NODES;
     desc.law = NBODY_INVERSE;
     desc.order = order;
-    if (getenv("LEAF")) desc.leaf = atoi(getenv("LEAF")), desc.levels = desc.leaf ? 17 : 0;
     result = nbody_fields(&p->sim, &desc, p->at, 0, NULL, p->n, p->acc, potentials ? p->phi : NULL);
     if (result == NBODY_OK) return now_ms() - start;
     puts(nbody_result_text(result));
@@ -200,11 +200,10 @@ static double error_of(const problem *p, int ours, int potentials)
         }
     force = sqrt(wrong[0] / all[0]);
     potential = sqrt(wrong[1] / all[1]);
-    if (getenv("SHOW")) printf("   %s force %.2e pot %.2e\n", ours ? "ours" : "theirs", force, potential);
     return potentials && !(potential <= force) ? potential : force;
 }
 
-/* Steps of accuracy: orders 2, 3 .. of ours, eps 1e-2, 10^-2.5 .. of theirs. */
+/* Steps of accuracy: orders 2, 3 .. of ours, eps 10^-1, 10^-1.5 .. of theirs. */
 static double solve(problem *p, int ours, int step, int potentials)
 {
     return ours ? solve_ours(p, step + 2, potentials) : solve_theirs(p, pow(10, -1 - 0.5 * step), potentials);
