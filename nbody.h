@@ -918,7 +918,7 @@ NBODY_FN double nbody_i_log(double u)
            ((square - (nbody_i_product(s, square + (even + odd)) + nbody_i_product(e, rest))) - r);
 }
 
-/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R above: no division,
+/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
    and half as many instructions. Error below 0.8 ulp. */
 NBODY_FN nbody_real nbody_i_log_of(nbody_real u)
 {
