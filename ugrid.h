@@ -1918,7 +1918,7 @@ UGRID_FN int ugrid_i_sees(const ugrid_filter *filter, int32_t i, int32_t j)
     return filter->sees[filter->sets[i] & 31] >> (filter->sets[j] & 31) & 1;
 }
 
-/* Is j, at the squared distance d2, listed with i? `once`: the pair (i, j) stands for (j, i) too. */
+/* Is j, at the squared distance d2, listed with i? once: the pair (i, j) stands for (j, i) too. */
 UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int once, int32_t i, int32_t j,
                             ugrid_real d2)
 {

@@ -1,15 +1,17 @@
-/* peer_fmm2d.c - nbody.h beside fmm2d (github.com/flatironinstitute/fmm2d), law 1 / d, one thread, at equal error.
+/* peer_fmm2d.c - nbody.h beside fmm2d (github.com/flatironinstitute/fmm2d): law 1 / d, one thread,
+   equal error.
    Optional: needs gfortran and fmm2d's sources, of which nothing is part of this repository.
 
-       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[clr]*.f FMM2D/src/common/[cfhlnpt]*.f \
-           FMM2D/src/common/dlaran.f -o libfmm2d.so
-       cc -std=c99 -O3 -march=native -ffp-contract=off -DNBODY_REAL=double -I. tests/bench/peer_fmm2d.c \
-           -o build/bench/peer_fmm2d -lm -ldl
+       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[clr]*.f \
+           FMM2D/src/common/[cfhlnpt]*.f FMM2D/src/common/dlaran.f -o libfmm2d.so
+       cc -std=c99 -O3 -march=native -ffp-contract=off -DNBODY_REAL=double -I. \
+           tests/bench/peer_fmm2d.c -o build/bench/peer_fmm2d -lm -ldl
        build/bench/peer_fmm2d ./libfmm2d.so 10000 100000
 
-   For each input and error: the smallest order of ours and the largest eps of theirs whose error is not above it, and the
-   median of the ratios of their CPU times, taken in turn. The error is the norm of the difference to direct sums over the
-   norm of those, over a sample of bodies: of the forces, and where potentials are asked for, of the worse of the two.
+   For each input and error: the smallest order of ours and the largest eps of theirs whose error is
+   not above it, and the median of the ratios of their CPU times, taken in turn. The error is the
+   norm of the difference to direct sums over the norm of those, over a sample of bodies: of the
+   forces, and where potentials are asked for, of the worse of the two.
 
    SPDX-License-Identifier: MIT OR Unlicense */
 
@@ -23,10 +25,13 @@
 #include <dlfcn.h>
 
 /* rfmm2d of fmm2d: every argument by reference, all numbers double. */
-typedef void fmm2d(const int *densities, const double *eps, const int *n, const double *pos, const int *if_charge,
-                   const double *charge, const int *if_dipole, const double *dipole, const double *dipole_direction, int *periodic,
-                   const int *wanted, double *potential, double *gradient, double *hessian, const int *targets, const double *target,
-                   const int *wanted_there, double *potential_there, double *gradient_there, double *hessian_there, int *failed);
+typedef void fmm2d(const int *densities, const double *eps, const int *n, const double *pos,
+                   const int *if_charge, const double *charge, const int *if_dipole,
+                   const double *dipole, const double *dipole_direction, int *periodic,
+                   const int *wanted, double *potential, double *gradient, double *hessian,
+                   const int *targets, const double *target, const int *wanted_there,
+                   double *potential_there, double *gradient_there, double *hessian_there,
+                   int *failed);
 
 enum { SAMPLES = 300, RUNS = 5 };
 
@@ -70,7 +75,8 @@ static void fill_plummer(int32_t n, wl_random *r, double *pos)
 {
     int32_t k;
     for (k = 0; k < n; k++) {
-        double const share = 0.999 * uniform(r), radius = sqrt(share / (1 - share)), angle = 6.283185307179586 * uniform(r);
+        double const share = 0.999 * uniform(r), radius = sqrt(share / (1 - share)),
+                     angle = 6.283185307179586 * uniform(r);
         pos[2 * k] = radius * cos(angle);
         pos[2 * k + 1] = radius * sin(angle);
     }
@@ -81,7 +87,8 @@ typedef struct input {
     void (*fill)(int32_t n, wl_random *r, double *pos);
 } input;
 
-static const input inputs[] = {{"uniform", fill_uniform}, {"20 Gaussians", fill_gaussians}, {"Plummer disc", fill_plummer}};
+static const input inputs[] = {
+    {"uniform", fill_uniform}, {"20 Gaussians", fill_gaussians}, {"Plummer disc", fill_plummer}};
 
 /* ---- one problem, solved by both ---- */
 
@@ -99,7 +106,8 @@ static void add_exact(const problem *p, int32_t i, double exact[3])
     int32_t j;
     exact[0] = exact[1] = exact[2] = 0;
     for (j = 0; j < p->n; j++) {
-        double const dx = p->pos[2 * j] - p->pos[2 * i], dy = p->pos[2 * j + 1] - p->pos[2 * i + 1], d2 = dx * dx + dy * dy;
+        double const dx = p->pos[2 * j] - p->pos[2 * i], dy = p->pos[2 * j + 1] - p->pos[2 * i + 1],
+                     d2 = dx * dx + dy * dy;
         if (!(d2 > 0)) continue;
         exact[0] += dx / d2;
         exact[1] += dy / d2;
@@ -173,8 +181,9 @@ static double solve_theirs(problem *p, double eps, int potentials)
     int periodic = 0, failed = 0;
     double unused[8] = {0};
     (void)potentials; /* it has no forces without potentials */
-    theirs(&one, &eps, &p->n, p->pos, &one, p->charge, &none, unused, unused, &periodic, &wanted, p->potential, p->gradient,
-           unused, &none, unused, &none, unused, unused, unused, &failed);
+    theirs(&one, &eps, &p->n, p->pos, &one, p->charge, &none, unused, unused, &periodic, &wanted,
+           p->potential, p->gradient, unused, &none, unused, &none, unused, unused, unused,
+           &failed);
     if (!failed) return now_ms() - start;
     puts("fmm2d failed");
     exit(1);
@@ -194,7 +203,8 @@ static double error_of(const problem *p, int ours, int potentials)
     int k, part;
     for (k = 0; k < SAMPLES; k++)
         for (part = 0; part < 3; part++) {
-            double const exact = p->exact[k][part], off = field_of(p, ours, p->sample[k], part) - exact;
+            double const exact = p->exact[k][part],
+                         off = field_of(p, ours, p->sample[k], part) - exact;
             wrong[part == 2] += off * off;
             all[part == 2] += exact * exact;
         }
@@ -206,7 +216,8 @@ static double error_of(const problem *p, int ours, int potentials)
 /* Steps of accuracy: orders 2, 3 .. of ours, eps 10^-1, 10^-1.5 .. of theirs. */
 static double solve(problem *p, int ours, int step, int potentials)
 {
-    return ours ? solve_ours(p, step + 2, potentials) : solve_theirs(p, pow(10, -1 - 0.5 * step), potentials);
+    return ours ? solve_ours(p, step + 2, potentials)
+                : solve_theirs(p, pow(10, -1 - 0.5 * step), potentials);
 }
 
 /* The first step from `from` on whose error is not above `error`; -1: none. */
@@ -246,8 +257,9 @@ static void compare(problem *p, const char *name, int potentials, double error, 
     qsort(ratio, RUNS, sizeof *ratio, by_size);
     qsort(ours, RUNS, sizeof *ours, by_size);
     qsort(other, RUNS, sizeof *other, by_size);
-    printf("order %2d %9.2f ms %8.1e   eps %7.1e %9.2f ms %8.1e   %6.3f\n", step[1] + 2, ours[RUNS / 2],
-           error_of(p, 1, potentials), pow(10, -1 - 0.5 * step[0]), other[RUNS / 2], error_of(p, 0, potentials), ratio[RUNS / 2]);
+    printf("order %2d %9.2f ms %8.1e   eps %7.1e %9.2f ms %8.1e   %6.3f\n", step[1] + 2,
+           ours[RUNS / 2], error_of(p, 1, potentials), pow(10, -1 - 0.5 * step[0]), other[RUNS / 2],
+           error_of(p, 0, potentials), ratio[RUNS / 2]);
     fflush(stdout);
 }
 
@@ -259,22 +271,26 @@ static void compare_all(const input *in, int32_t n)
     size_t e;
     for (potentials = 0; potentials < 2; potentials++) {
         int step[2] = {0, 0};
-        for (e = 0; e < sizeof errors / sizeof *errors; e++) compare(&p, in->name, potentials, errors[e], step);
+        for (e = 0; e < sizeof errors / sizeof *errors; e++)
+            compare(&p, in->name, potentials, errors[e], step);
     }
     free_problem(&p);
 }
 
 int main(int argc, char **argv)
 {
-    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL, *function = library ? dlsym(library, "rfmm2d_") : NULL;
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL,
+         *function = library ? dlsym(library, "rfmm2d_") : NULL;
     int a;
     size_t k;
     if (!function) {
-        printf("usage: %s LIBRARY [BODIES ..]   LIBRARY: fmm2d, with rfmm2d_\n%s\n", argv[0], argc > 1 ? dlerror() : "");
+        printf("usage: %s LIBRARY [BODIES ..]   LIBRARY: fmm2d, with rfmm2d_\n%s\n", argv[0],
+               argc > 1 ? dlerror() : "");
         return 2;
     }
     memcpy(&theirs, &function, sizeof theirs);
-    printf("%-13s %8s %-10s %7s  %-32s   %-36s   %s\n", "input", "bodies", "asked", "error", "nbody.h", "fmm2d", "ratio of times");
+    printf("%-13s %8s %-10s %7s  %-32s   %-36s   %s\n", "input", "bodies", "asked", "error",
+           "nbody.h", "fmm2d", "ratio of times");
     for (k = 0; k < sizeof inputs / sizeof *inputs; k++) {
         if (argc < 3) compare_all(&inputs[k], 10000);
         for (a = 2; a < argc; a++) compare_all(&inputs[k], (int32_t)strtol(argv[a], NULL, 10));

@@ -1,11 +1,14 @@
 #!/bin/bash
-# Tests examples/falling_boxes.c as its user sees it: figures, the mouse, the picture, the window, exit statuses.
+# Tests examples/falling_boxes.c as its user sees it: figures, the mouse, the picture, the window,
+# exit statuses.
 #
 #   tests/examples/test_falling_boxes.sh [PROGRAM]     default: build/falling_boxes
 #
 # The pairs of every frame are compared with all pairs of boxes (--check). Window: SDL's dummy driver, which needs no screen.
 . "$(dirname "$0")/examples.sh" falling_boxes "${1:-}"
-seen() { echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"; }
+seen() {
+    echo "exit status $status; $(head -c 300 "$work/out.txt") $(head -c 300 "$work/err.txt")"
+}
 holds() { awk "BEGIN { exit !($1) }"; }
 
 run --check --frames 300 --png a.png
@@ -33,8 +36,11 @@ if grep -q 'without SDL2' "$work/err.txt"; then
     skip "the window of falling_boxes: no SDL2 (libsdl2-dev) when it was built"
 else
     cmp -s "$work/a.png" "$work/w.png"; report $? "a window changes nothing" "$(seen)"
-    (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" --window --frames 2) >"$work/out.txt" 2>"$work/err.txt"; status=$?
-    [ $status -eq 1 ] && grep -q '^falling_boxes: --window: .' "$work/err.txt"; report $? "--window without a screen" "$(seen)"
+    (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" --window --frames 2) \
+        >"$work/out.txt" 2>"$work/err.txt"
+    status=$?
+    [ $status -eq 1 ] && grep -q '^falling_boxes: --window: .' "$work/err.txt"
+    report $? "--window without a screen" "$(seen)"
 fi
 
 run --help; [ $status -eq 0 ] && grep -q -- '--hand' "$work/out.txt"; report $? "--help" "$(seen)"

@@ -188,15 +188,16 @@ static void check_events(model *m)
     const lbvh_world *w = &m->world;
     int32_t k;
     for (k = 0; k < w->ended_count; k++) {
-        int32_t const x = w->ended[2 * k], y = w->ended[2 * k + 1], a = x < y ? x : y, b = x + y - a;
+        int32_t const x = w->ended[2 * k], y = w->ended[2 * k + 1], a = x < y ? x : y,
+                      b = x + y - a;
         uint32_t bytes;
         memcpy(&bytes, w->ended_data + BYTES * k, BYTES);
         FZ_CHECK(m->kept[a][b] != 0 && m->kept[a][b] == bytes);
         m->kept[a][b] = 0;
     }
     for (k = 0; k < w->begun_count; k++) {
-        int32_t const x = w->begun[2 * k], y = w->begun[2 * k + 1], a = x < y ? x : y, b = x + y - a,
-                      p = lbvh_world_find_pair(w, x, y);
+        int32_t const x = w->begun[2 * k], y = w->begun[2 * k + 1], a = x < y ? x : y;
+        int32_t const b = x + y - a, p = lbvh_world_find_pair(w, x, y);
         uint32_t bytes = 1;
         FZ_CHECK(p >= 0 && m->kept[a][b] == 0);
         memcpy(&bytes, w->pair_data + BYTES * p, BYTES);

@@ -61,7 +61,8 @@ static int alone(lbvh *tree)
 /* A world in 2D: boxes of four numbers, points and vectors of two. */
 static int lives(const lbvh_real *box, const lbvh_real *p)
 {
-    const lbvh_real back[2] = {-9, 0}, displacement[2] = {1, 0}, moved[4] = {(lbvh_real)0.5, 0, (lbvh_real)2.5, 1};
+    const lbvh_real back[2] = {-9, 0}, displacement[2] = {1, 0},
+                    moved[4] = {(lbvh_real)0.5, 0, (lbvh_real)2.5, 1};
     lbvh_world world = EMPTY;
     lbvh_world_desc desc = EMPTY;
     lbvh_world_overlap o;
@@ -70,13 +71,15 @@ static int lives(const lbvh_real *box, const lbvh_real *p)
     lbvh_id id = 0;
     int right;
     desc.dim = 2;
-    right = lbvh_world_begin(&world, &desc) == LBVH_OK && lbvh_world_insert(&world, box, NULL, LBVH_MOVING, 7, &id) == LBVH_OK &&
-            lbvh_world_move(&world, id, moved, displacement) == LBVH_OK && lbvh_world_stay(&world, id, moved) == 1 &&
-            lbvh_world_update(&world) == LBVH_OK;
+    right = lbvh_world_begin(&world, &desc) == LBVH_OK &&
+            lbvh_world_insert(&world, box, NULL, LBVH_MOVING, 7, &id) == LBVH_OK &&
+            lbvh_world_move(&world, id, moved, displacement) == LBVH_OK &&
+            lbvh_world_stay(&world, id, moved) == 1 && lbvh_world_update(&world) == LBVH_OK;
     o = lbvh_world_overlap_box(&world, moved);
     cast = lbvh_world_cast_capsule(&world, p, p, 1, back);
     search = lbvh_world_near_point(&world, p, 100);
-    right = right && lbvh_next_object(&o) && lbvh_next_cast(&cast) && lbvh_next_near_object(&search);
+    right =
+        right && lbvh_next_object(&o) && lbvh_next_cast(&cast) && lbvh_next_near_object(&search);
     cast = lbvh_world_cast_box(&world, moved, back);
     right = right && lbvh_next_cast(&cast);
     cast = lbvh_world_segment(&world, p, box);
