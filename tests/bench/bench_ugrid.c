@@ -731,7 +731,9 @@ int main(int argc, char **argv)
     bench_print_date();
     bench_print_copy();
     if (bench_wants("search")) bench_search(n);
-       groups: search sparse insert walks sums; only when named: scaling */
+    if (bench_wants("sparse")) bench_sparse(20000);
+    if (bench_wants("insert"))
+        bench_insert(bench.small ? n : bench.quick ? 128000 : bench.n ? n : 10000000);
     if (bench_wants("walks")) {
         bench_walks(2, bench.small ? n : bench.quick ? 20000 : 40000);
         bench_walks(3, bench.small ? n : bench.quick ? 20000 : 40000);
