@@ -7,7 +7,7 @@
 
    Every array equals that of the serial build in every bit, and the serial list is compared with
    brute force (nlist_boxes_oracle.h).
-   Options: --only NAME; --share K: every Kth case. */
+   Options: --only NAME; --share K: every Kth case (default 3). */
 
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
@@ -427,7 +427,7 @@ int main(int argc, char **argv)
 #ifdef CUDA_EMU
     share = getenv("TEST_SMALL") ? 25 : 4;
 #else
-    share = 1;
+    share = 3;
 #endif
     read_options(argc, argv, {{"--share", &share, 1}});
     return run_tests(tests);
