@@ -891,7 +891,7 @@ NBODY_FN double nbody_i_unit(double x)
    integer, put into the mantissa of 2^52 (2^23), becomes a number there.
 
    With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
-   Chebyshev points of the interval. Error below 1 ulp. */
+   Chebyshev points of the interval. Error below 0.9 ulp. */
 NBODY_FN double nbody_i_log(double u)
 {
     double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
@@ -919,7 +919,7 @@ NBODY_FN double nbody_i_log(double u)
 }
 
 /* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
-   and half as many instructions. Error below 0.8 ulp. */
+   and half as many instructions. Error below 0.83 ulp. */
 NBODY_FN nbody_real nbody_i_log_of(nbody_real u)
 {
 #if NBODY_I_REAL_KIND == 1
