@@ -2175,15 +2175,37 @@ __device__ __forceinline__ void nlist_i_exchange_entries(const nlist_rows &rows,
         nlist_i_exchange(rows.offset[3 * a + k], rows.offset[3 * b + k]);
 }
 
-/* desc.sorted: by partner, then shift. A selection sort: rows are short. */
-__global__ void nlist_i_sort_rows_kernel(__grid_constant__ const nlist_device device,
-                                         __grid_constant__ const nlist_i_job job)
+/* 1 if entry a comes before entry b of a COMPACT list: by partner, then shift. */
+__device__ __forceinline__ bool nlist_i_entry_before(const nlist_rows &rows, int64_t a, int64_t b)
 {
-    const nlist &list = device.list;
-    int32_t const i = nlist_i_thread();
-    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
-    const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    nlist_each e = nlist_i_row(&rows, 0, i);
+    return nlist_i_nearer(0, rows.partner[a], rows.shift + 3 * a, 0, rows.partner[b],
+                          rows.shift + 3 * b);
+}
+
+/* Entry k of the heap sinks below those that come after it. Its children are 2 k + 1, 2 k + 2. */
+__device__ void nlist_i_sink(const nlist_rows &rows, int64_t first, int64_t k, int64_t count)
+{
+    for (int64_t child = 2 * k + 1; child < count; k = child, child = 2 * k + 1) {
+        if (child + 1 < count && nlist_i_entry_before(rows, first + child, first + child + 1))
+            child++;
+        if (!nlist_i_entry_before(rows, first + k, first + child)) return;
+        nlist_i_exchange_entries(rows, first + k, first + child);
+    }
+}
+
+/* Heapsort: in place, and k log k steps for the longest row. */
+__device__ void nlist_i_heapsort(const nlist_rows &rows, int64_t first, int64_t count)
+{
+    for (int64_t k = count / 2; k-- > 0;) nlist_i_sink(rows, first, k, count);
+    for (int64_t last = count; last-- > 1;) {
+        nlist_i_exchange_entries(rows, first, first + last);
+        nlist_i_sink(rows, first, 0, last);
+    }
+}
+
+/* Selection sort: few exchanges, and forward steps only, which the links of a row allow. */
+__device__ void nlist_i_selection_sort(const nlist_rows &rows, nlist_each e)
+{
     while (nlist_next(&e)) {
         nlist_each other = e;
         int64_t least = e.entry;
@@ -2197,6 +2219,23 @@ __global__ void nlist_i_sort_rows_kernel(__grid_constant__ const nlist_device de
         }
         if (least != e.entry) nlist_i_exchange_entries(rows, e.entry, least);
     }
+}
+
+constexpr int nlist_i_long_row = 48; /* entries from which on a COMPACT row is sorted by heapsort */
+
+/* desc.sorted: by partner, then shift. */
+__global__ void nlist_i_sort_rows_kernel(__grid_constant__ const nlist_device device,
+                                         __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    nlist_each const e = nlist_i_row(&rows, 0, i);
+    if (rows.start && e.end - e.at >= nlist_i_long_row)
+        nlist_i_heapsort(rows, e.at, e.end - e.at);
+    else
+        nlist_i_selection_sort(rows, e);
 }
 
 /* A remap: shifts, distances and offsets of the entries that are left, and `within`. */
