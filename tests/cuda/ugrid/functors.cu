@@ -2,6 +2,54 @@
    sums.
    SPDX-License-Identifier: MIT OR Unlicense */
 
+/* Each contact once for each functor, with or without UGRID_HALF, against the serial lists. */
+static void check_functors(Grids &g, ugrid_desc const &d, int n)
+{
+    std::vector<int32_t> const zero((size_t)n);
+    Device<int32_t> as_i(zero), as_j(zero), wrong(std::vector<int32_t>(1, 0)), sums((size_t)n);
+    bool const moved = g.copy.start && d.placement == UGRID_LOOSE;
+    for (int half = 0; half < 2; half++) {
+        Lists const want = serial_lists(g.copy, d.cell, half ? UGRID_HALF : 0);
+        std::vector<int32_t> want_i(zero), want_j(zero), want_sum(zero), by_place(zero);
+        as_i.set(zero);
+        as_j.set(zero);
+        Note const note = {as_i.p, as_j.p, wrong.p, d.cell};
+        CHECK_RESULT(ugrid_cuda_each(&g.gpu, d.cell, half ? UGRID_HALF : 0, note, stream),
+            UGRID_OK);
+        for (int32_t i = 0; i < n; i++)
+            for (int64_t e = want.offsets[(size_t)i]; e < want.offsets[(size_t)i + 1]; e++) {
+                int32_t const j = want.ids[(size_t)e];
+                want_i[(size_t)i]++;
+                want_j[(size_t)j]++;
+                want_sum[(size_t)i] += i * 3 + j * 5 +
+                    (moved ? g.copy.inverse[i] - g.copy.inverse[j] : i - j);
+            }
+        CHECK(as_i.get() == want_i && as_j.get() == want_j && wrong.get()[0] == 0);
+        if (half) continue;
+        CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, 0, Weigh(), sums.p, stream), UGRID_OK);
+        CHECK(sums.get() == want_sum);
+        CHECK_RESULT(ugrid_gather(&g.copy, want_sum.data(), sizeof(int32_t), by_place.data()),
+            UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, UGRID_PLACES, Weigh(), sums.p, stream),
+            UGRID_OK);
+        CHECK(sums.get() == by_place);
+    }
+}
+
+/* The same, where only particles whose masks share a bit are neighbours. */
+static void check_filtered_functors(Grids &g, ugrid_desc const &d, int n)
+{
+    std::vector<uint32_t> masks;
+    for (int i = 0; i < n; i++) masks.push_back(1 + scattered((uint64_t)i) % 7);
+    Device<uint32_t> d_masks(masks);
+    g.copy.filter.masks = masks.data();
+    g.gpu.device.grid.filter.masks = d_masks.p;
+    context += ", filtered";
+    check_functors(g, d, n);
+    g.copy.filter.masks = nullptr;
+    g.gpu.device.grid.filter.masks = nullptr;
+}
+
 static void test_functors()
 {
     std::vector<Case> const cases = all_cases();
@@ -17,37 +65,8 @@ static void test_functors()
         Grids g;
         context = "functors: " + name_of(c);
         if (!build(&g, d, pos, d_pos)) continue;
-        Device<int32_t> as_i((size_t)n), as_j((size_t)n), wrong(1), sums((size_t)n);
-        for (int half = 0; half < 2; half++) {
-            Lists const want = serial_lists(g.copy, d.cell, half ? UGRID_HALF : 0);
-            std::vector<int32_t> want_i((size_t)n), want_j((size_t)n), want_sum((size_t)n),
-                zero((size_t)n);
-            as_i.set(zero);
-            as_j.set(zero);
-            wrong.set(std::vector<int32_t>(1, 0));
-            Note const note = {as_i.p, as_j.p, wrong.p, d.cell};
-            CHECK_RESULT(ugrid_cuda_each(&g.gpu, d.cell, half ? UGRID_HALF : 0, note, stream),
-                UGRID_OK);
-            for (int32_t i = 0; i < n; i++)
-                for (int64_t e = want.offsets[(size_t)i]; e < want.offsets[(size_t)i + 1]; e++) {
-                    int32_t const j = want.ids[(size_t)e];
-                    want_i[(size_t)i]++;
-                    want_j[(size_t)j]++;
-                    bool const moved = g.copy.start && d.placement == UGRID_LOOSE;
-                    want_sum[(size_t)i] += i * 3 + j * 5 +
-                        (moved ? g.copy.inverse[i] - g.copy.inverse[j] : i - j);
-                }
-            CHECK(as_i.get() == want_i && as_j.get() == want_j && wrong.get()[0] == 0);
-            if (half) continue;
-            CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, 0, Weigh(), sums.p, stream), UGRID_OK);
-            CHECK(sums.get() == want_sum);
-            std::vector<int32_t> by_place((size_t)n);
-            CHECK_RESULT(ugrid_gather(&g.copy, want_sum.data(), sizeof(int32_t), by_place.data()),
-                UGRID_OK);
-            CHECK_RESULT(ugrid_cuda_sum(&g.gpu, d.cell, UGRID_PLACES, Weigh(), sums.p, stream),
-                UGRID_OK);
-            CHECK(sums.get() == by_place);
-        }
+        check_functors(g, d, n);
+        check_filtered_functors(g, d, n);
     }
     ugrid_cuda empty = {};
     CHECK_RESULT(ugrid_cuda_sum(&empty, 1, 0, Weigh(), (int32_t *)nullptr, stream),
