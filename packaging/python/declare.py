@@ -90,6 +90,18 @@ def constants(text, structs):
     return numbers
 
 
+def check_members(text, structs):
+    """A member that is a struct needs its declaration before it; _binding.py knows three kinds."""
+    known = set()
+    for name, body in re.findall(r"struct (\w+) \{(.*?)\};", "".join(structs)):
+        for member in re.findall(r"(?:^|;) *(?:const )?(?:struct )?(\w+) +(?!\*)\w", body):
+            if re.search(r"typedef struct (?:\w+ )?%s \{" % member, text) and \
+                    not member.endswith(("_allocator", "_block", "_parallel")) and \
+                    member not in known:
+                sys.exit("declare.py: nearfield.c has to name %s before %s" % (member, name))
+        known.add(name)
+
+
 def version(root):
     header = read(root, "ugrid.h")
     parts = [re.search(r"#define UGRID_VERSION_%s +(\d+)" % part, header)
@@ -109,6 +121,7 @@ def declare(root):
     structs, cuda_structs = ([struct(headers, name) for name in
                               re.findall(r"NEARFIELD_SIZE\((\w+)\)", part) if name != "type"]
                              for part in (serial, cuda))
+    check_members(headers, structs + cuda_structs)
     numbers = version(root)
     return "".join([
         '"""Written by declare.py from the headers of this version. Not to be edited."""\n',

@@ -36,7 +36,8 @@ extern "C" {
 #define NEARFIELD_SIZE(type) (int32_t)sizeof(type),
 NEARFIELD_API const int32_t nearfield_sizes[];
 const int32_t nearfield_sizes[] = {
-    NEARFIELD_SIZE(ugrid_desc) NEARFIELD_SIZE(ugrid_axis) NEARFIELD_SIZE(ugrid)
+    NEARFIELD_SIZE(ugrid_desc) NEARFIELD_SIZE(ugrid_filter) NEARFIELD_SIZE(ugrid_axis)
+    NEARFIELD_SIZE(ugrid)
     NEARFIELD_SIZE(lbvh_desc) NEARFIELD_SIZE(lbvh_lattice) NEARFIELD_SIZE(lbvh)
     NEARFIELD_SIZE(lbvh_queries)
     NEARFIELD_SIZE(nlist_desc) NEARFIELD_SIZE(nlist_axis) NEARFIELD_SIZE(nlist_rows)
