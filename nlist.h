@@ -3951,7 +3951,7 @@ static nlist_result nlist_i_sort_pairs(nlist_i_finder *finder)
 {
     const ugrid *grid = (const ugrid *)finder->structure;
     const int32_t *at = (const int32_t *)finder->list->block[NLIST_I_WORK].memory;
-    const int32_t *const end = at + finder->stored;
+    const int32_t *const end = finder->stored > 0 ? at + finder->stored : at;  /* or NULL */
     int64_t sum = 0, e;
     int32_t i, k, partner;
     for (i = 0; i < finder->rows; i++) {

@@ -332,7 +332,6 @@ static void op_reserve(state *s)
     FZ_TRACE("reserve %d: %s", n, ugrid_result_text(r));
     add_codes_of_sizes(&codes, s, &d);
     FZ_CHECK_CODE(fz_right(&codes, (int)r), ugrid_result_text(r));
-    if (n < 0) return; /* the grid is as it was */
     check_empty(s);
     if (r == UGRID_OK && n > 0 && n <= 300 && s->which < 2) { /* builds up to n allocate nothing */
         fz_points points = fz_points_of(s->f, n, d.dim == 2 ? 2 : 3);
