@@ -322,7 +322,8 @@ static inline shape shape_tablet(double radius, double band, double cap, double 
     double const big = (radius * radius + cap * cap) / (2 * cap), k = big - cap - band / 2;
     double const bulge = 0.005 * band, core = big - rounding, edge = radius - rounding - bulge;
     double const half = sqrt(core * core - edge * edge) - k;
-    double const barrel = (half * half + bulge * bulge) / (2 * bulge), middle = edge + bulge - barrel;
+    double const barrel = (half * half + bulge * bulge) / (2 * bulge),
+                 middle = edge + bulge - barrel;
     double const lean = asin(edge / core), rise = acos(half / barrel); /* normals at the edge */
     double sum[3] = {0, 0, 0};
     int const fits = band > 0 && cap > 0 && cap <= radius && rounding > 0 && edge > 0 && half > 0;

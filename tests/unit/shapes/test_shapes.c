@@ -1,4 +1,5 @@
-/* test_shapes.c - examples/common/shapes.h: contacts of convex shapes, mass and inertia.
+/* test_shapes.c - examples/common/shapes.h: contacts of convex shapes, mass and inertia; and
+   examples/common/dem_shapes.h: rotation.
    SPDX-License-Identifier: MIT OR Unlicense
 
    The oracle knows no support function. It knows the point of a core that is closest to any point,
@@ -8,19 +9,19 @@
 
 #include "lbvh.h"
 #include "nlist.h"
-#include "examples/common/shapes.h"
+#include "examples/common/dem_shapes.h"
 #include "examples/common/random.h"
 #define TESTED nlist
 #include "../../common/testing.h"
 
 #define TURN 3.14159265358979323846
 
-/* ---- the oracle: the closest point of a core, in its own axes ----------------------------------- */
+/* ---- the oracle: the closest point of a core, in its own axes ---- */
 
 static double length2(double x, double y) { return sqrt(x * x + y * y); }
 
-/* The outline of a tablet's core, r >= 0 and z >= 0: an arc of the cap, then one of the band. What is
-   closest to (r, z) outside of it. */
+/* The outline of a tablet's core, r >= 0 and z >= 0: an arc of the cap, then one of the band. What
+   is closest to (r, z) outside of it. */
 static void closest_on_outline(const double size[6], double *r, double *z)
 {
     double const up = *z + size[3], cap = length2(*r, up), out = *r - size[5],
@@ -159,7 +160,7 @@ static double apart(const shape_placed *a, const shape_placed *b, double v[3])
     return d;
 }
 
-/* ---- random pairs -------------------------------------------------------------------------------- */
+/* ---- random pairs ---- */
 
 enum { KINDS = 5 };
 static shape kinds[KINDS];
@@ -314,7 +315,7 @@ static void test_triangles(void **state)
     CHECK(seen[2] > pairs / 12 && seen[1] > pairs / 12);
 }
 
-/* ---- on paper ------------------------------------------------------------------------------------ */
+/* ---- on paper ---- */
 
 /* Turned by `angle` about y. */
 static shape_placed tilted(const shape *s, double angle, double x, double y, double z)
@@ -398,7 +399,8 @@ static void test_glued_on_paper(void **state)
 static void test_plane(void **state)
 {
     shape const t = shape_tablet(1, 0.4, 0.3, 0.15);
-    double const edge = (double)t.size[0], half = (double)t.size[1], exact = IS_FLOAT ? 1e-6 : 1e-12;
+    double const edge = (double)t.size[0], half = (double)t.size[1],
+                 exact = IS_FLOAT ? 1e-6 : 1e-12;
     double const lean = asin(edge / (double)t.size[2]), big = 1.09 / 0.6;
     dem_real const up[3] = {0, 0, 1};
     int k;
@@ -448,7 +450,7 @@ static void test_sizes(void **state)
     CHECK(shape_glued(none, 1).kind == SHAPE_NONE);
 }
 
-/* ---- mass ---------------------------------------------------------------------------------------- */
+/* ---- mass ---- */
 
 static void check_mass(const shape *s, double volume, double x, double z, double exact)
 {
@@ -542,6 +544,73 @@ static void test_support(void **state)
     CHECK(tried > 1000);
 }
 
+/* ---- rotation ---- */
+
+static void spin_freely(const dem_real i[3], const dem_real momentum[3], double dt, int steps,
+                        dem_real turn[4])
+{
+    int k;
+    for (k = 0; k < steps; k++) dem_turn_free((dem_real)dt, i, momentum, turn);
+}
+
+static double spin_energy(const dem_real i[3], const dem_real momentum[3], const dem_real turn[4])
+{
+    dem_real spin[3];
+    dem_spin_of(turn, i, momentum, spin);
+    return 0.5 * (double)dem_dot(spin, momentum);
+}
+
+/* A top with I = (1, 1, 2), L = (0, 0, 3), its axis tilted by 0.7 to x: the axis goes round L at
+   L / I of x, the top about its axis at L cos 0.7 (1 / 2 - 1). After 2 s the axis has turned by 6.
+   A half step has a quarter of the error. */
+static void test_symmetric_top(void **state)
+{
+    dem_real const i[3] = {1, 1, 2}, momentum[3] = {0, 0, 3};
+    double const tilt = 0.7, x = sin(tilt) * cos(6), y = sin(tilt) * sin(6),
+                 own = 6 * cos(tilt) * -0.5;
+    double error[2];
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        dem_real turn[4] = {(dem_real)cos(tilt / 2), 0, (dem_real)sin(tilt / 2), 0}, axes[3][3];
+        double marked;
+        spin_freely(i, momentum, 0.02 / (k + 1), 100 * (k + 1), turn);
+        shape_axes(turn, axes);
+        marked = cos(own) * -sin(tilt); /* height of the body's x */
+        error[k] = fabs((double)axes[2][0] - x) + fabs((double)axes[2][1] - y) +
+                   fabs((double)axes[2][2] - cos(tilt)) + fabs((double)axes[0][2] - marked);
+    }
+    CHECK_BELOW(error[0], 2e-3);
+    CHECK_BELOW(error[1], IS_FLOAT ? 1e-3 : 0.27 * error[0]);
+}
+
+/* A body with three moments tumbles about its middle axis, which is unstable: it turns over again
+   and again, and its energy stays within a band that is four times as narrow with half the step. */
+static void test_tumbling(void **state)
+{
+    dem_real const i[3] = {1, 2, 3}, momentum[3] = {(dem_real)0.01, 2, 0};
+    double widest[2] = {0, 0};
+    int k, step, over = 0;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        dem_real turn[4] = {1, 0, 0, 0}, axes[3][3];
+        double const energy = spin_energy(i, momentum, turn);
+        int up = 1;
+        for (step = 0; step < 20000 * (k + 1); step++) {
+            spin_freely(i, momentum, 0.02 / (k + 1), 1, turn);
+            widest[k] = fmax(widest[k], fabs(spin_energy(i, momentum, turn) / energy - 1));
+            shape_axes(turn, axes);
+            if (!k && (axes[1][1] > (dem_real)0.5) != up && fabs((double)axes[1][1]) > 0.9) {
+                up = !up;
+                over++;
+            }
+        }
+    }
+    CHECK(over > 5);
+    CHECK_BELOW(widest[0], 1e-3);
+    CHECK_BELOW(widest[1], IS_FLOAT ? 5e-4 : 0.27 * widest[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_plane),            cmocka_unit_test(test_deep),
         cmocka_unit_test(test_sizes),            cmocka_unit_test(test_mass),
         cmocka_unit_test(test_pairs),            cmocka_unit_test(test_triangles),
+        cmocka_unit_test(test_symmetric_top),    cmocka_unit_test(test_tumbling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
