@@ -17,8 +17,9 @@
                            |   './
                            |_____'._____
 
-       drum     tablets tumble in a drum with eight sides; --forms times the forces with and without
-                a list, as the source's tables do
+       drum     tablets tumble in a drum with eight sides; --forms, here and in a box: times the
+                forces with and without a list, as the source's tables do
+       box      tablets fall into a box: what the source's lists are compared on
        cloud    tablets fly into each other without friction, walls and weight: energy and momentum
                 are what they were at the start
 
@@ -153,13 +154,26 @@ static void run_lean(const tablet_options *o, const char *out)
     scene_free(without);
 }
 
+static void advance_serial(void *user, int64_t steps)
+{
+    while (steps-- > 0) step((scene *)user);
+}
+
+#ifndef __CUDACC__ /* tablets.cu checks its steps against these */
 int main(int argc, char **argv)
 {
     tablet_options const o = parse(argc, argv);
-    int const kind = option_find(scene_names, "--scene", o.scene);
     char usual[64];
+    scene *s;
     snprintf(usual, sizeof usual, "build/tablets_%s.png", o.scene);
-    if (kind == SCENE_LEAN) run_lean(&o, o.out ? o.out : usual);
-    else run_many(&o, o.out ? o.out : usual);
+    if (option_find(scene_names, "--scene", o.scene) == SCENE_LEAN) {
+        run_lean(&o, o.out ? o.out : usual);
+        return 0;
+    }
+    s = scene_new(&o, 1);
+    run_many(s, advance_serial, s, o.out ? o.out : usual);
+    if (o.forms) print_forms(s);
+    scene_free(s);
     return 0;
 }
+#endif

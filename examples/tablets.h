@@ -1,4 +1,4 @@
-/* tablets.h - what tablets.c needs besides its steps: options, three scenes, energies.
+/* tablets.h - what tablets.c needs besides its steps: options, four scenes, energies.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef TABLETS_H
@@ -20,9 +20,10 @@ typedef struct tablet_options {
     const char *scene, *out;
 } tablet_options;
 
-enum { SCENE_LEAN, SCENE_DRUM, SCENE_CLOUD };
+enum { SCENE_LEAN, SCENE_DRUM, SCENE_CLOUD, SCENE_BOX };
 static const option_name scene_names[] = {
-    {"lean", SCENE_LEAN}, {"drum", SCENE_DRUM}, {"cloud", SCENE_CLOUD}, {NULL, 0}
+    {"lean", SCENE_LEAN}, {"drum", SCENE_DRUM}, {"cloud", SCENE_CLOUD}, {"box", SCENE_BOX},
+    {NULL, 0}
 };
 static double const density = 1300, gravity = 9.81;
 
@@ -32,8 +33,9 @@ static tablet_options parse(int argc, char **argv)
                         "lean", NULL};
     const option_line table[] = {
         TEXT("--scene", "NAME", &o.scene,
-             "lean (default): one tablet at a wall; drum: many; cloud: in free flight"),
-        INT("-n", "N", &o.n, 1, 1000000, "drum, cloud: tablets (default 200)"),
+             "lean (default): one tablet at a wall; drum: many; cloud: in free flight; box: many "
+             "fall into it"),
+        INT("-n", "N", &o.n, 1, 1000000, "tablets, but for lean (default 200)"),
         DOUBLE("--radius", "R", &o.radius, 1e-6, 10, "of the band (default 0.004)"),
         DOUBLE("--band", "H", &o.band, 1e-6, 10, "height of the band (default 0.002)"),
         DOUBLE("--cap", "H", &o.cap, 1e-6, 10, "height of each cap (default 0.001)"),
@@ -42,12 +44,12 @@ static tablet_options parse(int argc, char **argv)
         DOUBLE("--lean", "A", &o.lean, 0, 80, "degrees between tablet and wall (default 30)"),
         DOUBLE("--rpm", "W", &o.rpm, -1000, 1000, "turns of the drum per minute (default 30)"),
         DOUBLE("--seconds", "T", &o.seconds, 1e-4, 1000,
-               "of the run (default: lean 5, drum 0.4, cloud 0.2)"),
+               "of the run (default: lean 5, drum 0.4, cloud and box 0.2)"),
         DOUBLE("--steps", "N", &o.steps, 10, 10000, "time steps per contact (default 40)"),
         DOUBLE("--skin", "S", &o.skin, 0, 2,
                "in radii: lists reach further, and serve several steps (default 0.1)"),
         INT("--seed", "N", &o.seed, 0, INT_MAX, "of places and turns at the start (default 1)"),
-        FLAG("--forms", &o.forms, "drum: in the end, time forces with and without lists"),
+        FLAG("--forms", &o.forms, "in the end, time forces with and without lists"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/tablets_SCENE.png)"),
         OPTIONS_END};
     options_read(argc, argv, table, NULL, "Bi-convex tablets: contacts of convex shapes.",
@@ -76,7 +78,7 @@ typedef struct scene {
     dem_real start[3];          /* lean: where the tablet was */
 } scene;
 
-enum { SIDES = 8 };             /* of the drum */
+enum { SIDES = 8, LAYERS = 10 }; /* of the drum; of tablets in the box at the start */
 
 /* Planes of the drum, which has turned by `angle` about the y axis, and both its ends. */
 static void place_drum(scene *s, double angle)
@@ -97,6 +99,20 @@ static void place_drum(scene *s, double angle)
         end->normal[1] = k ? -1 : 1;
         end->offset = (dem_real)(-s->length / 2);
         end->motion.omega[1] = (dem_real)s->omega;
+    }
+}
+
+/* An open box, as wide as it must be for LAYERS of tablets. */
+static void place_box(scene *s)
+{
+    dem_system *d = &s->bodies.base;
+    int k;
+    s->length = 2.02 * (double)s->tablet.bound * ceil(sqrt((double)s->options->n / LAYERS));
+    d->planes = 5;
+    d->plane[4].normal[2] = 1;
+    for (k = 0; k < 4; k++) {
+        d->plane[k].normal[k / 2] = k % 2 ? -1 : 1;
+        d->plane[k].offset = (dem_real)(-s->length / 2);
     }
 }
 
@@ -172,19 +188,21 @@ static void throw_at_middle(scene *s, int32_t i, uint64_t *seed)
 static void place_lattice(scene *s)
 {
     double const step = 2.02 * (double)s->tablet.bound;
-    int const wide = s->kind == SCENE_CLOUD ? (int)ceil(cbrt(s->options->n))
-                                            : (int)(2 * s->drum / step);
-    int const deep = s->kind == SCENE_CLOUD ? wide : (int)(s->length / step);
+    int const drum = s->kind == SCENE_DRUM, box = s->kind == SCENE_BOX,
+              wide = drum  ? (int)(2 * s->drum / step)
+                     : box ? (int)(s->length / step + 0.5) : (int)ceil(cbrt(s->options->n)),
+              deep = drum ? (int)(s->length / step) : wide, high = box ? LAYERS : wide;
+    double const bottom = box ? 0.5 : -0.5 * (wide - 1);
     uint64_t seed = random_seed(s->options->seed);
     int32_t i = 0;
     int x, y, z;
-    for (z = 0; z < wide; z++)
+    for (z = 0; z < high; z++)
         for (x = 0; x < wide; x++)
             for (y = 0; y < deep && i < s->options->n; y++) {
                 double const px = step * (x - 0.5 * (wide - 1)), py = step * (y - 0.5 * (deep - 1)),
-                             pz = step * (z - 0.5 * (wide - 1));
+                             pz = step * (z + bottom);
                 double turn[4];
-                if (s->kind == SCENE_DRUM && hypot(px, pz) + (double)s->tablet.bound > s->drum)
+                if (drum && hypot(px, pz) + (double)s->tablet.bound > s->drum)
                     continue;
                 random_turn(&seed, turn);
                 place(s, i, px, py, pz, turn);
@@ -229,12 +247,13 @@ static void set_material(scene *s)
 static void set_search(scene *s)
 {
     double const reach = 2 * (double)s->tablet.bound, skin = s->options->skin * s->options->radius;
-    double const half = s->kind == SCENE_DRUM ? s->drum * 1.1 : 20 * reach;
+    double const half = s->kind == SCENE_DRUM  ? s->drum * 1.1
+                        : s->kind == SCENE_BOX ? s->length / 2 + reach : 20 * reach;
     int k;
     for (k = 0; k < 3; k++) {
         double const out = s->kind == SCENE_DRUM && k == 1 ? s->length : half;
-        s->cells.min[k] = (ugrid_real)-out;
-        s->cells.max[k] = (ugrid_real)out;
+        s->cells.min[k] = (ugrid_real)(s->kind == SCENE_BOX && k == 2 ? 0 : -out);
+        s->cells.max[k] = (ugrid_real)(s->kind == SCENE_BOX && k == 2 ? (LAYERS + 1) * reach : out);
     }
     s->cells.cell = (ugrid_real)(reach + skin);
     s->desc.radius = (dem_real)reach;
@@ -254,7 +273,7 @@ static scene *scene_new(const tablet_options *o, int history)
 {
     scene *s = (scene *)zeros(1, sizeof *s);
     dem_bodies *b = &s->bodies;
-    static double const usual[] = {5, 0.4, 0.2};
+    static double const usual[] = {5, 0.4, 0.2, 0.2};
     s->options = o;
     s->kind = option_find(scene_names, "--scene", o->scene);
     s->seconds = o->seconds > 0 ? o->seconds : usual[s->kind];
@@ -277,6 +296,7 @@ static scene *scene_new(const tablet_options *o, int history)
     s->sums = (dem_real *)zeros((size_t)b->base.n * DEM_SUMS, sizeof(dem_real));
     size_drum(s);
     if (s->kind == SCENE_LEAN) place_corner(s);
+    if (s->kind == SCENE_BOX) place_box(s);
     if (s->kind == SCENE_LEAN) place_leaning(s);
     else place_lattice(s);
     set_material(s);

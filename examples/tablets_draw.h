@@ -32,6 +32,10 @@ static camera look(const scene *s)
     c.up[2] = cos(rise);
     c.wide = s->kind == SCENE_LEAN ? 6 * s->options->radius : 2.3 * hypot(s->drum, s->length / 2);
     if (s->kind == SCENE_CLOUD) c.wide = 30 * s->options->radius;
+    if (s->kind == SCENE_BOX) {
+        c.wide = 1.6 * fmax(s->length, 20 * s->options->radius);
+        c.at[2] = 10 * s->options->radius;
+    }
     if (s->kind == SCENE_LEAN) c.at[0] = c.at[2] = 1.3 * s->options->radius;
     return c;
 }

@@ -70,21 +70,26 @@ static void print_figures(const scene *s, const double before[ENERGIES], const d
            (double)s->pairs.total / (double)s->bodies.base.n);
 }
 
-/* drum and cloud. */
-static void run_many(const tablet_options *o, const char *out)
+/* Makes so many steps, wherever they are computed; then the scene is as they left it. */
+typedef void advance_fn(void *user, int64_t steps);
+
+/* Many tablets: a line of text for each sixth of the time, a picture and the figures. */
+static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
 {
-    enum { LINES = 6 };
-    scene *s = scene_new(o, 1);
+    enum { LINES = 6, AT_ONCE = 100 };
     int64_t const steps = (int64_t)ceil(s->seconds / (double)s->bodies.base.dt);
     progress bar = progress_begin("step");
     double before[ENERGIES], energy[ENERGIES], moment[6], ignored[6], most = 0;
     picture p = panels_new(1, 1);
+    int64_t line;
     measure(s, before, moment);
     print_line(s, before);
-    while (s->step < steps) {
-        step(s);
-        progress_show(&bar, s->step, steps, "");
-        if (s->step * LINES / steps == (s->step - 1) * LINES / steps) continue;
+    for (line = 1; line <= LINES; line++) {
+        while (s->step < steps * line / LINES) {
+            int64_t const left = steps * line / LINES - s->step;
+            advance(user, left < AT_ONCE ? left : AT_ONCE);
+            progress_show(&bar, s->step, steps, "");
+        }
         progress_clear(&bar);
         measure(s, energy, ignored);
         print_line(s, energy);
@@ -94,8 +99,6 @@ static void run_many(const tablet_options *o, const char *out)
     picture_save_halved(&p, out);
     printf("picture: %s\n", out);
     print_figures(s, before, moment, most);
-    if (o->forms) print_forms(s);
-    scene_free(s);
 }
 
 #endif /* TABLETS_RUN_H */
