@@ -96,6 +96,7 @@ static void step(scene *s)
 #include "tablets_forms.h"
 #include "tablets_run.h"
 
+#ifndef __CUDACC__ /* tablets.cu has the steps above, to check its own against them */
 /* -------------------------------------------------------------------------------------------------
    >>lean
    ---------------------------------------------------------------------------------------------- */
@@ -159,7 +160,6 @@ static void advance_serial(void *user, int64_t steps)
     while (steps-- > 0) step((scene *)user);
 }
 
-#ifndef __CUDACC__ /* tablets.cu checks its steps against these */
 int main(int argc, char **argv)
 {
     tablet_options const o = parse(argc, argv);

@@ -15,7 +15,7 @@
 /* Source 004 does not say how large its tablets are: these are those of a usual 8 mm punch. Metres,
    kg, seconds. */
 typedef struct tablet_options {
-    int32_t n, seed, forms;
+    int32_t n, seed, forms, check;
     double radius, band, cap, rounding, mu, lean, seconds, rpm, skin, steps;
     const char *scene, *out;
 } tablet_options;
@@ -29,7 +29,7 @@ static double const density = 1300, gravity = 9.81;
 
 static tablet_options parse(int argc, char **argv)
 {
-    tablet_options o = {200, 1, 0, 0.004, 0.002, 0.001, 0.0005, 0.75, 30, 0, 30, 0.1, 40,
+    tablet_options o = {200, 1, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0.75, 30, 0, 30, 0.1, 40,
                         "lean", NULL};
     const option_line table[] = {
         TEXT("--scene", "NAME", &o.scene,
@@ -50,10 +50,14 @@ static tablet_options parse(int argc, char **argv)
                "in radii: lists reach further, and serve several steps (default 0.1)"),
         INT("--seed", "N", &o.seed, 0, INT_MAX, "of places and turns at the start (default 1)"),
         FLAG("--forms", &o.forms, "in the end, time forces with and without lists"),
+        FLAG("--check", &o.check, "GPU: compare with serial steps, in a short run"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/tablets_SCENE.png)"),
         OPTIONS_END};
     options_read(argc, argv, table, NULL, "Bi-convex tablets: contacts of convex shapes.",
                  "--scene drum -n 500 --seconds 1");
+#ifndef __CUDACC__
+    if (o.check) stop(2, "--check is for the program on a GPU");
+#endif
     return o;
 }
 

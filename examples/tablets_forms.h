@@ -16,6 +16,26 @@ typedef struct form {
     int32_t half, listed;
 } form;
 
+/* The largest difference to `sums`, in parts of the largest number there. */
+static double differs(const scene *s, const dem_real *sums)
+{
+    double most = 0, largest = 1e-30;
+    size_t k;
+    for (k = 0; k < (size_t)s->bodies.base.n * DEM_SUMS; k++) {
+        most = fmax(most, fabs((double)(s->sums[k] - sums[k])));
+        largest = fmax(largest, fabs((double)sums[k]));
+    }
+    return most / largest;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double const x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+#ifndef __CUDACC__ /* tablets_gpu.h has its own */
+
 enum { FORMS = 4, FORM_ROUNDS = 7 };
 
 static const form forms[FORMS] = {
@@ -68,24 +88,6 @@ static void time_form(scene *s, const form *f, double seconds[2])
     seconds[1] = processor_seconds() - start;
 }
 
-/* The largest difference to `sums`, in parts of the largest number there. */
-static double differs(const scene *s, const dem_real *sums)
-{
-    double most = 0, largest = 1e-30;
-    size_t k;
-    for (k = 0; k < (size_t)s->bodies.base.n * DEM_SUMS; k++) {
-        most = fmax(most, fabs((double)(s->sums[k] - sums[k])));
-        largest = fmax(largest, fabs((double)sums[k]));
-    }
-    return most / largest;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double const x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Prints medians of some rounds, in which all forms take turns; and how far the forces are from
    those of the first form. */
 static void print_forms(scene *s)
@@ -122,4 +124,5 @@ static void print_forms(scene *s)
     free(first);
 }
 
+#endif /* __CUDACC__ */
 #endif /* TABLETS_FORMS_H */

@@ -454,7 +454,8 @@ DEM_FN void shape_placed_bend(const shape_placed *s, dem_real sign, const dem_re
    to 1; 0 for corners that it does not need.
    ---------------------------------------------------------------------------------------------- */
 
-/* When v is good: to half of this of its length. Its square root is what rounding leaves open. */
+/* The square of a length is known to this part of it, by rounding; a direction to its square
+   root. */
 #define SHAPE_EXACT (sizeof(dem_real) == 4 ? (dem_real)1e-6 : (dem_real)1e-13)
 
 DEM_FN void shape_nearest_line(const dem_real *a, const dem_real *b, dem_real *ta, dem_real *tb)

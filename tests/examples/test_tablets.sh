@@ -73,6 +73,24 @@ drum() {
     report $? "four forms are timed" "$(seen)"
 }
 
+# ---- on a GPU: the steps of tablets.c ------------------------------------------------------------
+
+gpu() {
+    tablets --scene cloud -n 30 --seconds 0.06 --steps 15 --skin 0.3 --check
+    report $status "the cloud agrees with serial steps" "$(seen)"
+    above contacts 0; report $? "tablets meet" "$(seen)"
+    below energy 1e-2; report $? "energy is kept" "$(seen)"
+    below momentum 1e-5 && below turning 1e-4; report $? "momentum is kept" "$(seen)"
+    tablets --scene drum -n 40 --seconds 0.03 --steps 15 --check --forms
+    report $status "the drum agrees with serial steps" "$(seen)"
+    [ "$(grep -c '^form:' "$work/out.txt")" -eq 4 ] &&
+        awk '/^form:/ && $NF > 1e-4 { wrong = 1 } END { exit wrong }' "$work/out.txt"
+    report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
+    tablets
+    [ $status -eq 2 ] && grep -q 'scene lean' "$work/err.txt"
+    report $? "lean is refused" "$(seen)"
+}
+
 # ---- command line, pictures ----------------------------------------------------------------------
 
 command_line() {
@@ -129,5 +147,5 @@ pictures() {
     is_picture drum.png 600 600 1000
 }
 
-lean; cloud; drum; command_line; pictures
+if [ $cuda = yes ]; then gpu; else lean; cloud; drum; command_line; pictures; fi
 sum_up

@@ -440,7 +440,7 @@ static void test_sizes(void **state)
     CHECK(shape_tablet(1, 0.4, 0.3, 0.15).kind == SHAPE_TABLET);
     CHECK(shape_tablet(1, 0.4, 0.3, 0).kind == SHAPE_NONE);
     CHECK(shape_tablet(1, 0.4, 0.3, 0.9).kind == SHAPE_NONE);
-    CHECK(shape_tablet(1, 0.4, 0.3, NAN).kind == SHAPE_NONE);
+    CHECK(shape_tablet(1, 0.4, 0.3, (double)NAN).kind == SHAPE_NONE);
     CHECK(shape_tablet(1, 0, 0.3, 0.1).kind == SHAPE_NONE);
     CHECK(shape_tablet(1, 0.4, 1.1, 0.1).kind == SHAPE_NONE);
     CHECK(shape_tablet(-1, 0.4, 0.3, 0.1).kind == SHAPE_NONE);
