@@ -152,7 +152,7 @@ static inline double dem_mass(double radius, double density)
    >>system
    ---------------------------------------------------------------------------------------------- */
 
-enum { DEM_SUMS = 6, DEM_PLANES = 6 };
+enum { DEM_SUMS = 6, DEM_PLANES = 12 };
 
 /* Bytes that a contact keeps, desc.history: 4 numbers, {the spring along the surface x y z, the
    force along the normal}. The last one is not needed to go on; it is for pictures of force

@@ -1,0 +1,202 @@
+/* tablets_draw.h - pictures of tablets by rays: the two caps and the band, with a score line across
+   each cap, in front of floor, wall or drum.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+#ifndef TABLETS_DRAW_H
+#define TABLETS_DRAW_H
+
+#include "common/picture.h"
+
+enum { PANEL_WIDE = 600, PANEL_HIGH = 600, CAPTION = 60, LEAN_SHOTS = 4 }; /* halved in the end */
+
+/* A camera that is infinitely distant: all rays go ahead. */
+typedef struct camera { double at[3], right[3], up[3], ahead[3], wide; } camera;
+
+static double dot3(const double a[3], const double b[3])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/* From -y, turned to the right by `turn` and up by `rise`. */
+static camera look(const scene *s)
+{
+    double const turn = s->kind == SCENE_LEAN ? 0.5 : 0.35, rise = 0.3;
+    camera c = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0};
+    c.right[0] = cos(turn);
+    c.right[1] = sin(turn);
+    c.ahead[0] = -sin(turn) * cos(rise);
+    c.ahead[1] = cos(turn) * cos(rise);
+    c.ahead[2] = -sin(rise);
+    c.up[0] = -sin(turn) * sin(rise);
+    c.up[1] = cos(turn) * sin(rise);
+    c.up[2] = cos(rise);
+    c.wide = s->kind == SCENE_LEAN ? 6 * s->options->radius : 2.3 * hypot(s->drum, s->length / 2);
+    if (s->kind == SCENE_CLOUD) c.wide = 30 * s->options->radius;
+    if (s->kind == SCENE_BOX) {
+        c.wide = 1.6 * fmax(s->length, 20 * s->options->radius);
+        c.at[2] = 10 * s->options->radius;
+    }
+    if (s->kind == SCENE_LEAN) c.at[0] = c.at[2] = 1.3 * s->options->radius;
+    return c;
+}
+
+/* A ray and a tablet, with sharp edges, in its own axes: the part of the ray within two spheres
+   and a cylinder. n: where it enters. */
+typedef struct ray_part { double from, to, n[3]; } ray_part;
+
+/* The part within a sphere (flat = 1) or a cylinder along z (flat = 0) about (0, 0, middle). */
+static int clip(ray_part *part, const double o[3], const double d[3], double middle, double radius,
+                int flat)
+{
+    double const r[3] = {o[0], o[1], flat * (o[2] - middle)}, along[3] = {d[0], d[1], flat * d[2]};
+    double const a = dot3(along, along), b = dot3(r, along), c = dot3(r, r) - radius * radius,
+                 under = b * b - a * c;
+    double from;
+    int k;
+    if (!(a > 0)) return c < 0;
+    if (under <= 0) return 0;
+    from = (-b - sqrt(under)) / a;
+    part->to = fmin(part->to, (-b + sqrt(under)) / a);
+    if (from > part->from) {
+        part->from = from;
+        for (k = 0; k < 3; k++) part->n[k] = (r[k] + from * along[k]) / radius;
+    }
+    return part->from < part->to;
+}
+
+/* Is the body hit before *t? Then its normal and whether the point is on a score line. */
+static int hit_tablet(const scene *s, int32_t i, const double from[3], const double ahead[3],
+                      double *t, double n[3], int *score)
+{
+    const dem_real *p = s->bodies.base.pos + 4 * (size_t)i;
+    double const big = (double)(s->tablet.size[2] + s->tablet.rounding),
+                 k = (double)s->tablet.size[3];
+    ray_part part = {-1e30, 1e30, {0, 0, 0}};
+    dem_real axes[3][3];
+    double away[3], o[3], d[3], middle;
+    int a, x;
+    for (a = 0; a < 3; a++) away[a] = from[a] - (double)p[a];
+    middle = -dot3(away, ahead);
+    if (dot3(away, away) - middle * middle > (double)(p[3] * p[3])) return 0;
+    shape_axes(s->bodies.turn + 4 * (size_t)i, axes);
+    for (a = 0; a < 3; a++) {
+        o[a] = d[a] = 0;
+        for (x = 0; x < 3; x++) {
+            o[a] += (double)axes[a][x] * away[x];
+            d[a] += (double)axes[a][x] * ahead[x];
+        }
+    }
+    if (!clip(&part, o, d, -k, big, 1) || !clip(&part, o, d, k, big, 1) ||
+        !clip(&part, o, d, 0, s->options->radius, 0) || part.from >= *t)
+        return 0;
+    *t = part.from;
+    *score = fabs(o[0] + part.from * d[0]) < 0.08 * s->options->radius && fabs(part.n[2]) > 0.5;
+    for (x = 0; x < 3; x++) {
+        n[x] = 0;
+        for (a = 0; a < 3; a++) n[x] += part.n[a] * (double)axes[a][x];
+    }
+    return 1;
+}
+
+/* A plane that is seen from inside, in front of *t, at a point that is inside of all others. */
+static int hit_plane(const scene *s, int32_t k, const double from[3], const double ahead[3],
+                     double *t, double n[3])
+{
+    const dem_plane *plane = &s->bodies.base.plane[k];
+    double at[3], along, found;
+    int32_t other;
+    int a;
+    for (a = 0; a < 3; a++) n[a] = (double)plane->normal[a];
+    along = dot3(n, ahead);
+    if (!(along < 0)) return 0;
+    found = ((double)plane->offset - dot3(n, from)) / along;
+    for (a = 0; a < 3; a++) at[a] = from[a] + found * ahead[a];
+    for (other = 0; other < s->bodies.base.planes; other++) {
+        const dem_plane *o = &s->bodies.base.plane[other];
+        double const m[3] = {(double)o->normal[0], (double)o->normal[1], (double)o->normal[2]};
+        if (other != k && dot3(m, at) < (double)o->offset) return 0;
+    }
+    if (found >= *t) return 0;
+    *t = found;
+    return 1;
+}
+
+static rgb tablet_color(const scene *s, int32_t i)
+{
+    static double const tone[5][3] = {{0.87, 0.42, 0.32}, {0.93, 0.88, 0.78}, {0.4, 0.6, 0.8},
+                                      {0.95, 0.75, 0.35}, {0.55, 0.72, 0.5}};
+    const double *c = tone[s->kind == SCENE_LEAN ? 0 : i % 5];
+    return rgb_of(c[0], c[1], c[2]);
+}
+
+static int hits_any(const scene *s, const double from[3], const double ahead[3])
+{
+    double n[3], t;
+    int32_t i;
+    int score;
+    for (i = 0; i < s->bodies.base.n; i++) {
+        t = 1e30;
+        if (hit_tablet(s, i, from, ahead, &t, n, &score) && t > 1e-6) return 1;
+    }
+    return 0;
+}
+
+static rgb ray_color(const scene *s, const double from[3], const double ahead[3])
+{
+    double const light[3] = {0.43, -0.6, 0.674}, reach = s->options->radius;
+    double t = 1e30, n[3], m[3], at[3], bright;
+    rgb color = rgb_of(0.96, 0.96, 0.97);
+    int32_t i;
+    int score = 0, here, a, found = 0;
+    for (i = 0; i < s->bodies.base.planes; i++)
+        if (hit_plane(s, i, from, ahead, &t, m)) {
+            found = 1;
+            memcpy(n, m, sizeof n);
+            for (a = 0; a < 3; a++) at[a] = from[a] + t * ahead[a];
+            here = (int)floor(at[0] / reach + 1e-6) + (int)floor(at[1] / reach) +
+                   (int)floor(at[2] / reach + 1e-6);
+            color = gray(here & 1 ? 0.8 : 0.87);
+        }
+    for (i = 0; i < s->bodies.base.n; i++)
+        if (hit_tablet(s, i, from, ahead, &t, m, &here)) {
+            found = 2;
+            memcpy(n, m, sizeof n);
+            score = here;
+            color = tablet_color(s, i);
+        }
+    if (!found) return color;
+    for (a = 0; a < 3; a++) at[a] = from[a] + t * ahead[a] + 1e-4 * reach * n[a];
+    bright = fmax(0, dot3(n, light));
+    if (s->kind == SCENE_LEAN && hits_any(s, at, light)) bright *= 0.35;
+    bright = (score ? 0.25 : 0.4) + (score ? 0.4 : 0.65) * bright;
+    return rgb_of(color.r * bright, color.g * bright, color.b * bright);
+}
+
+static picture panels_new(int columns, int rows)
+{
+    return columns == 1 ? picture_new(2 * PANEL_WIDE, 2 * PANEL_HIGH, gray(1))
+                        : picture_new(columns * PANEL_WIDE, rows * (PANEL_HIGH + CAPTION), gray(1));
+}
+
+/* Panel `column`, `row` of a picture with `columns`; a single one is twice as large. */
+static void draw_panel(picture *p, int column, int row, int columns, const scene *s,
+                       const char *caption)
+{
+    camera const c = look(s);
+    int const size = columns == 1 ? 2 * PANEL_WIDE : PANEL_WIDE;
+    int const left = column * PANEL_WIDE, top = row * (PANEL_HIGH + CAPTION);
+    int x, y, a;
+    for (y = 0; y < size; y++)
+        for (x = 0; x < size; x++) {
+            double const right = c.wide * ((x + 0.5) / size - 0.5),
+                         up = c.wide * (0.5 - (y + 0.5) / size);
+            double from[3];
+            for (a = 0; a < 3; a++)
+                from[a] = c.at[a] + right * c.right[a] + up * c.up[a] - 4 * c.wide * c.ahead[a];
+            draw_pixel(p, left + x, top + y, ray_color(s, from, c.ahead), 1);
+        }
+    if (*caption)
+        draw_text(p, left + 24, top + size + 16, 4, rgb_of(0.2, 0.22, 0.26), caption);
+}
+
+#endif /* TABLETS_DRAW_H */

@@ -1,0 +1,186 @@
+/* tablets_gpu.h - what tablets.cu needs besides its steps: device memory, the comparison with
+   serial steps, the forces in three forms with their times.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   A part of tablets.cu: included in its namespace. */
+
+#ifndef TABLETS_GPU_H
+#define TABLETS_GPU_H
+
+/* ---- memory ---- */
+
+float *tablets_upload(const tablets_gpu *run, const float *from, size_t count)
+{
+    float *to = gpu_array<float>(count);
+    gpu_upload(to, from, count, run->stream);
+    return to;
+}
+
+void tablets_gpu_new(tablets_gpu *run, scene *host)
+{
+    size_t const records = 4 * static_cast<size_t>(host->bodies.base.n);
+    *run = tablets_gpu();
+    run->host = host;
+    run->stream = gpu_stream();
+    run->desc = host->desc;
+    run->desc.if_moved = host->desc.skin > 0;
+    run->bodies = host->bodies;
+    run->bodies.base.pos = tablets_upload(run, host->bodies.base.pos, records);
+    run->bodies.base.vel = tablets_upload(run, host->bodies.base.vel, records);
+    run->bodies.base.spin = tablets_upload(run, host->bodies.base.spin, records);
+    run->bodies.turn = tablets_upload(run, host->bodies.turn, records);
+    run->bodies.momentum = tablets_upload(run, host->bodies.momentum, records);
+    run->bodies.base.plane_history =
+        tablets_upload(run, host->bodies.base.plane_history, DEM_PLANES * records);
+    run->sums = gpu_array<float>(DEM_SUMS * records / 4);
+    shape *body = gpu_array<shape>(1);
+    gpu_upload(body, &host->tablet, 1, run->stream);
+    run->bodies.shapes = body;
+    run->bodies.deep = gpu_array<int32_t>(1);
+    gpu_must(cudaMemsetAsync(run->bodies.deep, 0, sizeof(int32_t), run->stream), "clearing");
+    gpu_wait(run->stream);
+}
+
+void tablets_gpu_free(tablets_gpu *run)
+{
+    gpu_free(run->bodies.base.pos);
+    gpu_free(run->bodies.base.vel);
+    gpu_free(run->bodies.base.spin);
+    gpu_free(run->bodies.turn);
+    gpu_free(run->bodies.momentum);
+    gpu_free(run->bodies.base.plane_history);
+    gpu_free(run->sums);
+    gpu_free(const_cast<shape *>(run->bodies.shapes));
+    gpu_free(run->bodies.deep);
+    ugrid_cuda_free(&run->grid);
+    nlist_cuda_free(&run->pairs);
+    gpu_must(cudaStreamDestroy(run->stream), "the stream");
+    scene_free(run->host);
+}
+
+/* Copies the device's tablets and list into run->host. */
+void tablets_look(tablets_gpu *run)
+{
+    const dem_bodies *from = &run->bodies;
+    dem_bodies *to = &run->host->bodies;
+    size_t const records = 4 * static_cast<size_t>(to->base.n);
+    nlist_cuda_facts facts;
+    MUST(nlist, nlist_cuda_check(&run->pairs, run->stream), "the list");
+    MUST(nlist, nlist_cuda_download(&run->host->pairs, &run->pairs, run->stream), "the list");
+    gpu_download(to->base.pos, from->base.pos, records, run->stream);
+    gpu_download(to->base.vel, from->base.vel, records, run->stream);
+    gpu_download(to->base.spin, from->base.spin, records, run->stream);
+    gpu_download(to->turn, from->turn, records, run->stream);
+    gpu_download(to->momentum, from->momentum, records, run->stream);
+    gpu_download(&run->host->deep, from->deep, 1, run->stream);
+    gpu_download(&facts, run->pairs.d_facts, 1, run->stream);
+    gpu_wait(run->stream);
+    run->host->builds = facts.filled;
+    if (run->host->deep)
+        stop(1, "until %.5f s: two tablets overlap by more than their rounded edges: a larger "
+                "--steps", static_cast<double>(run->host->step) *
+                               static_cast<double>(run->host->bodies.base.dt));
+}
+
+/* ---- check ---- */
+
+/* The same steps from the start, serially. Sums in another order differ in the last digit, and
+   contacts make that grow: a check is for short runs. */
+bool tablets_check(const tablets_gpu *run)
+{
+    const scene *s = run->host;
+    scene *serial = scene_new(s->options, 1);
+    while (serial->step < s->step) step(serial);
+    size_t const records = 4 * static_cast<size_t>(s->bodies.base.n);
+    double const places = largest_difference(s->bodies.base.pos, serial->bodies.base.pos, records),
+                 turns = largest_difference(s->bodies.turn, serial->bodies.turn, records);
+    printf("check: places differ by %.2e radii, quaternions by %.2e\n",
+           places / s->options->radius, turns);
+    scene_free(serial);
+    return places < 1e-3 * s->options->radius && turns < 1e-3;
+}
+
+/* ---- forms ---- */
+
+/* Milliseconds of the source (tables 6.4 and 6.5: search; static and dynamic list), 1M and 10M
+   tablets in a box, on a GTX Titan X (Maxwell). Of its first form it gives steps per second: 8.63
+   and 0.91. */
+struct tablets_source { double search, force, step; };
+const tablets_source source_of[2][3] = {{{0, 0, 115.9}, {2.72, 8.27, 14.5}, {2.88, 8.6, 14.7}},
+                                        {{0, 0, 1099}, {28, 96, 144.7}, {29, 88, 135.7}}};
+const form gpu_forms[] = {{"one-kernel", NLIST_COMPACT, 0, 0},
+                          {"slots+rest", NLIST_HYBRID, 1, 1}, /* 4 slots */
+                          {"pairs", NLIST_DYNAMIC, 1, 1},
+                          {"rows", NLIST_COMPACT, 0, 1}};     /* not the source's: full rows */
+
+/* A search and the forces, between events 0, 1 and 2. */
+void tablets_form(tablets_gpu *run, const form *f, gpu_events<3> *events)
+{
+    const dem_system *d = &run->bodies.base;
+    run->desc.layout = f->layout;
+    run->desc.half = f->half;
+    run->desc.width = f->layout == NLIST_HYBRID ? 4 : 0;
+    events->record(0, run->stream);
+    if (f->listed)
+        MUST(nlist,
+             nlist_cuda_build_ugrid(&run->pairs, &run->desc, &run->grid, d->pos, DEM_STRIDE, d->n,
+                                    run->stream),
+             "the list");
+    events->record(1, run->stream);
+    if (f->listed) tablets_push(run);
+    else
+        gpu_launch(run->stream, d->n, tablets_search_kernel, run->grid.device, run->bodies,
+                   run->desc.radius, run->sums);
+    events->record(2, run->stream);
+    gpu_wait(run->stream);
+}
+
+/* Medians of some rounds; the first of a form takes its memory and does not count. */
+void tablets_forms(tablets_gpu *run)
+{
+    enum { ROUNDS = 9 };
+    const dem_system *d = &run->bodies.base;
+    size_t const count = DEM_SUMS * static_cast<size_t>(d->n);
+    float *first = static_cast<float *>(zeros(count, sizeof(float)));
+    gpu_events<3> events;
+    events.create();
+    run->desc.history = 0;
+    run->desc.skin = 0;
+    run->desc.if_moved = 0;
+    run->bodies.base.history_off = 1;
+    run->host->cells.cell = run->desc.radius;
+    MUST(ugrid,
+         ugrid_cuda_build(&run->grid, &run->host->cells, d->pos, DEM_STRIDE, d->n, run->stream),
+         "the grid");
+    puts("form, search ms, forces ms, both, entries per tablet, source: search, forces, step; "
+         "difference:");
+    for (int f = 0; f < 4; f++) {
+        double spent[3][ROUNDS];
+        nlist_cuda_free(&run->pairs);
+        run->desc.grow = 1;
+        tablets_form(run, &gpu_forms[f], &events);
+        if (gpu_forms[f].listed)
+            MUST(nlist, nlist_cuda_check(&run->pairs, run->stream), "the list");
+        run->desc.grow = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            tablets_form(run, &gpu_forms[f], &events);
+            for (int k = 0; k < 3; k++)
+                spent[k][round] = 1e3 * events.seconds(k == 1, 1 + (k > 0));
+        }
+        for (int k = 0; k < 3; k++) qsort(spent[k], ROUNDS, sizeof spent[k][0], by_size);
+        gpu_download(run->host->sums, run->sums, count, run->stream);
+        gpu_wait(run->stream);
+        if (f == 0) memcpy(first, run->host->sums, count * sizeof(float));
+        bool const compared = f < 3 && (d->n == 1000000 || d->n == 10000000);
+        const tablets_source *theirs = compared ? &source_of[d->n > 1000000][f] : nullptr;
+        printf("form: %-10s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name, spent[0][ROUNDS / 2],
+               spent[1][ROUNDS / 2], spent[2][ROUNDS / 2],
+               gpu_forms[f].listed ? static_cast<double>(run->pairs.device.list.total) / d->n : 0);
+        if (theirs) printf("%6.4g %6.4g %6.4g", theirs->search, theirs->force, theirs->step);
+        printf("  %.1e\n", differs(run->host, first));
+    }
+    events.destroy();
+    free(first);
+}
+
+#endif /* TABLETS_GPU_H */

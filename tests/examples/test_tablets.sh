@@ -1,0 +1,151 @@
+#!/bin/bash
+# Tests examples/tablets.c: a tablet that leans at a wall, tablets in free flight, a drum.
+#
+#   tests/examples/test_tablets.sh [PROGRAM]      default: build/tablets
+#
+# What is expected are laws: the forces of statics, momentum, energy. That the checks can fail is
+# seen without history and with too little friction.
+. "$(dirname "$0")/examples.sh" tablets "${1:-}"
+
+tablets() { run --out out.png "$@"; }
+seen() { echo "exit status $status; $(head -c 300 "$work/err.txt") $(tail -n 6 "$work/out.txt" |
+    head -c 900)"; }
+below() { awk -v a="$(figure "$1")" -v b="$2" 'BEGIN { exit !(a != "" && (a < 0 ? -a : a) < b) }'; }
+above() { awk -v a="$(figure "$1")" -v b="$2" 'BEGIN { exit !(a != "" && a > b) }'; }
+
+# ---- lean: figure 6.3 ----------------------------------------------------------------------------
+
+# A ladder: normal forces and friction of floor and wall hold each other and the weight. (Both
+# frictions act against sliding; how they share the load, statics leave open.)
+statics() {
+    awk -v t="$1" '
+        function far(a, b) { return (a - b) ^ 2 > t ^ 2 }
+        $1 == "floor:" { n = $3; f = $5 }
+        $1 == "wall:" { w = $3; g = $5 }
+        $1 == "rest:" { force = $3; torque = $5 }
+        END { exit !(w > 0 && !far(n + g, 1) && !far(w + f, 0) && f * f < (0.75 * n) ^ 2 &&
+            g * g < (0.75 * w) ^ 2 && force < t && torque < t) }' "$work/out.txt"
+}
+
+lean() {
+    tablets
+    report $status "the default run" "$(seen)"
+    cp "$work/out.txt" "$work/lean.txt"; cp "$work/out.png" "$work/lean.png"
+    grep -q '^with history *5 s' "$work/out.txt"; report $? "5 s with history" "$(seen)"
+    below with 0.01; report $? "with history it stays" "$(seen)"
+    above without 0.4; report $? "without it slips" "$(seen)"
+    statics 1e-5; report $? "the forces are those of statics" "$(seen)"
+    sed 's/^wall: normal 0.1/wall: normal 0.2/' "$work/lean.txt" >"$work/out.txt"
+    ! statics 1e-5; report $? "another force is seen" "$(seen)"
+    tablets --mu 0.1 --seconds 1
+    above with 0.4; report $? "with friction 0.1 it slips, history or not" "$(seen)"
+    tablets --radius 0.01 --band 0.004 --cap 0.001 --rounding 0.001 --lean 40 --seconds 2
+    below with 0.01 && above without 0.4; report $? "other sizes, another angle" "$(seen)"
+}
+
+# ---- cloud: conservation -------------------------------------------------------------------------
+
+cloud() {
+    tablets --scene cloud --seconds 0.1 -n 100
+    report $status "the cloud" "$(seen)"
+    above contacts 3; report $? "tablets meet" "$(seen)"
+    below energy 1e-3; report $? "energy is kept" "$(seen)"
+    below momentum 1e-12 && below turning 1e-11; report $? "momentum is kept" "$(seen)"
+    # Springs hold a part of it while tablets touch: no line is far off.
+    awk '$2 == "s:" { if (!first) first = $4; if (($4 / first - 1) ^ 2 > 1e-6) wrong = 1 }
+         END { exit !(first > 0 && !wrong) }' "$work/out.txt"
+    report $? "energy is kept all the time" "$(seen)"
+}
+
+# ---- drum ----------------------------------------------------------------------------------------
+
+drum() {
+    tablets --scene drum --seconds 0.06 -n 60 --forms
+    report $status "the drum" "$(seen)"
+    cp "$work/out.png" "$work/drum.png"
+    below outside 0.1; report $? "no tablet leaves it" "$(seen)"
+    above contacts 10; report $? "tablets touch" "$(seen)"
+    # The forms add the same forces.
+    [ "$(grep -c '^form:' "$work/out.txt")" -eq 4 ] &&
+        awk '/^form:/ && $NF > 1e-9 { wrong = 1 } END { exit wrong }' "$work/out.txt"
+    report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
+    [ "$(awk '$1 == "form:" { print $2 }' "$work/out.txt" | sort -u | wc -l)" -eq 4 ]
+    report $? "four forms are timed" "$(seen)"
+}
+
+# ---- on a GPU: the steps of tablets.c ------------------------------------------------------------
+
+gpu() {
+    tablets --scene cloud -n 30 --seconds 0.06 --steps 15 --skin 0.3 --check
+    report $status "the cloud agrees with serial steps" "$(seen)"
+    above contacts 0; report $? "tablets meet" "$(seen)"
+    below energy 1e-2; report $? "energy is kept" "$(seen)"
+    below momentum 1e-5 && below turning 1e-4; report $? "momentum is kept" "$(seen)"
+    tablets --scene drum -n 40 --seconds 0.03 --steps 15 --check --forms
+    report $status "the drum agrees with serial steps" "$(seen)"
+    [ "$(grep -c '^form:' "$work/out.txt")" -eq 4 ] &&
+        awk '/^form:/ && $NF > 1e-4 { wrong = 1 } END { exit wrong }' "$work/out.txt"
+    report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
+    tablets
+    [ $status -eq 2 ] && grep -q 'scene lean' "$work/err.txt"
+    report $? "lean is refused" "$(seen)"
+}
+
+# ---- command line, pictures ----------------------------------------------------------------------
+
+command_line() {
+    local line
+    tablets --help
+    grep -q -- '--rounding R' "$work/out.txt"; report $? "--help lists the options" "$(seen)"
+    while read -r line; do
+        # shellcheck disable=SC2086
+        tablets $line
+        [ $status -eq 2 ] && [ ! -s "$work/out.txt" ] &&
+            [ "$(cut -c1-9 "$work/err.txt")" = 'tablets: ' ]
+        report $? "refused: $line" "$(seen)"
+    done <<'LINES'
+--no-such-option
+heap
+--scene
+--scene heap
+--mu -1
+--radius nan
+--cap 0.005
+--rounding 0.002
+-n 0
+LINES
+    tablets --seconds 0.001 --out no/where.png
+    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    report $? "refused: cannot draw there" "$(seen)"
+    tablets --scene drum -n 60 --rpm 1000
+    [ $status -eq 1 ] && grep -q 'overlap by more than' "$work/err.txt"
+    report $? "contacts that are too deep end the run" "$(seen)"
+}
+
+# How many pixels of the second and the fourth panel differ from the first, in each row.
+differences='
+    for (int row = 0; row < 2; row++)
+        for (int panel = 1; panel < 4; panel += 2) {
+            int other = 0;
+            for (int y = row * h / 2; y < row * h / 2 + 300; y++)
+                for (int x = 0; x < w / 4; x++) {
+                    const unsigned char *a = rgb + 3 * (y * w + x), *b = a + 3 * panel * (w / 4);
+                    other += abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) > 90;
+                }
+            printf(" %d", other);
+        }'
+
+pictures() {
+    local without1 without2 with1 with2
+    make_png_reader "$differences" || return
+    is_picture lean.png 1200 660 300
+    read -r without1 without2 with1 with2 <<<"$more"
+    [ "$without1" -gt 1500 ] && [ "$without2" -gt 3000 ]
+    report $? "without history the pictures differ" "pixels: $more"
+    [ "$with1" -lt 300 ] && [ "$with2" -lt 300 ]
+    report $? "with history they hardly do" "pixels: $more"
+    is_picture drum.png 600 600 1000
+}
+
+if [ $cuda = yes ]; then gpu; else lean; cloud; drum; command_line; pictures; fi
+sum_up
