@@ -20,8 +20,8 @@
    declarations     strict-math, compile-time, results, parallel, desc, filter, grid, api, cuda-api
    per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
    implementation   memory, resolve, fit, build, attributes, search, filtered, query, points-at,
-                    each, validate, parallel-run, parallel-search, parallel-points,
-                    parallel-attributes, licence
+                    each, validate, parallel-run, parallel-build, parallel-search,
+                    parallel-points, parallel-attributes, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
    >>use
@@ -105,6 +105,7 @@
                FIXED         4 c + 4 c slots
                LIST          4 n + 4 c
                LIST_PACKED   16 n + 4 c
+            COUNT with desc.parallel: 8 n more; both: 4 KB more for each of up to 64 pieces.
             no_records: 16 n less. TIGHT: entries are 8 n (2D: 4 n). CUDA: the work of COUNT is
             16 n, or 8 n without records.
    Threads  There is no global state. Any number of threads may search one grid; one at a time may
@@ -418,14 +419,15 @@ typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugr
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
-   In tasks run ugrid_count_pairs, ugrid_count_neighbors, ugrid_neighbors, ugrid_neighbors_at,
+   In tasks run ugrid_build with COUNT and SORT (the orders of FIXED and LIST come from entering the
+   particles one by one), ugrid_fit, ugrid_count_pairs, ugrid_count_neighbors, ugrid_neighbors, ugrid_neighbors_at,
    ugrid_gather, ugrid_scatter, and ugrid_cell_sums where places ascend with cells (SORT and COUNT,
    LOOSE). A search uses the hook of the grid's last build, grid.desc.parallel, which you may
    change. Threads that search one grid at once call one `run` at once. Walks, queries, each_pair
    and each_row stay in the calling thread, and so do CUDA calls. A task needs the stack of a search
    (>>rules) and allocates nothing.
 
-   UGRID_NOT_RUN: a task was left out. Sums, counts and offsets of the call are then 0, and the
+   UGRID_NOT_RUN: a task was left out. A build leaves the grid not built, as any refusal does. Sums, counts and offsets of the call are then 0, and the
    other arrays that it was to fill are not specified.
    ---------------------------------------------------------------------------------------------- */
 
@@ -2384,9 +2386,16 @@ struct ugrid_i_adder;
 struct ugrid_i_counter;
 struct ugrid_i_list;
 struct ugrid_i_points;
+static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n);
+static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n);
+static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n);
 static int32_t ugrid_i_search_pieces(const ugrid *grid);
 static int32_t ugrid_i_light_pieces(const ugrid *grid);
 static int32_t ugrid_i_points_pieces(const struct ugrid_i_points *at);
+static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
+                                          int32_t n, int32_t *bad_id);
+static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid);
+static ugrid_result ugrid_i_build_in_pieces(ugrid *grid);
 static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs);
 static ugrid_result ugrid_i_counts_in_pieces(struct ugrid_i_counter *counter, ugrid_real radius,
                                              int flags);
@@ -2503,6 +2512,9 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
         fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
     if (desc->method == UGRID_LIST_PACKED)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    if (ugrid_i_build_pieces(grid, n) > 1)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], ugrid_i_build_words(grid, n),
+                              sizeof(uint64_t));
     return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
 }
 
@@ -2889,7 +2901,9 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
     if (stride == 0) stride = (size_t)dim * sizeof *pos;
     if (!desc->unbounded && !ugrid_i_box_given(desc)) {
         if (ugrid_i_any_periodic(desc)) return UGRID_BAD_BOX;
-        result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
+        if (ugrid_i_fit_pieces(desc, n) > 1)
+            result = ugrid_i_fit_in_pieces(desc, pos, stride, n, bad_id);
+        else result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
         if (result != UGRID_OK) return result;
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
@@ -2959,23 +2973,29 @@ static int32_t ugrid_i_first_not_finite(const ugrid *grid)
     return -1;
 }
 
-/* The cell number of every entry (-1: unused) into numbers[], and the count of each number into
-   start[]. */
+/* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
+static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    if (ugrid_i_tight(grid) || grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS ||
+        ugrid_i_any_periodic(&grid->desc) || grid->outside > 0)
+        return ugrid_i_number_any(grid, numbers);
+    if (grid->desc.dim == 3 && grid->stride == tight) /* the constants give a specialised loop */
+        return ugrid_i_number_rows(grid, tight, 3, numbers);
+    return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
+}
+
+/* The same, and the count of each number into start[]. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
     /* a copy, which the stores below cannot change: its fields stay in registers */
     ugrid const view = *grid;
-    size_t const tight = 3 * sizeof(ugrid_real);
     int32_t const entries = view.n * view.spans;
     int32_t e;
-    int finite;
-    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS ||
-        ugrid_i_any_periodic(&view.desc) || view.outside > 0)
-        finite = ugrid_i_number_any(&view, numbers);
-    else if (view.desc.dim == 3 && view.stride == tight) /* the constants give a specialised loop */
-        finite = ugrid_i_number_rows(&view, tight, 3, numbers);
-    else finite = ugrid_i_number_rows(&view, view.stride, view.desc.dim, numbers);
-    if (!finite) { grid->bad_id = ugrid_i_first_not_finite(&view); return UGRID_NOT_FINITE; }
+    if (!ugrid_i_number_all(&view, numbers)) {
+        grid->bad_id = ugrid_i_first_not_finite(&view);
+        return UGRID_NOT_FINITE;
+    }
     memset(view.start, 0, ((size_t)view.cell_count + 1) * sizeof *view.start);
     for (e = 0; e < entries; e++) if (numbers[e] >= 0) view.start[numbers[e]]++;
     return UGRID_OK;
@@ -3204,6 +3224,7 @@ static ugrid_result ugrid_i_count_outside(ugrid *grid)
 
 static ugrid_result ugrid_i_build_method(ugrid *grid)
 {
+    if (ugrid_i_build_pieces(grid, grid->n) > 1) return ugrid_i_build_in_pieces(grid);
     switch (grid->desc.method) {
     case UGRID_SORT:        return ugrid_i_build_sort(grid);
     case UGRID_FIXED:       return ugrid_i_build_fixed(grid);
@@ -3313,7 +3334,8 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
-    result = ugrid_i_count_outside(grid);
+    result = ugrid_i_fit_pieces(&grid->desc, n) > 1 ? ugrid_i_outside_in_pieces(grid)
+                                                   : ugrid_i_count_outside(grid);
     if (result == UGRID_OK) result = ugrid_i_build_method(grid);
     if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
@@ -4588,6 +4610,269 @@ static ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pi
     parallel->run(ugrid_i_do_piece, &job, pieces, parallel->user);
     for (k = 0; k < pieces; k++) if (!job.done[k]) return UGRID_NOT_RUN;
     return UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-build: COUNT and SORT in pieces, which give the same arrays: a counting sort in two
+   rounds, each without a number that two pieces write. A bucket is a range of cells.
+
+       tally     piece of particles   cell numbers, and how many are in each bucket
+                                      a prefix sum over buckets, and over pieces within each: where
+                                      each piece writes in each bucket
+       deal      piece of particles   (cell number, entry) to its bucket: entries ascend there
+       sort      piece of buckets     the counting sort of ugrid_i_build_count within each bucket
+   ---------------------------------------------------------------------------------------------- */
+
+enum { UGRID_I_BUCKETS = 1024, UGRID_I_BUILD_TASKS = 64 };
+
+static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n)
+{
+    int32_t const pieces = ugrid_i_pieces(&desc->parallel, n, UGRID_I_LIGHT * UGRID_I_PIECE);
+    return pieces < UGRID_I_BUILD_TASKS ? pieces : UGRID_I_BUILD_TASKS;
+}
+
+static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n)
+{
+    ugrid_method const method = grid->desc.method;
+    return method == UGRID_COUNT || method == UGRID_SORT ? ugrid_i_fit_pieces(&grid->desc, n) : 1;
+}
+
+/* Words of 64 bits: a key for each entry, and the tallies of the pieces. */
+static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n)
+{
+    int64_t const pieces = ugrid_i_build_pieces(grid, n);
+    return (int64_t)n * grid->spans + pieces * (UGRID_I_BUCKETS / 2);
+}
+
+/* The particles of piece k as a grid of their own. Returns the first one. */
+static int32_t ugrid_i_part(ugrid *part, int32_t pieces, int32_t k)
+{
+    int32_t const first = ugrid_i_cut(part->n, pieces, k);
+    part->n = ugrid_i_cut(part->n, pieces, k + 1) - first;
+    part->pos = (const ugrid_real *)((const char *)part->pos + (size_t)first * part->stride);
+    return first;
+}
+
+/* The box of a piece, and its first particle that is not finite; or how many are outside. */
+typedef struct ugrid_i_extent {
+    ugrid_real min[3], max[3];
+    int32_t points;     /* in the box: those before bad_id */
+    int32_t bad_id, outside;
+    ugrid_result result;
+} ugrid_i_extent;
+
+typedef struct ugrid_i_extents {
+    ugrid grid;         /* of all particles */
+    int32_t pieces;
+    ugrid_i_extent of[UGRID_I_BUILD_TASKS];
+} ugrid_i_extents;
+
+static void ugrid_i_fit_piece(void *context, int32_t k)
+{
+    ugrid_i_extents *all = (ugrid_i_extents *)context;
+    ugrid_i_extent *own = &all->of[k];
+    ugrid part = all->grid;
+    int32_t const first = ugrid_i_part(&part, all->pieces, k);
+    int32_t bad = -1;
+    own->result = ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &bad);
+    own->points = bad < 0 ? part.n : bad;
+    own->bad_id = first + bad;
+    memcpy(own->min, part.desc.min, sizeof own->min);
+    memcpy(own->max, part.desc.max, sizeof own->max);
+}
+
+/* Adds the box of a piece to that of the pieces before it. */
+static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_extent *own, int first)
+{
+    int a;
+    for (a = 0; own->points > 0 && a < desc->dim; a++) {
+        if (first || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
+        if (first || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
+    }
+}
+
+static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
+                                          int32_t n, int32_t *bad_id)
+{
+    ugrid_i_extents all;
+    ugrid_result result;
+    int32_t k;
+    memset(&all, 0, sizeof all);
+    all.grid.desc = *desc;
+    all.grid.pos = pos;
+    all.grid.stride = stride;
+    all.grid.n = n;
+    all.pieces = ugrid_i_fit_pieces(desc, n);
+    result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
+    for (k = 0; result == UGRID_OK && k < all.pieces; k++) {
+        ugrid_i_join_box(desc, &all.of[k], k == 0);
+        result = all.of[k].result;
+        if (result != UGRID_OK && bad_id) *bad_id = all.of[k].bad_id;
+    }
+    return result;
+}
+
+static void ugrid_i_outside_piece(void *context, int32_t k)
+{
+    ugrid_i_extents *all = (ugrid_i_extents *)context;
+    ugrid_i_extent *own = &all->of[k];
+    ugrid part = all->grid;
+    int32_t const first = ugrid_i_part(&part, all->pieces, k);
+    own->result = ugrid_i_count_outside(&part);
+    own->outside = part.outside;
+    own->bad_id = first + part.bad_id;
+}
+
+/* ugrid_i_count_outside in pieces: a particle that is not finite ends the count, and is reported
+   before one that is outside. */
+static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid)
+{
+    ugrid_i_extents all;
+    ugrid_result result, found = UGRID_OK;
+    int32_t k;
+    if (grid->desc.outside == UGRID_CLAMP) return UGRID_OK;
+    memset(&all, 0, sizeof all);
+    all.grid = *grid;
+    all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
+    result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_outside_piece, &all);
+    for (k = 0; result == UGRID_OK && k < all.pieces && found != UGRID_NOT_FINITE; k++) {
+        const ugrid_i_extent *own = &all.of[k];
+        grid->outside += own->outside;
+        if (own->result == UGRID_OK || (found != UGRID_OK && own->result == found)) continue;
+        found = own->result;
+        grid->bad_id = own->bad_id;
+    }
+    return result == UGRID_OK ? found : result;
+}
+
+typedef struct ugrid_i_deal {
+    ugrid grid;                 /* a copy */
+    int32_t *numbers;           /* [n * spans] cells, -1: unused */
+    uint64_t *keys;             /* (cell, entry), by bucket */
+    int32_t *tally;             /* [pieces][UGRID_I_BUCKETS] */
+    int32_t pieces, buckets;
+    int shift;                  /* bucket = cell >> shift */
+    int32_t begin[UGRID_I_BUCKETS + 1];         /* the first key of each bucket */
+    unsigned char bad[UGRID_I_BUILD_TASKS];     /* by piece: a particle is not finite */
+} ugrid_i_deal;
+
+static void ugrid_i_tally_piece(void *context, int32_t k)
+{
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int const shift = deal->shift;
+    ugrid part = deal->grid;
+    int32_t const first = ugrid_i_part(&part, deal->pieces, k), entries = part.n * part.spans;
+    int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
+    int32_t e;
+    memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
+    deal->bad[k] = !ugrid_i_number_all(&part, numbers);
+    if (deal->bad[k]) return;
+    for (e = 0; e < entries; e++) if (numbers[e] >= 0) tally[numbers[e] >> shift]++;
+}
+
+/* Tallies become begins. Returns the number of keys. */
+static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
+{
+    int32_t b, k, sum = 0;
+    for (b = 0; b < deal->buckets; b++) {
+        deal->begin[b] = sum;
+        for (k = 0; k < deal->pieces; k++) {
+            int32_t *const tally = &deal->tally[(size_t)k * UGRID_I_BUCKETS + (size_t)b];
+            int32_t const count = *tally;
+            *tally = sum;
+            sum += count;
+        }
+    }
+    return deal->begin[deal->buckets] = sum;
+}
+
+static void ugrid_i_deal_piece(void *context, int32_t k)
+{
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t *const at = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    const int32_t *const numbers = deal->numbers;
+    uint64_t *const keys = deal->keys;
+    int32_t const n = deal->grid.n, spans = deal->grid.spans;
+    int32_t const end = ugrid_i_cut(n, deal->pieces, k + 1) * spans;
+    int const shift = deal->shift;
+    int32_t e;
+    for (e = ugrid_i_cut(n, deal->pieces, k) * spans; e < end; e++)
+        if (numbers[e] >= 0)
+            keys[at[numbers[e] >> shift]++] = (uint64_t)numbers[e] << 32 | (uint32_t)e;
+}
+
+/* The counting sort of ugrid_i_build_count among the cells and the places of a bucket. */
+static void ugrid_i_sort_bucket(const ugrid *grid, const uint64_t *keys, int32_t first,
+                                int32_t last, int32_t cell, int32_t cells)
+{
+    int32_t k, c, sum = first;
+    memset(grid->start + cell, 0, (size_t)cells * sizeof *grid->start);
+    for (k = first; k < last; k++) grid->start[keys[k] >> 32]++;
+    for (c = cell; c < cell + cells; c++) grid->start[c] = sum += grid->start[c];
+    for (k = last - 1; k >= first; k--)
+        ugrid_i_put_at(grid, --grid->start[keys[k] >> 32], (int32_t)(keys[k] & 0xFFFFFFFFu));
+    if (grid->record) for (k = first; k < last; k++) grid->order[k] = grid->record[k].link;
+}
+
+/* The first bucket of piece k: pieces have about the same work, which is 8 for a key and 1 for a
+   cell. */
+static int32_t ugrid_i_bucket_from(const ugrid_i_deal *deal, int32_t k)
+{
+    int64_t const all = 8 * (int64_t)deal->begin[deal->buckets] + deal->grid.cell_count;
+    int32_t b = 0;
+    if (k == deal->pieces) return deal->buckets;
+    while (b < deal->buckets &&
+           8 * (int64_t)deal->begin[b] + ((int64_t)b << deal->shift) < all * k / deal->pieces)
+        b++;
+    return b;
+}
+
+static void ugrid_i_sort_piece(void *context, int32_t k)
+{
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid const view = deal->grid;
+    int32_t const end = ugrid_i_bucket_from(deal, k + 1), width = (int32_t)1 << deal->shift;
+    int32_t b;
+    for (b = ugrid_i_bucket_from(deal, k); b < end; b++) {
+        int32_t const cell = b << deal->shift, rest = view.cell_count - cell;
+        ugrid_i_sort_bucket(&view, deal->keys, deal->begin[b], deal->begin[b + 1], cell,
+                            rest < width ? rest : width);
+    }
+}
+
+static void ugrid_i_begin_deal(ugrid_i_deal *deal, const ugrid *grid)
+{
+    memset(deal, 0, sizeof *deal);
+    deal->grid = *grid;
+    deal->pieces = ugrid_i_build_pieces(grid, grid->n);
+    deal->numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
+    deal->keys = (uint64_t *)grid->block[UGRID_I_WORK_B].memory;
+    deal->tally = (int32_t *)(deal->keys + (size_t)grid->n * (size_t)grid->spans);
+    while ((grid->cell_count - 1) >> deal->shift >= UGRID_I_BUCKETS) deal->shift++;
+    deal->buckets = ((grid->cell_count - 1) >> deal->shift) + 1;
+}
+
+static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
+{
+    const ugrid_parallel *parallel = &grid->desc.parallel;
+    ugrid_i_deal deal;
+    ugrid_result result;
+    int32_t k;
+    ugrid_i_begin_deal(&deal, grid);
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_tally_piece, &deal);
+    for (k = 0; result == UGRID_OK && k < deal.pieces; k++)
+        if (deal.bad[k]) {
+            grid->bad_id = ugrid_i_first_not_finite(grid);
+            result = UGRID_NOT_FINITE;
+        }
+    if (result != UGRID_OK) return result;
+    grid->entries = grid->start[grid->cell_count] = ugrid_i_begin_buckets(&deal);
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
+    if (result == UGRID_OK)
+        result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
+    if (result == UGRID_OK && grid->outside > 0) ugrid_i_finish_order(grid);
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------------

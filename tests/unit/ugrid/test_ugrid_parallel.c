@@ -32,7 +32,7 @@ typedef struct scene {
 
 /* What one function gave: its result, and a number of all that it wrote. */
 enum { BUILD, PAIRS, COUNTS, LISTS, SHORT, COUNTED, AT, AT_SHORT, AT_COUNTED, GATHER, SCATTER,
-       CELL_SUMS, FIT, ANSWERS };
+       CELL_SUMS, ANSWERS };
 typedef struct answers {
     ugrid_result result[ANSWERS];
     uint64_t sum[ANSWERS];
@@ -198,7 +198,7 @@ static void ask_counts(answers *out, const ugrid *g, const scene *s, int flags)
     free(counts);
 }
 
-/* Builds and searches; with a hook that fails the second half, `searched` alone has it. */
+/* Builds and searches, each with a hook of its own. */
 static void ask(answers *out, const scene *s, int flags, ugrid_parallel built,
                 ugrid_parallel searched)
 {
@@ -427,7 +427,95 @@ static void lost_tasks_leave_zeros(void **state)
     free(ids);
 }
 
+/* A build that loses tasks is refused, whichever of its rounds it is; the next one succeeds. */
+static int32_t rounds_left;
+
+static void lose_in_a_round(ugrid_task *task, void *context, int32_t tasks, void *user)
+{
+    parallel_forward(task, context, rounds_left-- == 0 ? tasks - 1 : tasks, user);
+}
+
+static void builds_that_lose_tasks(void **state)
+{
+    static scene s;
+    int k, round, lost = 0;
+    (void)state;
+    tested = &s;
+    describe = tell;
+    for (k = 0; k < 12; k++) {
+        ugrid_method const method = k % 2 ? UGRID_SORT : UGRID_COUNT;
+        for (round = 0; round < 6; round++) {
+            ugrid grid;
+            ugrid_result result;
+            memset(&grid, 0, sizeof grid);
+            make_scene(&s, UNIFORM, k / 2 == 0 ? LEFT_OUT : k / 2 == 1 ? FITTED : k, method);
+            s.desc.parallel = hook(1, 3);
+            s.desc.parallel.run = lose_in_a_round;
+            rounds_left = round;
+            result = ugrid_build(&grid, &s.desc, s.pos, 3 * sizeof(real), s.n);
+            lost += result == UGRID_NOT_RUN;
+            CHECK_RESULT(result, rounds_left < 0 ? UGRID_NOT_RUN : UGRID_OK); /* it was reached */
+            if (result != UGRID_OK) CHECK(!grid.built && grid.n == 0 && grid.rows == 0);
+            rounds_left = -1;
+            CHECK_RESULT(ugrid_build(&grid, &s.desc, s.pos, 3 * sizeof(real), s.n), UGRID_OK);
+            CHECK_RESULT(ugrid_validate(&grid), UGRID_OK);
+            ugrid_free(&grid);
+        }
+    }
+    CHECK(lost >= 12 * 3);
+}
+
 /* ---- refusals, memory ---- */
+
+static void reserved_builds_allocate_nothing(void **state)
+{
+    static scene s;
+    int method, n;
+    (void)state;
+    for (method = UGRID_AUTO; method <= UGRID_SORT; method++) {
+        ugrid grid;
+        heap h = { 0, 0, 0, 0, 0, 0 };
+        int64_t calls;
+        memset(&grid, 0, sizeof grid);
+        make_scene(&s, UNIFORM, WIDE, (ugrid_method)method);
+        s.desc.allocator = allocator_of(&h);
+        s.desc.parallel = hook(2, 64);
+        CHECK_RESULT(ugrid_reserve(&grid, &s.desc, s.n), UGRID_OK);
+        calls = h.calls;
+        for (n = 0; n <= s.n; n += 20)
+            CHECK_RESULT(ugrid_build(&grid, &s.desc, s.pos, 0, n), UGRID_OK);
+        CHECK(h.calls == calls);
+        ugrid_free(&grid);
+        CHECK(!h.wrong && h.live_blocks == 0 && h.live_bytes == 0);
+    }
+}
+
+static void every_allocation_fails(void **state)
+{
+    static scene s;
+    int method, fail, failures = 0;
+    (void)state;
+    for (method = UGRID_COUNT; method <= UGRID_SORT; method++)
+        for (fail = 1; fail < 10; fail++) {
+            ugrid grid;
+            ugrid_result result;
+            heap h = { 0, 0, 0, 0, 0, 0 };
+            h.fail_at = fail;
+            memset(&grid, 0, sizeof grid);
+            make_scene(&s, UNIFORM, PLAIN, (ugrid_method)method);
+            s.desc.allocator = allocator_of(&h);
+            s.desc.parallel = hook(3, 3);
+            result = ugrid_build(&grid, &s.desc, s.pos, 0, s.n);
+            CHECK_RESULT(result, h.calls < fail ? UGRID_OK : UGRID_OUT_OF_MEMORY);
+            failures += result != UGRID_OK;
+            h.fail_at = 0;
+            CHECK_RESULT(ugrid_build(&grid, &s.desc, s.pos, 0, s.n), UGRID_OK);
+            CHECK_RESULT(ugrid_validate(&grid), UGRID_OK);
+            ugrid_free(&grid);
+            CHECK(!h.wrong && h.live_blocks == 0);
+        }
+    CHECK(failures >= 10);
+}
 
 static void refuses_numbers_of_tasks(void **state)
 {
@@ -460,10 +548,32 @@ static void names_the_first_bad_particle(void **state)
     describe = tell;
     for (counter = 0; counter < 40; counter++) {
         make_scene(&s, UNIFORM, counter % 2 ? FITTED : PLAIN, (ugrid_method)(counter % 6));
+        if (counter % 3 == 0) s.desc.outside = counter % 2 ? UGRID_CLAMP : UGRID_REFUSE;
+        if (counter % 3 == 1) s.desc.outside = UGRID_LEAVE_OUT, s.pos[3 * roll(s.n)] = 2;
         s.pos[3 * roll(s.n)] = REAL_NAN;
         s.pos[3 * roll(s.n) + 2] = REAL_INFINITY;
         ask(&want, &s, 0, serial(), serial());
         CHECK_RESULT(want.result[BUILD], UGRID_NOT_FINITE);
+        ask(&got, &s, 0, hook(counter % 4, 7), serial());
+        compare(&got, &want);
+    }
+}
+
+static void names_the_first_outside(void **state)
+{
+    static scene s;
+    answers want, got;
+    int counter;
+    (void)state;
+    tested = &s;
+    describe = tell;
+    for (counter = 0; counter < 24; counter++) {
+        make_scene(&s, UNIFORM, PLAIN, (ugrid_method)(counter % 6));
+        s.desc.outside = UGRID_REFUSE;
+        s.pos[3 * roll(s.n)] = 2;
+        s.pos[3 * roll(s.n) + 1] = -1;
+        ask(&want, &s, 0, serial(), serial());
+        CHECK_RESULT(want.result[BUILD], UGRID_OUTSIDE_BOX);
         ask(&got, &s, 0, hook(counter % 4, 7), serial());
         compare(&got, &want);
     }
@@ -485,8 +595,12 @@ int main(void)
         TEST(cuts_what_is_worth_it),
         TEST(lost_tasks_are_noticed),
         TEST(lost_tasks_leave_zeros),
+        TEST(builds_that_lose_tasks),
+        TEST(reserved_builds_allocate_nothing),
+        TEST(every_allocation_fails),
         TEST(refuses_numbers_of_tasks),
         TEST(names_the_first_bad_particle),
+        TEST(names_the_first_outside),
     };
     int failed = 0;
     parallel_all_used();
