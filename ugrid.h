@@ -420,15 +420,15 @@ typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugr
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
    In tasks run ugrid_build with COUNT and SORT (the orders of FIXED and LIST come from entering the
-   particles one by one), ugrid_fit, ugrid_count_pairs, ugrid_count_neighbors, ugrid_neighbors, ugrid_neighbors_at,
-   ugrid_gather, ugrid_scatter, and ugrid_cell_sums where places ascend with cells (SORT and COUNT,
-   LOOSE). A search uses the hook of the grid's last build, grid.desc.parallel, which you may
-   change. Threads that search one grid at once call one `run` at once. Walks, queries, each_pair
-   and each_row stay in the calling thread, and so do CUDA calls. A task needs the stack of a search
-   (>>rules) and allocates nothing.
+   particles one by one), ugrid_fit, ugrid_count_pairs, ugrid_count_neighbors, ugrid_neighbors,
+   ugrid_neighbors_at, ugrid_gather, ugrid_scatter, and ugrid_cell_sums where places ascend with
+   cells (SORT and COUNT, LOOSE). A search uses the hook of the grid's last build,
+   grid.desc.parallel, which you may change. Threads that search one grid at once call one `run` at
+   once. Walks, queries, each_pair and each_row stay in the calling thread, and so do CUDA calls. A
+   task needs the stack of a search (>>rules) and allocates nothing.
 
-   UGRID_NOT_RUN: a task was left out. A build leaves the grid not built, as any refusal does. Sums, counts and offsets of the call are then 0, and the
-   other arrays that it was to fill are not specified.
+   UGRID_NOT_RUN: a task was left out. A build has then left the grid not built, as any refusal
+   does. Sums, counts and offsets of a search are 0, and its other arrays are not specified.
    ---------------------------------------------------------------------------------------------- */
 
 typedef void ugrid_task(void *context, int32_t index);

@@ -727,7 +727,7 @@ static double wall_ms(void)
     return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-/* Serial and in tasks, one after the other, by the clock on the wall: the median of their ratios. */
+/* Serial and in tasks, in turn, by the clock on the wall: the median of their ratios. */
 static void threads_row(const char *name, void (*work)(void *), job *alone, job *together)
 {
     double alone_ms[64], ratio[64];
