@@ -313,6 +313,7 @@
 #define ugrid_neighbors_at      ugrid_f64_neighbors_at
 #define ugrid_each_pair         ugrid_f64_each_pair
 #define ugrid_each_row          ugrid_f64_each_row
+#define ugrid_each_row_in       ugrid_f64_each_row_in
 #define ugrid_result_text       ugrid_f64_result_text
 #define ugrid_version           ugrid_f64_version
 #define ugrid_cuda_fit              ugrid_f64_cuda_fit
@@ -817,6 +818,13 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user);
+
+/* ugrid_each_row for piece 0 .. pieces-1 of the grid, in the calling thread: for threads of yours,
+   each of which takes other pieces. Together they are the rows of all. A piece is some adjacent
+   cells with about n / pieces particles. */
+UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, int flags,
+                                         int32_t piece, int32_t pieces, ugrid_row_fn *fn,
+                                         void *user);
 
 /* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
    A walk returns candidates, some of them further away than the radius. */
@@ -4904,13 +4912,12 @@ static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
 }
 
 /* The first cell or place of piece k, and its first place. */
-static int32_t ugrid_i_piece_from(const ugrid_i_split *split, int32_t k, int32_t *place)
+static int32_t ugrid_i_piece_from(const ugrid *grid, int32_t pieces, int32_t k, int32_t *place)
 {
-    const ugrid *grid = split->search.grid;
-    int32_t const at = *place = ugrid_i_cut(grid->n, split->pieces, k);
+    int32_t const at = *place = ugrid_i_cut(grid->n, pieces, k);
     int32_t cell;
     if (!ugrid_i_by_cells(grid)) return at;
-    cell = k < split->pieces ? ugrid_i_cell_from(grid, at) : grid->cell_count;
+    cell = k < pieces ? ugrid_i_cell_from(grid, at) : grid->cell_count;
     *place = cell < grid->cell_count ? grid->start[cell] : grid->n;
     return cell;
 }
@@ -4920,8 +4927,8 @@ static void ugrid_i_search_piece(void *context, int32_t k)
     ugrid_i_split *split = (ugrid_i_split *)context;
     ugrid_i_search search = split->search;
     ugrid_i_list list = split->list;
-    search.first = ugrid_i_piece_from(split, k, &list.rows);
-    search.last = ugrid_i_piece_from(split, k + 1, &list.last);
+    search.first = ugrid_i_piece_from(search.grid, split->pieces, k, &list.rows);
+    search.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1, &list.last);
     list.total = split->total[k];
     if (split->to == UGRID_I_TO_TOTAL) search.sink.user = &list.total;
     if (split->to == UGRID_I_TO_LIST) search.sink.user = &list;
@@ -5005,7 +5012,7 @@ static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real ra
         return ugrid_i_run_split(split);
     }
     for (k = 0; k < split->pieces; k++) {
-        ugrid_i_piece_from(split, k + 1, &last);
+        ugrid_i_piece_from(list->grid, split->pieces, k + 1, &last);
         for (; place < last; place++) list->offsets[place] += split->total[k];
     }
     return UGRID_OK;
@@ -5041,6 +5048,26 @@ static ugrid_result ugrid_i_list_in_pieces(ugrid_i_list *list, ugrid_real radius
     list->total = split.list.total;
     if (result != UGRID_OK) memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
     return result;
+}
+
+UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, int flags,
+                                         int32_t piece, int32_t pieces, ugrid_row_fn *fn,
+                                         void *user)
+{
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_i_caller caller;
+    ugrid_i_search search;
+    int32_t place;
+    if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
+    caller.grid = grid;
+    caller.row_fn = fn;
+    caller.user = user;
+    search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
+    if (flags & UGRID_PLACES) search.sink.take = fn, search.sink.user = user;
+    search.first = ugrid_i_piece_from(grid, pieces, piece, &place);
+    search.last = ugrid_i_piece_from(grid, pieces, piece + 1, &place);
+    return ugrid_i_search_filtered(&search) ? UGRID_STOPPED : UGRID_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
