@@ -3436,8 +3436,8 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
-/* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. Returns the
-   next free entry. */
+/* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. Returns
+   the next free entry. */
 static int64_t nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
                                int32_t last, int64_t at)
 {

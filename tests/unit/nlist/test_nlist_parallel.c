@@ -186,7 +186,8 @@ static void same_entries(const nlist *a, const nlist *b, int32_t i)
         CHECK(nlist_next(&y) && x.id == y.id && x.entry == y.entry);
         if (x.history) CHECK(same(x.history, y.history, (size_t)a->desc.history));
         if (x.shift) CHECK(same(x.shift, y.shift, 3 * sizeof *x.shift));
-        if (a->desc.distances) CHECK(nlist_distance_of(a, x.entry) == nlist_distance_of(b, x.entry));
+        if (a->desc.distances)
+            CHECK(nlist_distance_of(a, x.entry) == nlist_distance_of(b, x.entry));
         if (a->desc.offsets)
             CHECK(same(nlist_offset_of(a, x.entry), nlist_offset_of(b, x.entry), 3 * sizeof(real)));
     }
