@@ -6342,15 +6342,15 @@ static int32_t nlist_i_cut_at(int32_t n, int32_t pieces, int32_t k)
 }
 
 /* A piece sets its byte when it is done. */
-typedef struct nlist_i_job {
+typedef struct nlist_i_all_tasks {
     nlist_task *work;
     void *context;
     unsigned char done[NLIST_I_TASKS];
-} nlist_i_job;
+} nlist_i_all_tasks;
 
 static void nlist_i_do_piece(void *context, int32_t k)
 {
-    nlist_i_job *job = (nlist_i_job *)context;
+    nlist_i_all_tasks *job = (nlist_i_all_tasks *)context;
     job->work(job->context, k);
     job->done[k] = 1;
 }
@@ -6360,7 +6360,7 @@ static nlist_result nlist_i_in_pieces(const nlist *list, int32_t pieces, nlist_t
                                       void *context)
 {
     const nlist_parallel *parallel = &list->desc.parallel;
-    nlist_i_job job;
+    nlist_i_all_tasks job;
     int32_t k;
     job.work = work;
     job.context = context;

@@ -4593,15 +4593,15 @@ static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
 }
 
 /* A piece sets its byte when it is done. */
-typedef struct ugrid_i_job {
+typedef struct ugrid_i_all_tasks {
     ugrid_task *work;
     void *context;
     unsigned char done[UGRID_I_TASKS];
-} ugrid_i_job;
+} ugrid_i_all_tasks;
 
 static void ugrid_i_do_piece(void *context, int32_t k)
 {
-    ugrid_i_job *job = (ugrid_i_job *)context;
+    ugrid_i_all_tasks *job = (ugrid_i_all_tasks *)context;
     job->work(job->context, k);
     job->done[k] = 1;
 }
@@ -4610,7 +4610,7 @@ static void ugrid_i_do_piece(void *context, int32_t k)
 static ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pieces,
                                       ugrid_task *work, void *context)
 {
-    ugrid_i_job job;
+    ugrid_i_all_tasks job;
     int32_t k;
     job.work = work;
     job.context = context;
@@ -4653,7 +4653,7 @@ static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n)
 }
 
 /* The particles of piece k as a grid of their own. Returns the first one. */
-static int32_t ugrid_i_part(ugrid *part, int32_t pieces, int32_t k)
+static int32_t ugrid_i_piece_of(ugrid *part, int32_t pieces, int32_t k)
 {
     int32_t const first = ugrid_i_cut(part->n, pieces, k);
     part->n = ugrid_i_cut(part->n, pieces, k + 1) - first;
@@ -4662,25 +4662,25 @@ static int32_t ugrid_i_part(ugrid *part, int32_t pieces, int32_t k)
 }
 
 /* The box of a piece, and its first particle that is not finite; or how many are outside. */
-typedef struct ugrid_i_extent {
+typedef struct ugrid_i_surveyed {
     ugrid_real min[3], max[3];
     int32_t points;     /* in the box: those before bad_id */
     int32_t bad_id, outside;
     ugrid_result result;
-} ugrid_i_extent;
+} ugrid_i_surveyed;
 
-typedef struct ugrid_i_extents {
+typedef struct ugrid_i_survey {
     ugrid grid;         /* of all particles */
     int32_t pieces;
-    ugrid_i_extent of[UGRID_I_BUILD_TASKS];
-} ugrid_i_extents;
+    ugrid_i_surveyed of[UGRID_I_BUILD_TASKS];
+} ugrid_i_survey;
 
 static void ugrid_i_fit_piece(void *context, int32_t k)
 {
-    ugrid_i_extents *all = (ugrid_i_extents *)context;
-    ugrid_i_extent *own = &all->of[k];
+    ugrid_i_survey *all = (ugrid_i_survey *)context;
+    ugrid_i_surveyed *own = &all->of[k];
     ugrid part = all->grid;
-    int32_t const first = ugrid_i_part(&part, all->pieces, k);
+    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
     int32_t bad = -1;
     own->result = ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &bad);
     own->points = bad < 0 ? part.n : bad;
@@ -4690,7 +4690,7 @@ static void ugrid_i_fit_piece(void *context, int32_t k)
 }
 
 /* Adds the box of a piece to that of the pieces before it. */
-static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_extent *own, int first)
+static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_surveyed *own, int first)
 {
     int a;
     for (a = 0; own->points > 0 && a < desc->dim; a++) {
@@ -4702,7 +4702,7 @@ static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_extent *own, int fi
 static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
                                           int32_t n, int32_t *bad_id)
 {
-    ugrid_i_extents all;
+    ugrid_i_survey all;
     ugrid_result result;
     int32_t k;
     memset(&all, 0, sizeof all);
@@ -4722,10 +4722,10 @@ static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *po
 
 static void ugrid_i_outside_piece(void *context, int32_t k)
 {
-    ugrid_i_extents *all = (ugrid_i_extents *)context;
-    ugrid_i_extent *own = &all->of[k];
+    ugrid_i_survey *all = (ugrid_i_survey *)context;
+    ugrid_i_surveyed *own = &all->of[k];
     ugrid part = all->grid;
-    int32_t const first = ugrid_i_part(&part, all->pieces, k);
+    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
     own->result = ugrid_i_count_outside(&part);
     own->outside = part.outside;
     own->bad_id = first + part.bad_id;
@@ -4735,7 +4735,7 @@ static void ugrid_i_outside_piece(void *context, int32_t k)
    before one that is outside. */
 static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid)
 {
-    ugrid_i_extents all;
+    ugrid_i_survey all;
     ugrid_result result, found = UGRID_OK;
     int32_t k;
     if (grid->desc.outside == UGRID_CLAMP) return UGRID_OK;
@@ -4744,7 +4744,7 @@ static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid)
     all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
     result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_outside_piece, &all);
     for (k = 0; result == UGRID_OK && k < all.pieces && found != UGRID_NOT_FINITE; k++) {
-        const ugrid_i_extent *own = &all.of[k];
+        const ugrid_i_surveyed *own = &all.of[k];
         grid->outside += own->outside;
         if (own->result == UGRID_OK || (found != UGRID_OK && own->result == found)) continue;
         found = own->result;
@@ -4770,7 +4770,7 @@ static void ugrid_i_tally_piece(void *context, int32_t k)
     int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
     int const shift = deal->shift;
     ugrid part = deal->grid;
-    int32_t const first = ugrid_i_part(&part, deal->pieces, k), entries = part.n * part.spans;
+    int32_t const first = ugrid_i_piece_of(&part, deal->pieces, k), entries = part.n * part.spans;
     int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
     int32_t e;
     memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
