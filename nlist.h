@@ -21,11 +21,12 @@
 
    Manual             use, example, options, rules, layout, history, mesh, literature, limits,
                       not-here, changes
-   Declarations       compile, results, desc, list, api, tune, cuda-api
+   Declarations       compile, results, parallel, desc, list, api, tune, cuda-api
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
    Serial             memory, resolve, build, sources, skin, remap, process, save, reserve,
-                      validate, boxes-serial, tuner
+                      validate, boxes-serial, tuner, parallel-run, parallel-build,
+                      parallel-ugrid
    CUDA               cuda/nlist.cu, with the same words
    At the end         licence
 
@@ -135,6 +136,7 @@
             and what the entries take once more. CUDA: 16 a particle where rows are counted first,
             with a grid
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
+            One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in one thread.
    Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently: where
@@ -448,7 +450,8 @@ extern "C" {
       "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
       "given pairs have none, and a file without positions cannot serve one") \
     X(NLIST_BAD_OPTION, \
-      "desc.layout or how.mode has a value that does not exist, triangles (also those of a " \
+      "desc.layout or how.mode has a value that does not exist, desc.parallel.tasks is not 0 .. " \
+      "1024, triangles (also those of a " \
       "file) meet another layout than NLIST_DYNAMIC, desc.shifts, distances, offsets, sorted or " \
       "nearest (not negative, not with half) meet another build than those of boxes, or a list " \
       "with shifts is to be saved or verified") \
@@ -512,10 +515,39 @@ extern "C" {
     X(NLIST_INVALID,          "nlist_validate or nlist_verify found the structure damaged") \
     X(NLIST_CUDA_ERROR,       "a CUDA call failed: list.cuda_error has its cudaError_t") \
     X(NLIST_BAD_ROWS, \
-      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS")
+      "desc.rows must be 0 .. n (0 means n), or NLIST_NO_ROWS") \
+    X(NLIST_NOT_RUN, \
+      "desc.parallel.run returned before it had run every task: it must call each, once")
 
 #define NLIST_I_CODE(code, text) code,
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel: a hook for threads of yours. The header starts none. Where desc.parallel has a
+   function, a build cuts its work into tasks that share nothing they write, and has them run by it
+   (an example: ugrid.h, >>parallel). The list, its history and its events are those of the serial
+   build, bit for bit, for any number of tasks in any order.
+
+   In tasks run: nlist_build_ugrid; of the other serial builds and of nlist_remap what follows the
+   search (the layout, what entries carry, history, events). nlist_sum calls your function in the
+   calling thread. CUDA builds ignore the hook. A task needs the stack of a search (ugrid.h,
+   >>rules) and allocates nothing. Half lists from a grid are made by a full search in tasks.
+
+   NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
+   later step, a list with history or events is as it was, but without events and without its
+   generation before; any other list is empty.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef void nlist_task(void *context, int32_t index);
+typedef void nlist_run(nlist_task *task, void *context, int32_t tasks, void *user);
+
+typedef struct nlist_parallel {
+    nlist_run *run;     /* calls task(context, 0 .. tasks-1), each once, in any order, on any
+                           threads, and returns when all are done (default, NULL: serial) */
+    void *user;         /* handed to run */
+    int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
+                           fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
+} nlist_parallel;
 
 /* ----------------------------------------------------------------------------------------------
    >>desc: what to build. All zero but the radius is valid; every field says its default.
@@ -603,6 +635,7 @@ typedef struct nlist_desc {
                                    the last build that ran (default: 0) */
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+    nlist_parallel parallel;    /* a hook for threads (default: serial) */
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -2794,6 +2827,17 @@ extern "C" {
                                            of threads, fit int32_t */
 #define NLIST_I_VALUES 16               /* most values of a sum */
 
+/* The same in pieces (>>parallel-run and on). */
+struct nlist_i_finder;
+static int32_t nlist_i_light_pieces(const struct nlist_i_finder *finder);
+static nlist_result nlist_i_particles_in_pieces(struct nlist_i_finder *finder);
+static nlist_result nlist_i_rows_in_pieces(struct nlist_i_finder *finder,
+                                           const nlist_rows *old_rows, int32_t to);
+#ifdef NLIST_I_UGRID
+static int32_t nlist_i_search_pieces(const struct nlist_i_finder *finder);
+static nlist_result nlist_i_ugrid_in_pieces(struct nlist_i_finder *finder);
+#endif
+
 NLIST_API int nlist_version(void)
 {
     return 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH;
@@ -3049,6 +3093,7 @@ static nlist_result nlist_i_check_layout(const nlist_desc *desc)
 {
     int const least = desc->layout == NLIST_HYBRID ? 0 : 1;
     if ((int)desc->layout < 0 || desc->layout > NLIST_HYBRID) return NLIST_BAD_OPTION;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > 1024) return NLIST_BAD_OPTION;
     if (desc->width < least || desc->width > 1024) return NLIST_BAD_WIDTH;
     if (desc->history < 0 || desc->history > 4096) return NLIST_BAD_HISTORY;
     if (desc->capacity < 0) return NLIST_BAD_CAPACITY;
@@ -3291,6 +3336,20 @@ static nlist_result nlist_i_forget_borrowed(nlist *list, nlist_result result)
     return result;
 }
 
+/* list->built, until the build ends: it wrote to its generation, and then failed. */
+enum { NLIST_I_OVERWRITTEN = -1 };
+
+/* Empties generation g; the list, too, if that is its. */
+static void nlist_i_lose_generation(nlist *list, int32_t g)
+{
+    memset(&list->rows[g], 0, sizeof list->rows[g]);
+    memset(list->event_count, 0, sizeof list->event_count);
+    if (g != list->current) return;
+    list->built = list->built && list->n == 0;
+    list->n = list->row_count = 0;
+    list->total = 0;
+}
+
 /* Ends a build. After a refusal everything is restored except the diagnostics, and memory that
    grew. */
 static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_result result)
@@ -3317,6 +3376,7 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
         list->n = list->row_count = 0;
         list->total = 0;
     }
+    if (after.built == NLIST_I_OVERWRITTEN) nlist_i_lose_generation(list, after.current);
     return nlist_i_forget_borrowed(list, result);
 }
 
@@ -3376,12 +3436,13 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
-/* Copies the found rows to the arrays of the layout, row by row. */
-static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
+/* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. Returns
+   the next free entry. */
+static int64_t nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
+                               int32_t last, int64_t at)
 {
-    int64_t at = 0;
     int32_t i;
-    for (i = 0; i < finder->rows; i++) {
+    for (i = first; i < last; i++) {
         int32_t const length = finder->length[i];
         const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
         rows->count[i] = length;
@@ -3394,22 +3455,34 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows)
         at = nlist_i_put_row(rows, i, found, length, at);
         if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
     }
-    if (rows->start) rows->start[finder->rows] = at;
-    rows->entries = at;
+    return at;
 }
 
 /* Rows that boxes find: those of particles 0 .. count - 1. */
 static int32_t nlist_i_row_count(const nlist_i_finder *finder) { return finder->rows; }
 
-/* Copies what boxes found beside the partners, entry by entry. */
-static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *rows)
+/* All rows are laid out, up to entry `end`. */
+static void nlist_i_end_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int64_t end)
 {
-    int32_t const count = nlist_i_row_count(finder);
+    if (rows->start) rows->start[finder->rows] = end;
+    rows->entries = end;
+}
+
+static void nlist_i_lay_out_all(const nlist_i_finder *finder, nlist_rows *rows)
+{
+    nlist_i_end_lay_out(finder, rows, nlist_i_lay_out(finder, rows, 0, finder->rows, 0));
+}
+
+/* Copies what boxes found beside the partners of rows first .. last-1, entry by entry. */
+static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
+                                   int32_t last)
+{
     int32_t i, k;
-    if (rows->within && finder->within && count > 0)
-        memcpy(rows->within, finder->within, (size_t)count * sizeof *rows->within);
+    if (rows->within && finder->within && last > first)
+        memcpy(rows->within + first, finder->within + first,
+               (size_t)(last - first) * sizeof *rows->within);
     if (!rows->shift && !rows->distance && !rows->offset) return;
-    for (i = 0; i < count; i++) {
+    for (i = first; i < last; i++) {
         nlist_each e = nlist_i_row(rows, 0, i);
         size_t from = (size_t)finder->begin[i];
         for (k = 0; nlist_next(&e); k++, from++) {
@@ -3498,13 +3571,13 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
 /* The reference positions of the skin: those of the build. A remap keeps those of the last build,
    and sets NaN for new particles. */
 static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows,
-                                   nlist_rows *new_rows)
+                                   nlist_rows *new_rows, int32_t first, int32_t last)
 {
     int const dim = finder->list->desc.dim;
     int32_t i;
     int a;
     if (!new_rows->reference) return;
-    for (i = 0; i < finder->n; i++) {
+    for (i = first; i < last; i++) {
         nlist_real *to = new_rows->reference + (size_t)i * (size_t)dim;
         int32_t const was = finder->old_of ? finder->old_of[i] : -1;
         nlist_real p[3];
@@ -3568,6 +3641,18 @@ static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows
     return result;
 }
 
+/* Lays out the rows and carries what they keep. */
+static nlist_result nlist_i_rows_in_one(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                        int32_t to)
+{
+    nlist_rows *const rows = &finder->list->rows[to];
+    nlist_i_lay_out_all(finder, rows);
+    nlist_i_lay_out_extras(finder, rows, 0, finder->rows);
+    nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
+    nlist_i_carry(finder, old_rows, rows);
+    return NLIST_OK;
+}
+
 /* The rows are found: lays them out, carries history, and makes them the list. */
 static nlist_result nlist_i_finish(nlist_i_finder *finder)
 {
@@ -3584,10 +3669,9 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     if (result == NLIST_OK)
         result = nlist_i_take_generation(list, to, finder->n, finder->rows, capacity, uids);
     if (result != NLIST_OK) return result;
-    nlist_i_lay_out(finder, &list->rows[to]);
-    nlist_i_lay_out_extras(finder, &list->rows[to]);
-    nlist_i_keep_reference(finder, &old_rows, &list->rows[to]);
-    nlist_i_carry(finder, &old_rows, &list->rows[to]);
+    result = nlist_i_light_pieces(finder) > 1 ? nlist_i_rows_in_pieces(finder, &old_rows, to)
+                                              : nlist_i_rows_in_one(finder, &old_rows, to);
+    if (result != NLIST_OK) return result;
     list->next_uid = uids ? list->next_uid + finder->n : finder->n;
     list->current = to;
     list->remembers = nlist_i_keeps_two(&list->desc);
@@ -3650,7 +3734,9 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const n
     if (n < 0 || (n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     result = nlist_i_set_rows(&list->desc, n, &finder->rows);
-    if (result == NLIST_OK) result = nlist_i_check_particles(finder);
+    if (result == NLIST_OK)
+        result = nlist_i_light_pieces(finder) > 1 ? nlist_i_particles_in_pieces(finder)
+                                                  : nlist_i_check_particles(finder);
     return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
 }
 
@@ -3985,6 +4071,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     memset(&grid.filter, 0, sizeof grid.filter); /* the list has its own */
     finder->structure = &grid;
     finder->row = -1;
+    if (nlist_i_search_pieces(finder) > 1) return nlist_i_ugrid_in_pieces(finder);
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
     if (!desc->half && nlist_i_plain(desc, finder->uid))
         searched = ugrid_each_row(&grid, reach, 0, nlist_i_take_ids, finder);
@@ -5094,7 +5181,7 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
         result = nlist_i_take_generation(list, list->current, head.n, head.rows, capacity,
                                          head.has_uid);
     if (result == NLIST_OK) {
-        nlist_i_lay_out(&finder, &list->rows[list->current]);
+        nlist_i_lay_out_all(&finder, &list->rows[list->current]);
         nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
         memset(list->event_count, 0, sizeof list->event_count);
         list->built = 1;
@@ -6219,6 +6306,392 @@ NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds)
     tuner->seconds += seconds;
     tuner->count += 1;
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of rows or particles, and so no two pieces write to the same number. What must
+   be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest particles of a search for which a task is worth its start: some tenths of a
+   millisecond. What costs less for each row takes NLIST_I_LIGHT times as many. */
+#ifndef NLIST_I_PIECE
+#define NLIST_I_PIECE 2048
+#endif
+enum { NLIST_I_LIGHT = 8, NLIST_I_TASKS = 256 };
+
+/* Into how many pieces work on n particles is cut. */
+static int32_t nlist_i_pieces(const nlist_parallel *parallel, int32_t n, int32_t fewest)
+{
+    int32_t const worth = n / fewest;
+    int32_t const most = parallel->tasks < NLIST_I_TASKS ? parallel->tasks : NLIST_I_TASKS;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+static int32_t nlist_i_light_pieces(const nlist_i_finder *finder)
+{
+    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_LIGHT * NLIST_I_PIECE);
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int32_t nlist_i_cut_at(int32_t n, int32_t pieces, int32_t k)
+{
+    return (int32_t)((int64_t)n * k / pieces);
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct nlist_i_all_tasks {
+    nlist_task *work;
+    void *context;
+    unsigned char done[NLIST_I_TASKS];
+} nlist_i_all_tasks;
+
+static void nlist_i_do_piece(void *context, int32_t k)
+{
+    nlist_i_all_tasks *job = (nlist_i_all_tasks *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static nlist_result nlist_i_in_pieces(const nlist *list, int32_t pieces, nlist_task *work,
+                                      void *context)
+{
+    const nlist_parallel *parallel = &list->desc.parallel;
+    nlist_i_all_tasks job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(nlist_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return NLIST_NOT_RUN;
+    return NLIST_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-build: the steps of a build (>>build) before and after its search
+
+       measure   entries of the rows of a piece
+                 sums over the pieces before: where it writes entries, touched rows, events
+       lay out   rows
+       carry     history and events of the new rows, then of the old ones
+                 events of the pieces are moved together
+   ---------------------------------------------------------------------------------------------- */
+
+/* A piece: first how much it has, then where it writes. */
+typedef struct nlist_i_part {
+    int64_t found, beyond, old; /* entries: all, beyond the slots, of old rows */
+    int64_t event[NLIST_EVENT_KINDS]; /* events that it wrote */
+    int32_t touched;            /* rows that have entries */
+    int32_t bad_id;
+    nlist_real largest;         /* radius */
+    nlist_result result;
+} nlist_i_part;
+
+typedef struct nlist_i_split {
+    nlist_i_finder *finder;
+    const nlist_rows *old_rows;
+    nlist_rows *rows;
+    int32_t pieces;
+    nlist_i_part part[NLIST_I_TASKS];
+} nlist_i_split;
+
+static void nlist_i_begin_split(nlist_i_split *split, nlist_i_finder *finder)
+{
+    memset(split, 0, sizeof *split);
+    split->finder = finder;
+    split->pieces = nlist_i_light_pieces(finder);
+}
+
+/* nlist_i_check_particles for a piece, as a list of its own. */
+static void nlist_i_particles_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    nlist_i_part *part = &split->part[k];
+    nlist_i_finder finder = *split->finder;
+    nlist list = *finder.list;
+    int32_t const first = nlist_i_cut_at(finder.n, split->pieces, k);
+    finder.list = &list;
+    finder.n = nlist_i_cut_at(finder.n, split->pieces, k + 1) - first;
+    finder.pos = (const nlist_real *)((const char *)finder.pos + (size_t)first * finder.stride);
+    if (list.desc.radii) list.desc.radii += first;
+    part->result = nlist_i_check_particles(&finder);
+    part->bad_id = first + list.bad_id;
+    part->largest = finder.largest;
+}
+
+static nlist_result nlist_i_particles_in_pieces(nlist_i_finder *finder)
+{
+    nlist_i_split split;
+    nlist_result result;
+    int32_t k;
+    nlist_i_begin_split(&split, finder);
+    result = nlist_i_in_pieces(finder->list, split.pieces, nlist_i_particles_piece, &split);
+    finder->largest = 0;
+    for (k = 0; result == NLIST_OK && k < split.pieces; k++) {
+        result = split.part[k].result;
+        if (result != NLIST_OK) finder->list->bad_id = split.part[k].bad_id;
+        if (split.part[k].largest > finder->largest) finder->largest = split.part[k].largest;
+    }
+    return result;
+}
+
+static void nlist_i_measure_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    const nlist_i_finder *finder = split->finder;
+    nlist_i_part *part = &split->part[k];
+    int32_t const last = nlist_i_cut_at(finder->rows, split->pieces, k + 1),
+                  old_last = nlist_i_cut_at(split->old_rows->n, split->pieces, k + 1);
+    int32_t i;
+    for (i = nlist_i_cut_at(finder->rows, split->pieces, k); i < last; i++) {
+        part->found += finder->length[i];
+        part->beyond += nlist_i_beyond(&finder->list->desc, finder->length[i]);
+        part->touched += finder->length[i] > 0;
+    }
+    for (i = nlist_i_cut_at(split->old_rows->n, split->pieces, k); i < old_last; i++)
+        part->old += split->old_rows->count[i];
+}
+
+/* How much the pieces have becomes where they begin. Returns the entries of partner. */
+static int64_t nlist_i_begin_parts(nlist_i_split *split)
+{
+    int64_t found = 0, beyond = 0, old = 0;
+    int32_t k, touched = 0;
+    for (k = 0; k < split->pieces; k++) {
+        nlist_i_part *part = &split->part[k];
+        nlist_i_part const has = *part;
+        part->found = found;
+        part->beyond = beyond;
+        part->old = old;
+        part->touched = touched;
+        found += has.found;
+        beyond += has.beyond;
+        old += has.old;
+        touched += has.touched;
+    }
+    if (split->rows->touched) split->rows->touched_count = touched;
+    return beyond;
+}
+
+static void nlist_i_lay_out_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    nlist_i_part const part = split->part[k];
+    int32_t const n = split->finder->rows;
+    nlist_rows rows = *split->rows;
+    if (rows.touched) rows.touched += part.touched;
+    rows.touched_count = 0;
+    nlist_i_lay_out(split->finder, &rows, nlist_i_cut_at(n, split->pieces, k),
+                    nlist_i_cut_at(n, split->pieces, k + 1), part.beyond);
+}
+
+/* Events of a piece begin where those of the pieces before would end if all their entries gave
+   one. */
+static void nlist_i_carry_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    nlist_i_part *part = &split->part[k];
+    nlist_i_finder finder = *split->finder;
+    nlist list = *finder.list;
+    int32_t const old = split->old_rows->n, pieces = split->pieces;
+    int32_t const first = nlist_i_cut_at(finder.rows, pieces, k),
+                  last = nlist_i_cut_at(finder.rows, pieces, k + 1),
+                  old_last = nlist_i_cut_at(old, pieces, k + 1);
+    int const keeps = nlist_i_keeps_two(&list.desc), events = list.desc.events && !finder.new_of;
+    int32_t i;
+    finder.list = &list;
+    if (events) {
+        list.event[NLIST_BEGUN] += part->found;
+        list.event[NLIST_PERSISTED] += part->found;
+        list.event[NLIST_ENDED] += part->old;
+    }
+    memset(list.event_count, 0, sizeof list.event_count);
+    nlist_i_lay_out_extras(&finder, split->rows, first, last);
+    nlist_i_keep_reference(&finder, split->old_rows, split->rows,
+                           nlist_i_cut_at(finder.n, pieces, k),
+                           nlist_i_cut_at(finder.n, pieces, k + 1));
+    for (i = first; keeps && i < last; i++)
+        nlist_i_carry_row(&finder, split->old_rows, split->rows, i);
+    for (i = nlist_i_cut_at(old, pieces, k); events && i < old_last; i++)
+        nlist_i_add_ended(&list, split->old_rows, split->rows, i);
+    memcpy(part->event, list.event_count, sizeof part->event);
+}
+
+/* Moves the events of the pieces together. */
+static void nlist_i_join_events(const nlist_i_split *split)
+{
+    nlist *list = split->finder->list;
+    int32_t k;
+    int kind;
+    if (!nlist_i_keeps_two(&list->desc) || split->finder->new_of) return;
+    memset(list->event_count, 0, sizeof list->event_count);
+    for (k = 0; list->desc.events && k < split->pieces; k++) {
+        const nlist_i_part *part = &split->part[k];
+        for (kind = 0; kind < NLIST_EVENT_KINDS; kind++) {
+            nlist_event *const all = list->event[kind];
+            int64_t const from = kind == NLIST_ENDED ? part->old : part->found;
+            if (part->event[kind] > 0)
+                memmove(all + list->event_count[kind], all + from,
+                        (size_t)part->event[kind] * sizeof *all);
+            list->event_count[kind] += part->event[kind];
+        }
+    }
+}
+
+/* nlist_i_rows_in_one in pieces. */
+static nlist_result nlist_i_rows_in_pieces(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                           int32_t to)
+{
+    nlist *list = finder->list;
+    nlist_i_split split;
+    nlist_result result;
+    nlist_i_begin_split(&split, finder);
+    split.old_rows = old_rows;
+    split.rows = &list->rows[to];
+    result = nlist_i_in_pieces(list, split.pieces, nlist_i_measure_piece, &split);
+    if (result == NLIST_OK) {
+        nlist_i_end_lay_out(finder, split.rows, nlist_i_begin_parts(&split));
+        result = nlist_i_in_pieces(list, split.pieces, nlist_i_lay_out_piece, &split);
+    }
+    if (result == NLIST_OK)
+        result = nlist_i_in_pieces(list, split.pieces, nlist_i_carry_piece, &split);
+    if (result == NLIST_OK) {
+        nlist_i_join_events(&split);
+    } else {
+        list->current = to;
+        list->built = NLIST_I_OVERWRITTEN;
+    }
+    return result;
+}
+
+#ifdef NLIST_I_UGRID
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
+
+   The parts are of equal size at first. A row that does not fit is counted only. If there was one,
+   each piece gets the room that it needs, and all search again: mostly in a first build. Half lists
+   come from a full search, as in a grid whose places do not ascend, since the half search finds
+   pairs for rows of other pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct nlist_i_search_split {
+    const nlist_i_finder *finder;
+    nlist_real reach;
+    int plain;                  /* ids of partners are the rows */
+    int32_t pieces;
+    int64_t begin[NLIST_I_TASKS + 1];   /* the part of each piece */
+    int64_t used[NLIST_I_TASKS];        /* entries that it found */
+    unsigned char refused[NLIST_I_TASKS];
+} nlist_i_search_split;
+
+static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
+{
+    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
+}
+
+static int nlist_i_take_some_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_continue_row(finder, i);
+    if (finder->used + count <= finder->room)
+        memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
+    finder->used += count;
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+static int nlist_i_take_some_places(void *user, int32_t place, const int32_t *places,
+                                    int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_i_query const query = nlist_i_query_at(finder, place);
+    int32_t k;
+    nlist_i_continue_row(finder, query.i);
+    for (k = 0; k < count; k++) {
+        int32_t const j = ugrid_id((const ugrid *)finder->structure, places[k]);
+        if (!nlist_i_owns(desc, finder->uid, query.i, j) ||
+            !nlist_i_allows_place(finder, &query, places[k]))
+            continue;
+        if (finder->used < finder->room) finder->found[finder->used] = j;
+        finder->used++;
+    }
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+static void nlist_i_search_piece(void *context, int32_t k)
+{
+    nlist_i_search_split *split = (nlist_i_search_split *)context;
+    nlist_i_finder finder = *split->finder;
+    const ugrid *grid = (const ugrid *)finder.structure;
+    finder.row = -1;
+    finder.used = split->begin[k];
+    finder.room = split->begin[k + 1];
+    split->refused[k] =
+        UGRID_OK != ugrid_each_row_in(grid, split->reach, split->plain ? 0 : UGRID_PLACES, k,
+                                      split->pieces,
+                                      split->plain ? nlist_i_take_some_ids
+                                                   : nlist_i_take_some_places,
+                                      &finder);
+    split->used[k] = finder.used - split->begin[k];
+}
+
+/* One search. `*all`: entries found; `*fit`: 1 if each part held them. */
+static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *all, int *fit)
+{
+    const nlist_i_finder *finder = split->finder;
+    nlist_result result;
+    int32_t i, k;
+    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
+    result = nlist_i_in_pieces(finder->list, split->pieces, nlist_i_search_piece, split);
+    *all = 0;
+    *fit = 1;
+    for (k = 0; result == NLIST_OK && k < split->pieces; k++) {
+        if (split->refused[k]) result = NLIST_BAD_SOURCE;
+        *all += split->used[k];
+        *fit &= split->used[k] <= split->begin[k + 1] - split->begin[k];
+    }
+    return result;
+}
+
+/* Room for all that was found, and an eighth more where memory is taken, so that the next build
+   fits at once. */
+static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
+{
+    finder->used = 0;
+    if (finder->room >= all) return NLIST_OK;
+    return nlist_i_need(finder, all + all / 8) == NLIST_OK ? NLIST_OK : nlist_i_need(finder, all);
+}
+
+static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_i_search_split split;
+    nlist_result result;
+    int64_t all;
+    int32_t k;
+    int fit;
+    split.finder = finder;
+    split.reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
+    split.plain = !desc->half && nlist_i_plain(desc, finder->uid);
+    split.pieces = nlist_i_search_pieces(finder);
+    for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
+    result = nlist_i_search_once(&split, &all, &fit);
+    if (result == NLIST_OK && !fit) {
+        result = nlist_i_need_parts(finder, all);
+        if (result != NLIST_OK) return result;
+        for (split.begin[0] = 0, k = 0; k < split.pieces; k++)
+            split.begin[k + 1] = split.begin[k] + split.used[k];
+        result = nlist_i_search_once(&split, &all, &fit);
+    }
+    finder->used = all;
+    return result;
+}
+#endif /* NLIST_I_UGRID */
 
 #ifdef __cplusplus
 }

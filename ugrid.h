@@ -17,10 +17,11 @@
    >>contents: the banners in order; search for >> and the name
 
    manual           use, example, options, rules, method, limits, not-here, sources, changes
-   declarations     strict-math, compile-time, results, desc, filter, grid, api, cuda-api
+   declarations     strict-math, compile-time, results, parallel, desc, filter, grid, api, cuda-api
    per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
    implementation   memory, resolve, fit, build, attributes, search, filtered, query, points-at,
-                    each, validate, licence
+                    each, validate, parallel-run, parallel-build, parallel-search,
+                    parallel-points, parallel-attributes, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
    >>use
@@ -104,10 +105,11 @@
                FIXED         4 c + 4 c slots
                LIST          4 n + 4 c
                LIST_PACKED   16 n + 4 c
+            COUNT with desc.parallel: 8 n more; both: 4 KB more for each of up to 64 pieces.
             no_records: 16 n less. TIGHT: entries are 8 n (2D: 4 n). CUDA: the work of COUNT is
             16 n, or 8 n without records.
    Threads  There is no global state. Any number of threads may search one grid; one at a time may
-            build it.
+            build it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a ugrid_result, and ugrid_result_text names the
             field to change. Nothing is printed and nothing aborts. No result is truncated silently:
             on overflow the exact size needed is returned.
@@ -168,7 +170,7 @@
 
    >>changes
 
-   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows
+   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows; threads
    0.1.0  first version
 */
 
@@ -311,6 +313,7 @@
 #define ugrid_neighbors_at      ugrid_f64_neighbors_at
 #define ugrid_each_pair         ugrid_f64_each_pair
 #define ugrid_each_row          ugrid_f64_each_row
+#define ugrid_each_row_in       ugrid_f64_each_row_in
 #define ugrid_result_text       ugrid_f64_result_text
 #define ugrid_version           ugrid_f64_version
 #define ugrid_cuda_fit              ugrid_f64_cuda_fit
@@ -358,7 +361,8 @@ extern "C" {
       "or a larger desc.cell") \
     X(UGRID_BAD_OPTION, \
       "an enum of desc or a flag of the call has a value that does not exist, desc.split is " \
-      "not 0 .. 64, buckets or max_cells is negative, or unbounded meets periodic") \
+      "not 0 .. 64, desc.parallel.tasks is not 0 .. 1024, buckets or max_cells is negative, or " \
+      "unbounded meets periodic") \
     X(UGRID_BAD_WALK, \
       "UGRID_STRIPS and UGRID_HYBRID need UGRID_SORT or UGRID_COUNT, UGRID_ROWS, " \
       "UGRID_LOOSE and a box: choose another desc.walk") \
@@ -397,10 +401,47 @@ extern "C" {
       "their number; a larger desc.max, or another desc.outside") \
     X(UGRID_BAD_FILTER, \
       "grid.filter.exclude_start needs exclude, filter.largest must be finite and not negative, " \
-      "and each of filter.radii 0 .. filter.largest")
+      "and each of filter.radii 0 .. filter.largest") \
+    X(UGRID_NOT_RUN, \
+      "desc.parallel.run returned before it had run every task: it must call each, once")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel: a hook for threads of yours. The header starts none. Where desc.parallel has a
+   function, a call cuts its work into tasks that share nothing they write, and has them run by it:
+
+       static void run(ugrid_task *task, void *context, int32_t tasks, void *user)
+       {
+           int32_t i;
+           #pragma omp parallel for schedule(dynamic, 1)
+           for (i = 0; i < tasks; i++) task(context, i);
+       }
+
+   Every result is that of the serial code, bit for bit, for any number of tasks in any order.
+   In tasks run ugrid_build with COUNT and SORT (the orders of FIXED and LIST come from entering the
+   particles one by one), ugrid_fit, ugrid_count_pairs, ugrid_count_neighbors, ugrid_neighbors,
+   ugrid_neighbors_at, ugrid_gather, ugrid_scatter, and ugrid_cell_sums where places ascend with
+   cells (SORT and COUNT, LOOSE). A search uses the hook of the grid's last build,
+   grid.desc.parallel, which you may change. Threads that search one grid at once call one `run` at
+   once. Walks, queries, each_pair and each_row stay in the calling thread, and so do CUDA calls. A
+   task needs the stack of a search (>>rules) and allocates nothing.
+
+   UGRID_NOT_RUN: a task was left out. A build has then left the grid not built, as any refusal
+   does. Sums, counts and offsets of a search are 0, and its other arrays are not specified.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef void ugrid_task(void *context, int32_t index);
+typedef void ugrid_run(ugrid_task *task, void *context, int32_t tasks, void *user);
+
+typedef struct ugrid_parallel {
+    ugrid_run *run;     /* calls task(context, 0 .. tasks-1), each once, in any order, on any
+                           threads, and returns when all are done (default, NULL: serial) */
+    void *user;         /* handed to run */
+    int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
+                           fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
+} ugrid_parallel;
 
 /* ----------------------------------------------------------------------------------------------
    >>desc: what to build. All zero is valid; every field says its default.
@@ -521,6 +562,7 @@ typedef struct ugrid_desc {
                                         1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
     ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+    ugrid_parallel parallel;         /* a hook for threads (default: serial) */
 } ugrid_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -776,6 +818,13 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user);
+
+/* ugrid_each_row for piece 0 .. pieces-1 of the grid, in the calling thread: for threads of yours,
+   each of which takes other pieces. Together they are the rows of all. A piece is some adjacent
+   cells with about n / pieces particles. */
+UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, int flags,
+                                         int32_t piece, int32_t pieces, ugrid_row_fn *fn,
+                                         void *user);
 
 /* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
    A walk returns candidates, some of them further away than the radius. */
@@ -2337,6 +2386,33 @@ extern "C" {
 #define UGRID_I_INT_MAX 2147482624      /* 2^31 - 1024: ids, places and cell numbers, rounded up to
                                            whole blocks of threads, fit int32_t */
 
+enum { UGRID_I_TASKS = 1024 };  /* the most pieces */
+
+/* The same in pieces (>>parallel-run and on). */
+struct ugrid_i_mover;
+struct ugrid_i_adder;
+struct ugrid_i_counter;
+struct ugrid_i_list;
+struct ugrid_i_points;
+static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n);
+static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n);
+static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n);
+static int32_t ugrid_i_search_pieces(const ugrid *grid);
+static int32_t ugrid_i_light_pieces(const ugrid *grid);
+static int32_t ugrid_i_points_pieces(const struct ugrid_i_points *at);
+static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
+                                          int32_t n, int32_t *bad_id);
+static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid);
+static ugrid_result ugrid_i_build_in_pieces(ugrid *grid);
+static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs);
+static ugrid_result ugrid_i_counts_in_pieces(struct ugrid_i_counter *counter, ugrid_real radius,
+                                             int flags);
+static ugrid_result ugrid_i_list_in_pieces(struct ugrid_i_list *list, ugrid_real radius,
+                                           int flags);
+static ugrid_result ugrid_i_points_in_pieces(struct ugrid_i_points *at, ugrid_real radius);
+static ugrid_result ugrid_i_move_in_pieces(const struct ugrid_i_mover *mover);
+static ugrid_result ugrid_i_add_in_pieces(const struct ugrid_i_adder *adder);
+
 UGRID_API int ugrid_version(void)
 {
     return 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + UGRID_VERSION_PATCH;
@@ -2444,6 +2520,9 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
         fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
     if (desc->method == UGRID_LIST_PACKED)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    if (ugrid_i_build_pieces(grid, n) > 1)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], ugrid_i_build_words(grid, n),
+                              sizeof(uint64_t));
     return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
 }
 
@@ -2511,6 +2590,7 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     if ((int)desc->outside < 0 || desc->outside > UGRID_LEAVE_OUT) return 0;
     if (desc->split < 1 || desc->split > 64) return 0;
     if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > UGRID_I_TASKS) return 0;
     return !(desc->unbounded && ugrid_i_any_periodic(desc));
 }
 
@@ -2829,7 +2909,9 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
     if (stride == 0) stride = (size_t)dim * sizeof *pos;
     if (!desc->unbounded && !ugrid_i_box_given(desc)) {
         if (ugrid_i_any_periodic(desc)) return UGRID_BAD_BOX;
-        result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
+        if (ugrid_i_fit_pieces(desc, n) > 1)
+            result = ugrid_i_fit_in_pieces(desc, pos, stride, n, bad_id);
+        else result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
         if (result != UGRID_OK) return result;
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
@@ -2899,23 +2981,29 @@ static int32_t ugrid_i_first_not_finite(const ugrid *grid)
     return -1;
 }
 
-/* The cell number of every entry (-1: unused) into numbers[], and the count of each number into
-   start[]. */
+/* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
+static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    if (ugrid_i_tight(grid) || grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS ||
+        ugrid_i_any_periodic(&grid->desc) || grid->outside > 0)
+        return ugrid_i_number_any(grid, numbers);
+    if (grid->desc.dim == 3 && grid->stride == tight) /* the constants give a specialised loop */
+        return ugrid_i_number_rows(grid, tight, 3, numbers);
+    return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
+}
+
+/* The same, and the count of each number into start[]. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
     /* a copy, which the stores below cannot change: its fields stay in registers */
     ugrid const view = *grid;
-    size_t const tight = 3 * sizeof(ugrid_real);
     int32_t const entries = view.n * view.spans;
     int32_t e;
-    int finite;
-    if (ugrid_i_tight(&view) || view.desc.unbounded || view.desc.cell_order != UGRID_ROWS ||
-        ugrid_i_any_periodic(&view.desc) || view.outside > 0)
-        finite = ugrid_i_number_any(&view, numbers);
-    else if (view.desc.dim == 3 && view.stride == tight) /* the constants give a specialised loop */
-        finite = ugrid_i_number_rows(&view, tight, 3, numbers);
-    else finite = ugrid_i_number_rows(&view, view.stride, view.desc.dim, numbers);
-    if (!finite) { grid->bad_id = ugrid_i_first_not_finite(&view); return UGRID_NOT_FINITE; }
+    if (!ugrid_i_number_all(&view, numbers)) {
+        grid->bad_id = ugrid_i_first_not_finite(&view);
+        return UGRID_NOT_FINITE;
+    }
     memset(view.start, 0, ((size_t)view.cell_count + 1) * sizeof *view.start);
     for (e = 0; e < entries; e++) if (numbers[e] >= 0) view.start[numbers[e]]++;
     return UGRID_OK;
@@ -3144,6 +3232,7 @@ static ugrid_result ugrid_i_count_outside(ugrid *grid)
 
 static ugrid_result ugrid_i_build_method(ugrid *grid)
 {
+    if (ugrid_i_build_pieces(grid, grid->n) > 1) return ugrid_i_build_in_pieces(grid);
     switch (grid->desc.method) {
     case UGRID_SORT:        return ugrid_i_build_sort(grid);
     case UGRID_FIXED:       return ugrid_i_build_fixed(grid);
@@ -3253,7 +3342,8 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
-    result = ugrid_i_count_outside(grid);
+    result = ugrid_i_fit_pieces(&grid->desc, n) > 1 ? ugrid_i_outside_in_pieces(grid)
+                                                   : ugrid_i_count_outside(grid);
     if (result == UGRID_OK) result = ugrid_i_build_method(grid);
     if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
@@ -3265,26 +3355,54 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
    >>attributes: gather, scatter, sums per cell
    ---------------------------------------------------------------------------------------------- */
 
-UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
+typedef struct ugrid_i_mover {
+    const ugrid *grid;
+    const void *src;
+    void *dst;
+    size_t bytes;       /* of an element */
+    int back;           /* 0: gather, 1: scatter */
+} ugrid_i_mover;
+
+/* Moves the elements of the places first .. last-1 into the grid's order, or back. */
+static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
 {
+    const ugrid *grid = mover->grid;
+    size_t const bytes = mover->bytes;
+    const char *const src = (const char *)mover->src;
+    char *const dst = (char *)mover->dst;
     int32_t k;
+    if (mover->back)
+        for (k = first; k < last; k++)
+            memcpy(dst + (size_t)ugrid_id(grid, k) * bytes, src + (size_t)k * bytes, bytes);
+    else
+        for (k = first; k < last; k++)
+            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+}
+
+static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
+                                     int back)
+{
+    ugrid_i_mover mover;
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    for (k = 0; k < grid->n; k++)
-        memcpy((char *)dst + (size_t)k * bytes,
-               (const char *)src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+    mover.grid = grid;
+    mover.src = src;
+    mover.dst = dst;
+    mover.bytes = bytes;
+    mover.back = back;
+    if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_move_in_pieces(&mover);
+    ugrid_i_move(&mover, 0, grid->n);
     return UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    return ugrid_i_move_all(grid, src, bytes, dst, 0);
 }
 
 UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst)
 {
-    int32_t k;
-    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
-    if (!grid->built) return UGRID_NOT_BUILT;
-    for (k = 0; k < grid->n; k++)
-        memcpy((char *)dst + (size_t)ugrid_id(grid, k) * bytes,
-               (const char *)src + (size_t)k * bytes, bytes);
-    return UGRID_OK;
+    return ugrid_i_move_all(grid, src, bytes, dst, 1);
 }
 
 static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
@@ -3293,21 +3411,43 @@ static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
     for (w = 0; w < width; w++) sum[w] += value[w];
 }
 
-/* Places ascend through the cells, and ids through each cell. So both loops add the particles of a
+typedef struct ugrid_i_adder {
+    const ugrid *grid;
+    const ugrid_real *values;
+    ugrid_real *sums;
+    int32_t width;
+} ugrid_i_adder;
+
+/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
+static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
+{
+    const ugrid *grid = adder->grid;
+    int32_t const width = adder->width;
+    int32_t k, cell;
+    for (cell = first; cell < last; cell++)
+        for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
+            ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
+                        adder->values + (size_t)grid->order[k] * (size_t)width, width);
+}
+
+/* Places ascend through the cells, and ids through each cell. So both ways add the particles of a
    cell by ascending id. */
 UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
                                        ugrid_real *sums)
 {
-    int32_t k, cell;
+    ugrid_i_adder adder;
+    int32_t k;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
     if (grid->n == 0) return UGRID_OK;
+    adder.grid = grid;
+    adder.values = values;
+    adder.sums = sums;
+    adder.width = width;
     if (ugrid_i_sorted(grid)) {
-        for (cell = 0; cell < grid->cell_count; cell++)
-            for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
-                ugrid_i_add(sums + (size_t)cell * (size_t)width,
-                            values + (size_t)grid->order[k] * (size_t)width, width);
+        if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_add_in_pieces(&adder);
+        ugrid_i_add_cells(&adder, 0, grid->cell_count);
     } else {
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
@@ -3351,6 +3491,7 @@ typedef struct ugrid_i_search {
     ugrid_real radius;
     int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
     int count_only;     /* the callback gets no names */
+    int32_t first, last;/* the cells that are searched; without ranges and records the places */
     ugrid_i_sink sink;
 } ugrid_i_search;
 
@@ -3626,7 +3767,10 @@ static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int3
     return 0;
 }
 
-/* Runs the search over all places. 1 if the callback ended it. */
+/* Is the grid searched cell by cell? */
+static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
+
+/* Runs the search over its cells or places. 1 if the callback ended it. */
 static int ugrid_i_search_all(const ugrid_i_search *given)
 {
     ugrid_i_search search = *given;
@@ -3635,11 +3779,12 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
     ugrid_i_candidates set;
     search.grid = &view;
     view.desc.walk = ugrid_i_list_walk(&view);
-    if (!ugrid_has_ranges(&view) || !view.record) {
-        for (k = 0; k < view.n; k++) if (ugrid_i_walk_place(&search, k)) return 1;
+    if (!ugrid_i_by_cells(&view)) {
+        for (k = search.first; k < search.last; k++)
+            if (ugrid_i_walk_place(&search, k)) return 1;
         return 0;
     }
-    for (cell = 0; cell < view.cell_count; cell++) {
+    for (cell = search.first; cell < search.last; cell++) {
         if (view.start[cell] == view.start[cell + 1]) continue;
         if (ugrid_i_search_cell(&search, view.start[cell], view.start[cell + 1], &set)) return 1;
     }
@@ -3707,17 +3852,28 @@ static int ugrid_i_search_filtered(const ugrid_i_search *search)
    >>query: the public searches
    ---------------------------------------------------------------------------------------------- */
 
-static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
-                       int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
+static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, int flags,
+                                        int count_only,
+                                        int (*take)(void *, int32_t, const int32_t *, int32_t),
+                                        void *user)
 {
     ugrid_i_search search;
     search.grid = grid;
+    search.first = 0;
+    search.last = ugrid_i_by_cells(grid) ? grid->cell_count : grid->n;
     search.radius = radius;
     search.half = (flags & UGRID_HALF) != 0;
     search.places = (flags & UGRID_PLACES) != 0;
     search.count_only = count_only;
     search.sink.take = take;
     search.sink.user = user;
+    return search;
+}
+
+static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
+                       int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
+{
+    ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
     return ugrid_i_search_filtered(&search);
 }
 
@@ -3755,6 +3911,8 @@ UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, i
     ugrid_result const result = ugrid_i_check_rows(grid, radius, 0);
     if (!pairs) return UGRID_BAD_ARGUMENT;
     *pairs = 0;
+    if (result == UGRID_OK && ugrid_i_search_pieces(grid) > 1)
+        return ugrid_i_pairs_in_pieces(grid, radius, pairs);
     if (result == UGRID_OK) ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
     return result;
 }
@@ -3787,6 +3945,7 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
     counter.counts = counts;
     counter.places = flags & UGRID_PLACES;
     if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
+    if (ugrid_i_search_pieces(grid) > 1) return ugrid_i_counts_in_pieces(&counter, radius, flags);
     ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
     return UGRID_OK;
 }
@@ -3798,6 +3957,7 @@ typedef struct ugrid_i_list {
     int32_t *ids;
     int64_t capacity, total;
     int32_t rows;       /* rows begun (by place) */
+    int32_t last;       /* the place after the last one whose row the list gets */
 } ugrid_i_list;
 
 /* Stores names from index `at` on, as far as they fit. */
@@ -3825,17 +3985,18 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
    in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
 enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
-static int32_t ugrid_i_id_ahead(const ugrid *grid, int32_t place, int32_t distance)
+static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t distance)
 {
-    int32_t const id = ugrid_id(grid, place < grid->n - distance ? place + distance : grid->n - 1);
-    return id < grid->rows ? id : 0; /* a ghost has no row */
+    int32_t const id =
+        ugrid_id(list->grid, place < list->last - distance ? place + distance : list->last - 1);
+    return id < list->grid->rows ? id : ugrid_id(list->grid, place); /* a ghost has no row */
 }
 
 static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *names, int32_t count)
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     (void)names;
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_OFFSETS_AHEAD)]);
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
     list->offsets[ugrid_id(list->grid, place)] += count;
     return 0;
 }
@@ -3845,8 +4006,8 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
 {
     ugrid_i_list *list = (ugrid_i_list *)user;
     int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
-    int64_t const soon = list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_IDS_AHEAD)];
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list->grid, place, UGRID_I_OFFSETS_AHEAD)]);
+    int64_t const soon = list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_IDS_AHEAD)];
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
     if (soon <= list->capacity - 32) { /* 16 ids per cache line */
         UGRID_I_PREFETCH(list->ids + soon);
         UGRID_I_PREFETCH(list->ids + soon + 16);
@@ -3903,7 +4064,11 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     list.ids = ids;
     list.capacity = capacity;
     list.total = list.rows = 0;
-    if (flags & UGRID_PLACES) {
+    list.last = grid->n;
+    if (ugrid_i_search_pieces(grid) > 1) {
+        ugrid_result const ran = ugrid_i_list_in_pieces(&list, radius, flags);
+        if (ran != UGRID_OK) return ran;
+    } else if (flags & UGRID_PLACES) {
         ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
         while (list.rows <= grid->n) offsets[list.rows++] = list.total;
     } else {
@@ -4115,6 +4280,7 @@ static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
     list.ids = at->ids;
     list.capacity = at->capacity;
     list.total = list.rows = 0;
+    list.last = at->grid.n;
     search.radius = radius;
     search.half = search.places = search.count_only = 0;
     search.sink.take = ugrid_i_take_in_order;
@@ -4141,6 +4307,7 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
                                           int64_t *needed)
 {
     ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_result ran = UGRID_OK;
     ugrid_i_points at;
     if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
         (capacity > 0 && !ids))
@@ -4159,7 +4326,9 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     at.capacity = capacity;
     at.total = 0;
     if (m < UGRID_I_FEW || grid->n == 0) ugrid_i_points_in_order(&at, radius);
+    else if (ugrid_i_points_pieces(&at) > 1) ran = ugrid_i_points_in_pieces(&at, radius);
     else ugrid_i_points_by_cell(&at, radius);
+    if (ran != UGRID_OK) return ran;
     *needed = at.total;
     return at.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
 }
@@ -4381,6 +4550,637 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
         result = UGRID_INVALID;
     }
     ugrid_i_release(&grid->desc.allocator, &met);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of what the work writes, and so no two pieces write to the same number. What
+   must be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest particles of a search for which a task is worth its start: some tenths of a
+   millisecond. What costs less for each particle takes UGRID_I_LIGHT times as many. */
+#ifndef UGRID_I_PIECE
+#define UGRID_I_PIECE 2048
+#endif
+enum { UGRID_I_LIGHT = 8 };
+
+/* Into how many pieces work on n elements is cut. */
+static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t fewest)
+{
+    int32_t const worth = n / fewest;
+    int32_t const most = parallel->tasks < UGRID_I_TASKS ? parallel->tasks : UGRID_I_TASKS;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+static int32_t ugrid_i_search_pieces(const ugrid *grid)
+{
+    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
+}
+
+static int32_t ugrid_i_light_pieces(const ugrid *grid)
+{
+    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
+{
+    return (int32_t)((int64_t)n * k / pieces);
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct ugrid_i_all_tasks {
+    ugrid_task *work;
+    void *context;
+    unsigned char done[UGRID_I_TASKS];
+} ugrid_i_all_tasks;
+
+static void ugrid_i_do_piece(void *context, int32_t k)
+{
+    ugrid_i_all_tasks *job = (ugrid_i_all_tasks *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pieces,
+                                      ugrid_task *work, void *context)
+{
+    ugrid_i_all_tasks job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(ugrid_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return UGRID_NOT_RUN;
+    return UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-build: COUNT and SORT in pieces, which give the same arrays: a counting sort in two
+   rounds, each without a number that two pieces write. A bucket is a range of cells.
+
+       tally     piece of particles   cell numbers, and how many are in each bucket
+                                      a prefix sum over buckets, and over pieces within each: where
+                                      each piece writes in each bucket
+       deal      piece of particles   (cell number, entry) to its bucket: entries ascend there
+       sort      piece of buckets     the counting sort of ugrid_i_build_count within each bucket
+   ---------------------------------------------------------------------------------------------- */
+
+enum { UGRID_I_BUCKETS = 1024, UGRID_I_BUILD_TASKS = 64 };
+
+static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n)
+{
+    int32_t const pieces = ugrid_i_pieces(&desc->parallel, n, UGRID_I_LIGHT * UGRID_I_PIECE);
+    return pieces < UGRID_I_BUILD_TASKS ? pieces : UGRID_I_BUILD_TASKS;
+}
+
+static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n)
+{
+    ugrid_method const method = grid->desc.method;
+    return method == UGRID_COUNT || method == UGRID_SORT ? ugrid_i_fit_pieces(&grid->desc, n) : 1;
+}
+
+/* Words of 64 bits: a key for each entry, and the tallies of the pieces. */
+static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n)
+{
+    int64_t const pieces = ugrid_i_build_pieces(grid, n);
+    return (int64_t)n * grid->spans + pieces * (UGRID_I_BUCKETS / 2);
+}
+
+/* The particles of piece k as a grid of their own. Returns the first one. */
+static int32_t ugrid_i_piece_of(ugrid *part, int32_t pieces, int32_t k)
+{
+    int32_t const first = ugrid_i_cut(part->n, pieces, k);
+    part->n = ugrid_i_cut(part->n, pieces, k + 1) - first;
+    part->pos = (const ugrid_real *)((const char *)part->pos + (size_t)first * part->stride);
+    return first;
+}
+
+/* The box of a piece, and its first particle that is not finite; or how many are outside. */
+typedef struct ugrid_i_surveyed {
+    ugrid_real min[3], max[3];
+    int32_t points;     /* in the box: those before bad_id */
+    int32_t bad_id, outside;
+    ugrid_result result;
+} ugrid_i_surveyed;
+
+typedef struct ugrid_i_survey {
+    ugrid grid;         /* of all particles */
+    int32_t pieces;
+    ugrid_i_surveyed of[UGRID_I_BUILD_TASKS];
+} ugrid_i_survey;
+
+static void ugrid_i_fit_piece(void *context, int32_t k)
+{
+    ugrid_i_survey *all = (ugrid_i_survey *)context;
+    ugrid_i_surveyed *own = &all->of[k];
+    ugrid part = all->grid;
+    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
+    int32_t bad = -1;
+    own->result = ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &bad);
+    own->points = bad < 0 ? part.n : bad;
+    own->bad_id = first + bad;
+    memcpy(own->min, part.desc.min, sizeof own->min);
+    memcpy(own->max, part.desc.max, sizeof own->max);
+}
+
+/* Adds the box of a piece to that of the pieces before it. */
+static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_surveyed *own, int first)
+{
+    int a;
+    for (a = 0; own->points > 0 && a < desc->dim; a++) {
+        if (first || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
+        if (first || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
+    }
+}
+
+static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
+                                          int32_t n, int32_t *bad_id)
+{
+    ugrid_i_survey all;
+    ugrid_result result;
+    int32_t k;
+    memset(&all, 0, sizeof all);
+    all.grid.desc = *desc;
+    all.grid.pos = pos;
+    all.grid.stride = stride;
+    all.grid.n = n;
+    all.pieces = ugrid_i_fit_pieces(desc, n);
+    result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
+    for (k = 0; result == UGRID_OK && k < all.pieces; k++) {
+        ugrid_i_join_box(desc, &all.of[k], k == 0);
+        result = all.of[k].result;
+        if (result != UGRID_OK && bad_id) *bad_id = all.of[k].bad_id;
+    }
+    return result;
+}
+
+static void ugrid_i_outside_piece(void *context, int32_t k)
+{
+    ugrid_i_survey *all = (ugrid_i_survey *)context;
+    ugrid_i_surveyed *own = &all->of[k];
+    ugrid part = all->grid;
+    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
+    own->result = ugrid_i_count_outside(&part);
+    own->outside = part.outside;
+    own->bad_id = first + part.bad_id;
+}
+
+/* ugrid_i_count_outside in pieces: a particle that is not finite ends the count, and is reported
+   before one that is outside. */
+static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid)
+{
+    ugrid_i_survey all;
+    ugrid_result result, found = UGRID_OK;
+    int32_t k;
+    if (grid->desc.outside == UGRID_CLAMP) return UGRID_OK;
+    memset(&all, 0, sizeof all);
+    all.grid = *grid;
+    all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
+    result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_outside_piece, &all);
+    for (k = 0; result == UGRID_OK && k < all.pieces && found != UGRID_NOT_FINITE; k++) {
+        const ugrid_i_surveyed *own = &all.of[k];
+        grid->outside += own->outside;
+        if (own->result == UGRID_OK || (found != UGRID_OK && own->result == found)) continue;
+        found = own->result;
+        grid->bad_id = own->bad_id;
+    }
+    return result == UGRID_OK ? found : result;
+}
+
+typedef struct ugrid_i_deal {
+    ugrid grid;                 /* a copy */
+    int32_t *numbers;           /* [n * spans] cells, -1: unused */
+    uint64_t *keys;             /* (cell, entry), by bucket */
+    int32_t *tally;             /* [pieces][UGRID_I_BUCKETS] */
+    int32_t pieces, buckets;
+    int shift;                  /* bucket = cell >> shift */
+    int32_t begin[UGRID_I_BUCKETS + 1];         /* the first key of each bucket */
+    unsigned char bad[UGRID_I_BUILD_TASKS];     /* by piece: a particle is not finite */
+} ugrid_i_deal;
+
+static void ugrid_i_tally_piece(void *context, int32_t k)
+{
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int const shift = deal->shift;
+    ugrid part = deal->grid;
+    int32_t const first = ugrid_i_piece_of(&part, deal->pieces, k), entries = part.n * part.spans;
+    int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
+    int32_t e;
+    memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
+    deal->bad[k] = !ugrid_i_number_all(&part, numbers);
+    if (deal->bad[k]) return;
+    for (e = 0; e < entries; e++) if (numbers[e] >= 0) tally[numbers[e] >> shift]++;
+}
+
+/* Tallies become begins. Returns the number of keys. */
+static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
+{
+    int32_t b, k, sum = 0;
+    for (b = 0; b < deal->buckets; b++) {
+        deal->begin[b] = sum;
+        for (k = 0; k < deal->pieces; k++) {
+            int32_t *const tally = &deal->tally[(size_t)k * UGRID_I_BUCKETS + (size_t)b];
+            int32_t const count = *tally;
+            *tally = sum;
+            sum += count;
+        }
+    }
+    return deal->begin[deal->buckets] = sum;
+}
+
+static void ugrid_i_deal_piece(void *context, int32_t k)
+{
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t *const at = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    const int32_t *const numbers = deal->numbers;
+    uint64_t *const keys = deal->keys;
+    int32_t const n = deal->grid.n, spans = deal->grid.spans;
+    int32_t const end = ugrid_i_cut(n, deal->pieces, k + 1) * spans;
+    int const shift = deal->shift;
+    int32_t e;
+    for (e = ugrid_i_cut(n, deal->pieces, k) * spans; e < end; e++)
+        if (numbers[e] >= 0)
+            keys[at[numbers[e] >> shift]++] = (uint64_t)numbers[e] << 32 | (uint32_t)e;
+}
+
+/* The counting sort of ugrid_i_build_count among the cells and the places of a bucket. */
+static void ugrid_i_sort_bucket(const ugrid *grid, const uint64_t *keys, int32_t first,
+                                int32_t last, int32_t cell, int32_t cells)
+{
+    int32_t k, c, sum = first;
+    memset(grid->start + cell, 0, (size_t)cells * sizeof *grid->start);
+    for (k = first; k < last; k++) grid->start[keys[k] >> 32]++;
+    for (c = cell; c < cell + cells; c++) grid->start[c] = sum += grid->start[c];
+    for (k = last - 1; k >= first; k--)
+        ugrid_i_put_at(grid, --grid->start[keys[k] >> 32], (int32_t)(keys[k] & 0xFFFFFFFFu));
+    if (grid->record) for (k = first; k < last; k++) grid->order[k] = grid->record[k].link;
+}
+
+/* The first bucket of piece k: pieces have about the same work, which is 8 for a key and 1 for a
+   cell. */
+static int32_t ugrid_i_bucket_from(const ugrid_i_deal *deal, int32_t k)
+{
+    int64_t const all = 8 * (int64_t)deal->begin[deal->buckets] + deal->grid.cell_count;
+    int32_t b = 0;
+    if (k == deal->pieces) return deal->buckets;
+    while (b < deal->buckets &&
+           8 * (int64_t)deal->begin[b] + ((int64_t)b << deal->shift) < all * k / deal->pieces)
+        b++;
+    return b;
+}
+
+static void ugrid_i_sort_piece(void *context, int32_t k)
+{
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid const view = deal->grid;
+    int32_t const end = ugrid_i_bucket_from(deal, k + 1), width = (int32_t)1 << deal->shift;
+    int32_t b;
+    for (b = ugrid_i_bucket_from(deal, k); b < end; b++) {
+        int32_t const cell = b << deal->shift, rest = view.cell_count - cell;
+        ugrid_i_sort_bucket(&view, deal->keys, deal->begin[b], deal->begin[b + 1], cell,
+                            rest < width ? rest : width);
+    }
+}
+
+static void ugrid_i_begin_deal(ugrid_i_deal *deal, const ugrid *grid)
+{
+    memset(deal, 0, sizeof *deal);
+    deal->grid = *grid;
+    deal->pieces = ugrid_i_build_pieces(grid, grid->n);
+    deal->numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
+    deal->keys = (uint64_t *)grid->block[UGRID_I_WORK_B].memory;
+    deal->tally = (int32_t *)(deal->keys + (size_t)grid->n * (size_t)grid->spans);
+    while ((grid->cell_count - 1) >> deal->shift >= UGRID_I_BUCKETS) deal->shift++;
+    deal->buckets = ((grid->cell_count - 1) >> deal->shift) + 1;
+}
+
+static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
+{
+    const ugrid_parallel *parallel = &grid->desc.parallel;
+    ugrid_i_deal deal;
+    ugrid_result result;
+    int32_t k;
+    ugrid_i_begin_deal(&deal, grid);
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_tally_piece, &deal);
+    for (k = 0; result == UGRID_OK && k < deal.pieces; k++)
+        if (deal.bad[k]) {
+            grid->bad_id = ugrid_i_first_not_finite(grid);
+            result = UGRID_NOT_FINITE;
+        }
+    if (result != UGRID_OK) return result;
+    grid->entries = grid->start[grid->cell_count] = ugrid_i_begin_buckets(&deal);
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
+    if (result == UGRID_OK)
+        result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
+    if (result == UGRID_OK && grid->outside > 0) ugrid_i_finish_order(grid);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-search: the searches over all particles. A piece has the rows of some adjacent cells,
+   with about as many particles as the others.
+   ---------------------------------------------------------------------------------------------- */
+
+/* What the rows of a piece are passed to. */
+enum { UGRID_I_TO_USER, UGRID_I_TO_TOTAL, UGRID_I_TO_LIST };
+
+typedef struct ugrid_i_split {
+    ugrid_i_search search;      /* of all rows */
+    ugrid_i_list list;          /* the same */
+    int to;
+    int32_t pieces;
+    int64_t total[UGRID_I_TASKS];/* by piece: list.total before, and after */
+} ugrid_i_split;
+
+/* The first cell that begins at a place or after it. */
+static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
+{
+    int32_t low = 0, high = grid->cell_count;
+    while (low < high) {
+        int32_t const middle = low + (high - low) / 2;
+        if (grid->start[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The first cell or place of piece k, and its first place. */
+static int32_t ugrid_i_piece_from(const ugrid *grid, int32_t pieces, int32_t k, int32_t *place)
+{
+    int32_t const at = *place = ugrid_i_cut(grid->n, pieces, k);
+    int32_t cell;
+    if (!ugrid_i_by_cells(grid)) return at;
+    cell = k < pieces ? ugrid_i_cell_from(grid, at) : grid->cell_count;
+    *place = cell < grid->cell_count ? grid->start[cell] : grid->n;
+    return cell;
+}
+
+static void ugrid_i_search_piece(void *context, int32_t k)
+{
+    ugrid_i_split *split = (ugrid_i_split *)context;
+    ugrid_i_search search = split->search;
+    ugrid_i_list list = split->list;
+    search.first = ugrid_i_piece_from(search.grid, split->pieces, k, &list.rows);
+    search.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1, &list.last);
+    list.total = split->total[k];
+    if (split->to == UGRID_I_TO_TOTAL) search.sink.user = &list.total;
+    if (split->to == UGRID_I_TO_LIST) search.sink.user = &list;
+    ugrid_i_search_filtered(&search);
+    if (search.sink.take == ugrid_i_take_in_order)
+        while (list.rows < list.last) list.offsets[list.rows++] = list.total;
+    split->total[k] = list.total;
+}
+
+/* Runs a search in pieces. */
+static ugrid_result ugrid_i_run_split(ugrid_i_split *split)
+{
+    const ugrid *grid = split->search.grid;
+    return ugrid_i_in_pieces(&grid->desc.parallel, split->pieces, ugrid_i_search_piece, split);
+}
+
+static void ugrid_i_begin_split(ugrid_i_split *split, const ugrid_i_list *list, int to)
+{
+    memset(split, 0, sizeof *split);
+    if (list) split->list = *list;
+    split->to = to;
+}
+
+/* Totals of the pieces become begins. Returns the sum. */
+static int64_t ugrid_i_begins_of_pieces(int64_t *total, int32_t pieces)
+{
+    int64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < pieces; k++) {
+        int64_t const length = total[k];
+        total[k] = sum;
+        sum += length;
+    }
+    return sum;
+}
+
+static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs)
+{
+    ugrid_i_split split;
+    ugrid_result result;
+    ugrid_i_begin_split(&split, NULL, UGRID_I_TO_TOTAL);
+    split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
+    split.pieces = ugrid_i_search_pieces(grid);
+    result = ugrid_i_run_split(&split);
+    if (result == UGRID_OK) *pairs = ugrid_i_begins_of_pieces(split.total, split.pieces);
+    return result;
+}
+
+static ugrid_result ugrid_i_counts_in_pieces(ugrid_i_counter *counter, ugrid_real radius,
+                                             int flags)
+{
+    int32_t const rows = ugrid_i_rows(counter->grid, flags);
+    ugrid_i_split split;
+    ugrid_result result;
+    ugrid_i_begin_split(&split, NULL, UGRID_I_TO_USER);
+    split.search = ugrid_i_search_of(counter->grid, radius, flags, 1, ugrid_i_take_count, counter);
+    split.pieces = ugrid_i_search_pieces(counter->grid);
+    result = ugrid_i_run_split(&split);
+    if (result != UGRID_OK && rows > 0)
+        memset(counter->counts, 0, (size_t)rows * sizeof *counter->counts);
+    return result;
+}
+
+/* Lists by place: each piece counts its rows, with offsets from its own begin, and lists them when
+   the begins are known. Serial lists need no second search. */
+static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+{
+    ugrid_i_list *const list = &split->list;
+    int64_t const capacity = list->capacity;
+    int32_t k, place = 0, last;
+    ugrid_result result;
+    list->capacity = 0;
+    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_in_order, NULL);
+    result = ugrid_i_run_split(split);
+    list->capacity = capacity;
+    if (result != UGRID_OK) return result;
+    list->total = ugrid_i_begins_of_pieces(split->total, split->pieces);
+    list->offsets[list->grid->n] = list->total;
+    if (capacity > 0) {
+        split->search.count_only = 0;
+        return ugrid_i_run_split(split);
+    }
+    for (k = 0; k < split->pieces; k++) {
+        ugrid_i_piece_from(list->grid, split->pieces, k + 1, &last);
+        for (; place < last; place++) list->offsets[place] += split->total[k];
+    }
+    return UGRID_OK;
+}
+
+/* ugrid_i_list_by_id in pieces. */
+static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+{
+    ugrid_i_list *const list = &split->list;
+    int32_t const rows = list->grid->rows;
+    ugrid_result result;
+    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
+    result = ugrid_i_run_split(split);
+    if (result != UGRID_OK) return result;
+    list->total = ugrid_i_row_begins(list->offsets, rows);
+    if (list->capacity == 0) return UGRID_OK;
+    split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
+    result = ugrid_i_run_split(split);
+    if (result == UGRID_OK) ugrid_i_ends_to_begins(list->offsets, rows);
+    return result;
+}
+
+static ugrid_result ugrid_i_list_in_pieces(ugrid_i_list *list, ugrid_real radius, int flags)
+{
+    int32_t const rows = ugrid_i_rows(list->grid, flags);
+    ugrid_i_split split;
+    ugrid_result result;
+    ugrid_i_begin_split(&split, list, UGRID_I_TO_LIST);
+    split.pieces = ugrid_i_search_pieces(list->grid);
+    if (flags & UGRID_PLACES) result = ugrid_i_places_in_pieces(&split, radius, flags);
+    else result = ugrid_i_ids_in_pieces(&split, radius, flags);
+    list->total = split.list.total;
+    if (result != UGRID_OK) memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    return result;
+}
+
+UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, int flags,
+                                         int32_t piece, int32_t pieces, ugrid_row_fn *fn,
+                                         void *user)
+{
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_i_caller caller;
+    ugrid_i_search search;
+    int32_t place;
+    if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
+    caller.grid = grid;
+    caller.row_fn = fn;
+    caller.user = user;
+    search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
+    if (flags & UGRID_PLACES) search.sink.take = fn, search.sink.user = user;
+    search.first = ugrid_i_piece_from(grid, pieces, piece, &place);
+    search.last = ugrid_i_piece_from(grid, pieces, piece + 1, &place);
+    return ugrid_i_search_filtered(&search) ? UGRID_STOPPED : UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-points: the neighbours of query points. A piece has some adjacent queries of the
+   caller's order, and their words (>>points-at). It sorts them by cell and has one span.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_i_points_split {
+    const ugrid_i_points *at;   /* all queries */
+    ugrid_real radius;
+    int32_t pieces;
+    int fill;                   /* 0: rows are counted, 1: listed */
+    int64_t total[UGRID_I_TASKS];/* by piece: its entries, -1 where a span cannot hold them; then
+                                    its begin */
+} ugrid_i_points_split;
+
+static int32_t ugrid_i_points_pieces(const ugrid_i_points *at)
+{
+    return ugrid_i_pieces(&at->grid.desc.parallel, at->m, UGRID_I_PIECE);
+}
+
+static int64_t ugrid_i_count_points(ugrid_i_points *at, ugrid_real radius)
+{
+    at->total = 0;
+    ugrid_i_sort_points(at);
+    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
+    return ugrid_i_begin_spans(at) ? at->total : -1;
+}
+
+/* Lists the rows. Then words become offsets of the piece's own rows. */
+static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
+{
+    int const filled = at->capacity > 0;
+    int32_t q;
+    if (filled) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
+    for (q = at->m - 1; q >= filled; q--)
+        at->word[q] = at->begin[0] + (at->word[q - filled] & 0xFFFFFFFF);
+    if (filled) at->word[0] = at->begin[0];
+}
+
+static void ugrid_i_points_piece(void *context, int32_t k)
+{
+    ugrid_i_points_split *split = (ugrid_i_points_split *)context;
+    ugrid_i_points at = *split->at;
+    int32_t const first = ugrid_i_cut(at.m, split->pieces, k);
+    at.points = (const ugrid_real *)((const char *)at.points + (size_t)first * at.stride);
+    at.word += first;
+    at.m = at.span = ugrid_i_cut(at.m, split->pieces, k + 1) - first;
+    at.begin[0] = split->total[k];
+    if (split->fill) ugrid_i_fill_points(&at, split->radius);
+    else split->total[k] = ugrid_i_count_points(&at, split->radius);
+}
+
+static ugrid_result ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius)
+{
+    const ugrid_parallel *parallel = &at->grid.desc.parallel;
+    ugrid_i_points_split split;
+    ugrid_result result;
+    int32_t k;
+    memset(&split, 0, sizeof split);
+    split.at = at;
+    split.radius = radius;
+    split.pieces = ugrid_i_points_pieces(at);
+    result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
+    for (k = 0; result == UGRID_OK && k < split.pieces; k++)
+        if (split.total[k] < 0) { ugrid_i_points_by_cell(at, radius); return UGRID_OK; }
+    if (result == UGRID_OK) {
+        at->total = at->word[at->m] = ugrid_i_begins_of_pieces(split.total, split.pieces);
+        split.fill = 1;
+        result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
+    }
+    if (result != UGRID_OK) memset(at->word, 0, ((size_t)at->m + 1) * sizeof *at->word);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-attributes: gather and scatter by places, sums by cells
+   ---------------------------------------------------------------------------------------------- */
+
+static void ugrid_i_move_piece(void *context, int32_t k)
+{
+    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
+    int32_t const n = mover->grid->n, pieces = ugrid_i_light_pieces(mover->grid);
+    ugrid_i_move(mover, ugrid_i_cut(n, pieces, k), ugrid_i_cut(n, pieces, k + 1));
+}
+
+static ugrid_result ugrid_i_move_in_pieces(const ugrid_i_mover *mover)
+{
+    ugrid_i_mover shared = *mover;
+    return ugrid_i_in_pieces(&mover->grid->desc.parallel, ugrid_i_light_pieces(mover->grid),
+                             ugrid_i_move_piece, &shared);
+}
+
+static void ugrid_i_add_piece(void *context, int32_t k)
+{
+    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
+    const ugrid *grid = adder->grid;
+    int32_t const pieces = ugrid_i_light_pieces(grid);
+    int32_t const first = ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k));
+    ugrid_i_add_cells(adder, first,
+                      k + 1 < pieces ? ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k + 1))
+                                     : grid->cell_count);
+}
+
+static ugrid_result ugrid_i_add_in_pieces(const ugrid_i_adder *adder)
+{
+    const ugrid *grid = adder->grid;
+    ugrid_i_adder shared = *adder;
+    ugrid_result const result = ugrid_i_in_pieces(
+        &grid->desc.parallel, ugrid_i_light_pieces(grid), ugrid_i_add_piece, &shared);
+    if (result != UGRID_OK)
+        memset(adder->sums, 0,
+               (size_t)grid->cell_count * (size_t)adder->width * sizeof *adder->sums);
     return result;
 }
 

@@ -4,7 +4,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
-       groups: search sparse insert walks sums; only when named: scaling */
+       groups: search sparse insert walks sums; only when named: threads, scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -15,6 +15,7 @@
 #include "ugrid.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_grid.h"
+#include "tests/common/parallel.h"
 #include "tests/common/workloads.h"
 
 /* Everything that is timed gets one of these. */
@@ -717,12 +718,116 @@ static void scaling_rows(int32_t n)
     free(w.pos);
 }
 
+/* ---- threads: desc.parallel with a pool of them (BENCH_THREADS, 2) against serial calls ---- */
+
+static double wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+}
+
+/* Serial and in tasks, in turn, by the clock on the wall: the median of their ratios. */
+static void threads_row(const char *name, void (*work)(void *), job *alone, job *together)
+{
+    double alone_ms[64], ratio[64];
+    int const runs = bench.runs < 64 ? bench.runs : 64;
+    bench_row_s row;
+    int k;
+    work(alone);
+    work(together);
+    for (k = 0; k < runs; k++) {
+        double const start = wall_ms();
+        double middle, end;
+        work(alone);
+        middle = wall_ms();
+        work(together);
+        end = wall_ms();
+        alone_ms[k] = middle - start;
+        ratio[k] = (middle - start) / (end - middle);
+    }
+    memset(&row, 0, sizeof row);
+    row.group = "threads";
+    row.workload = "uniform";
+    row.method = name;
+    row.n = alone->n;
+    row.base_ms = bench_median(alone_ms, runs);
+    row.ms = row.base_ms / bench_median(ratio, runs);
+    bench_row(&row);
+}
+
+static void work_gather(void *user)
+{
+    job *j = (job *)user;
+    must(ugrid_gather(&j->grid, j->pos, 12, j->sums));
+}
+
+static void work_csr(void *user)
+{
+    job *j = (job *)user;
+    int64_t needed;
+    must(ugrid_neighbors(&j->grid, j->radius, j->flags, j->offsets, j->ids, j->capacity, &needed));
+}
+
+static void work_at(void *user)
+{
+    job *j = (job *)user;
+    int64_t needed;
+    must(ugrid_neighbors_at(&j->grid, j->pos, 0, j->n, j->radius, j->offsets, j->ids, j->capacity,
+                            &needed));
+}
+
+/* Room for full lists, and for each point itself. */
+static void threads_room(job *j)
+{
+    j->capacity = 2 * j->total + j->n;
+    j->ids = (int32_t *)bench_alloc((size_t)j->capacity * sizeof *j->ids);
+}
+
+static void bench_threads(int32_t n)
+{
+    const char *const given = getenv("BENCH_THREADS");
+    int32_t const threads = given ? (int32_t)strtol(given, NULL, 10) : 2;
+    workload w = uniform(n);
+    job alone = search_job(&w), together = search_job(&w);
+    parallel_pool pool;
+    parallel_all_used();
+    parallel_start(&pool, threads);
+    together.desc.parallel.run = parallel_threads;
+    together.desc.parallel.user = &pool;
+    together.desc.parallel.tasks = 4 * threads;
+    alone.sums = (float *)bench_alloc(12 * (size_t)n);
+    together.sums = (float *)bench_alloc(12 * (size_t)n);
+    bench_title("threads: desc.parallel, 4 tasks a thread, by the clock on the wall", "serial");
+    alone.desc.method = together.desc.method = UGRID_SORT;
+    threads_row("build, SORT", work_build, &alone, &together);
+    alone.desc.method = together.desc.method = UGRID_COUNT;
+    threads_row("build, COUNT", work_build, &alone, &together);
+    threads_row("gather", work_gather, &alone, &together);
+    threads_row("count neighbours", work_count, &alone, &together);
+    threads_row("count pairs", work_pairs, &alone, &together);
+    bench_check(alone.total == together.total, "threads: the same pairs");
+    threads_room(&alone);
+    threads_room(&together);
+    threads_row("list by id", work_csr, &alone, &together);
+    threads_row("neighbours of points", work_at, &alone, &together);
+    alone.flags = together.flags = UGRID_PLACES;
+    threads_row("list by place", work_csr, &alone, &together);
+    bench_check(alone.offsets[n] == together.offsets[n], "threads: the same list");
+    parallel_stop(&pool);
+    free(alone.sums);
+    free(together.sums);
+    free_job(&alone);
+    free_job(&together);
+    free(w.pos);
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,scaling");
+    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,threads,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler "
@@ -739,6 +844,7 @@ int main(int argc, char **argv)
         bench_walks(3, bench.small ? n : bench.quick ? 20000 : 40000);
     }
     if (bench_wants("sums")) bench_sums(n);
+    if (bench_named("threads")) bench_threads(n);
     if (bench_named("scaling"))
         bench_scaling_rows(
             "scaling: time against n, evenly spread particles; bytes that the header holds",

@@ -41,7 +41,7 @@ static void test_texts(void **state)
         {NLIST_BUFFER_TOO_SMALL, "size"}, {NLIST_OUT_OF_MEMORY, "desc.allocator"},
         {NLIST_NOT_BUILT, "build"}, {NLIST_BAD_FILE, "format"}, {NLIST_INVALID, "damaged"},
         {NLIST_CUDA_ERROR, "cuda_error"},
-        {NLIST_BAD_ROWS, "desc.rows"},
+        {NLIST_BAD_ROWS, "desc.rows"}, {NLIST_NOT_RUN, "desc.parallel.run"},
     };
     int k, other;
     (void)state;

@@ -197,6 +197,7 @@ static void test_texts(void **state)
         {UGRID_BAD_ROWS, "UGRID_BAD_ROWS", "desc.rows"},
         {UGRID_OUTSIDE_BOX, "UGRID_OUTSIDE_BOX", "desc.outside"},
         {UGRID_BAD_FILTER, "UGRID_BAD_FILTER", "grid.filter"},
+        {UGRID_NOT_RUN, "UGRID_NOT_RUN", "desc.parallel.run"},
     };
     int k, other;
     (void)state;

@@ -1,0 +1,500 @@
+/* test_nlist_parallel.c - desc.parallel of nlist.h: any number of tasks, in any order and on
+   threads, gives the lists, history and events of the serial code, bit for bit.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       cc -O1 -g -fsanitize=thread ...                          (tests/quality/flags/run.sh)
+
+   Two lists live through the same story: builds while particles move, bytes that are written into
+   the entries, a remap. One is serial, the other has a hook; after each step all of both is
+   compared. A piece is worth a task from 4 particles on. */
+
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
+#define NLIST_I_PIECE 4
+#define NLIST_IMPLEMENTATION
+#include "nlist.h"
+#define TESTED nlist
+#define SHARE environment("NLIST_TEST_SHARE", small_run() ? 16 : 1)
+#define LOT environment("NLIST_TEST_LOT", 0)
+#include "../../common/parallel.h"
+#include "../../common/testing.h"
+
+enum { MOST = 160, STEPS = 5 };
+enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, INPUTS };
+enum { BY_GRID, BY_LINKS, BY_MORTON, BY_BRUTE, BY_TREE, BY_BOX, SOURCES };
+enum { HALF = 1, RADII = 2, MASKS = 4, EXCLUDE = 8, GHOSTS = 16, HISTORY = 32, EVENTS = 64,
+       SKIN = 128, PERIODIC = 256, OPTIONS = 512 };
+
+typedef struct scene {
+    int input, source, options;
+    int32_t n;
+    nlist_desc desc;
+    real pos[3 * MOST], radii[MOST];
+    uint32_t masks[MOST];
+    int64_t exclude_start[MOST + 1];
+    int32_t exclude[MOST];
+} scene;
+
+static const scene *tested;
+static int tested_step, tested_hook, tested_tasks;
+
+static void tell(void)
+{
+    print_error("input %d, source %d, options %d, layout %d, n %d: step %d, hook %d, %d tasks\n",
+                tested->input, tested->source, tested->options, (int)tested->desc.layout,
+                (int)tested->n, tested_step, tested_hook, tested_tasks);
+}
+
+static void make_points(scene *s)
+{
+    static const int32_t sizes[INPUTS] = { MOST, MOST, 40, 0, 1, 147 };
+    int32_t i;
+    int a;
+    s->n = sizes[s->input];
+    for (i = 0; i < s->n; i++) {
+        real *const p = s->pos + 3 * i;
+        real const cluster = s->input == CLUSTERED && i % 4 ? (real)0.25 : 1;
+        for (a = 0; a < 3; a++) p[a] = cluster * between(0, 1);
+        if (s->input == COINCIDENT) p[0] = p[1] = p[2] = (real)0.375;
+        if (s->input != LATTICE) continue;
+        p[0] = (real)(i % 7) / 8;
+        p[1] = (real)(i / 7 % 7) / 8;
+        p[2] = (real)(i / 49) / 8;
+    }
+}
+
+static void make_scene(scene *s, int input, int source, int options, nlist_layout layout)
+{
+    nlist_desc *d = &s->desc;
+    int32_t i;
+    memset(s, 0, sizeof *s);
+    s->input = input;
+    s->source = source;
+    s->options = options;
+    make_points(s);
+    for (i = 0; i < MOST; i++) {
+        s->radii[i] = between(0, (real)0.03);
+        s->masks[i] = 1u << roll(2) | 4u * (uint32_t)roll(2);
+        s->exclude_start[i + 1] = s->exclude_start[i] + roll(2);
+        s->exclude[i] = roll(MOST);
+    }
+    d->radius = (real)0.125;
+    d->layout = layout;
+    d->width = layout == NLIST_STATIC ? 200 : 3;
+    d->half = (options & HALF) != 0;
+    d->radii = options & RADII ? s->radii : NULL;
+    d->masks = options & MASKS ? s->masks : NULL;
+    d->exclude_start = options & EXCLUDE ? s->exclude_start : NULL;
+    d->exclude = options & EXCLUDE ? s->exclude : NULL;
+    d->rows = options & GHOSTS && s->n > 3 ? 2 * s->n / 3 : 0;
+    d->history = options & HISTORY ? 12 : 0;
+    d->events = (options & EVENTS) != 0;
+    d->skin = options & SKIN ? (real)0.02 : 0;
+    for (i = 0; i < 3; i++) {
+        d->periodic[i] = options & PERIODIC && i != 1;
+        d->max[i] = 1;
+    }
+    if (source == BY_BOX) d->distances = d->offsets = d->sorted = 1;
+}
+
+/* ---- one list ---- */
+
+static nlist_result build_by_grid(nlist *list, const nlist_desc *desc, const scene *s)
+{
+    ugrid grid;
+    ugrid_desc cells;
+    nlist_result result;
+    int a;
+    memset(&grid, 0, sizeof grid);
+    memset(&cells, 0, sizeof cells);
+    cells.cell = (real)0.125;
+    cells.method = s->source == BY_LINKS ? UGRID_LIST : UGRID_COUNT;
+    cells.cell_order = s->source == BY_MORTON ? UGRID_MORTON : UGRID_ROWS;
+    for (a = 0; a < 3; a++) {
+        cells.max[a] = 1;
+        cells.periodic[a] = desc->periodic[a];
+    }
+    if (ugrid_build(&grid, &cells, s->pos, 0, s->n) != UGRID_OK) abort();
+    result = nlist_build_ugrid(list, desc, &grid, s->pos, 0, s->n);
+    ugrid_free(&grid);
+    return result;
+}
+
+static nlist_result build_by_tree(nlist *list, const nlist_desc *desc, const scene *s)
+{
+    lbvh tree;
+    lbvh_desc points;
+    nlist_result result;
+    memset(&tree, 0, sizeof tree);
+    memset(&points, 0, sizeof points);
+    points.kind = LBVH_POINTS;
+    if (lbvh_build(&tree, &points, s->pos, 0, s->n) != LBVH_OK) abort();
+    result = nlist_build_lbvh(list, desc, &tree, s->pos, 0, s->n);
+    lbvh_free(&tree);
+    return result;
+}
+
+static nlist_result build_by_box(nlist *list, const nlist_desc *desc, const scene *s)
+{
+    nlist_box box;
+    int a;
+    memset(&box, 0, sizeof box);
+    for (a = 0; a < 3; a++) {
+        box.cell[a][a] = 1;
+        box.periodic[a] = desc->periodic[a];
+    }
+    return nlist_build_box(list, desc, &box, s->pos, 0, s->n);
+}
+
+static nlist_result build(nlist *list, const scene *s, nlist_parallel parallel)
+{
+    nlist_desc desc = s->desc;
+    desc.parallel = parallel;
+    if (s->source == BY_BRUTE) return nlist_build_brute(list, &desc, s->pos, 0, s->n);
+    if (s->source == BY_TREE) return build_by_tree(list, &desc, s);
+    if (s->source == BY_BOX) return build_by_box(list, &desc, s);
+    return build_by_grid(list, &desc, s);
+}
+
+/* Every entry gets bytes that tell which it is. */
+static void write_history(nlist *list, int step)
+{
+    int32_t i;
+    for (i = 0; list->desc.history && i < list->row_count; i++) {
+        nlist_each e = nlist_of(list, i);
+        while (nlist_next(&e)) {
+            int32_t const bytes[3] = { i, e.id, step };
+            memcpy(e.history, bytes, sizeof bytes);
+        }
+    }
+}
+
+/* ---- both lists ---- */
+
+static void same_array(const void *a, const void *b, int64_t count, size_t size)
+{
+    CHECK(!a == !b);
+    if (a) CHECK(same(a, b, (size_t)count * size));
+}
+
+static void same_entries(const nlist *a, const nlist *b, int32_t i)
+{
+    nlist_each x = nlist_of(a, i), y = nlist_of(b, i);
+    while (nlist_next(&x)) {
+        CHECK(nlist_next(&y) && x.id == y.id && x.entry == y.entry);
+        if (x.history) CHECK(same(x.history, y.history, (size_t)a->desc.history));
+        if (x.shift) CHECK(same(x.shift, y.shift, 3 * sizeof *x.shift));
+        if (a->desc.distances)
+            CHECK(nlist_distance_of(a, x.entry) == nlist_distance_of(b, x.entry));
+        if (a->desc.offsets)
+            CHECK(same(nlist_offset_of(a, x.entry), nlist_offset_of(b, x.entry), 3 * sizeof(real)));
+    }
+    CHECK(!nlist_next(&y));
+}
+
+static void same_lists(const nlist *a, const nlist *b)
+{
+    const nlist_rows *x = &a->rows[a->current], *y = &b->rows[b->current];
+    int32_t i;
+    int kind;
+    CHECK(a->n == b->n && a->row_count == b->row_count && a->total == b->total);
+    CHECK(a->built == b->built && a->bad_id == b->bad_id && a->next_uid == b->next_uid);
+    CHECK(a->needed_width == b->needed_width && a->needed_entries == b->needed_entries);
+    CHECK(x->n == y->n && x->entries == y->entries && x->touched_count == y->touched_count);
+    same_array(x->count, y->count, x->n, sizeof(int32_t));
+    same_array(x->slot, y->slot, (int64_t)x->n * x->width, sizeof(int32_t));
+    same_array(x->start, y->start, x->n + 1, sizeof(int64_t));
+    same_array(x->partner, y->partner, x->entries, sizeof(int32_t));
+    same_array(x->own, y->own, x->entries, sizeof(int32_t));
+    same_array(x->link, y->link, x->entries, sizeof(int32_t));
+    same_array(x->head, y->head, x->n, sizeof(int32_t));
+    same_array(x->touched, y->touched, x->touched_count, sizeof(int32_t));
+    same_array(x->uid, y->uid, a->n, sizeof(int64_t));
+    same_array(x->reference, y->reference, 3 * (int64_t)a->n, sizeof(real));
+    for (i = 0; i < a->row_count; i++) same_entries(a, b, i);
+    for (kind = 0; kind < NLIST_EVENT_KINDS && a->desc.events; kind++) {
+        int64_t k;
+        CHECK(a->event_count[kind] == b->event_count[kind]);
+        for (k = 0; k < a->event_count[kind]; k++) {
+            nlist_event const e = a->event[kind][k], f = b->event[kind][k];
+            CHECK(e.i == f.i && e.j == f.j && e.entry == f.entry);
+        }
+    }
+}
+
+/* The next step of the story: particles move. */
+static void move(scene *s)
+{
+    int32_t k;
+    for (k = 0; k < 3 * s->n; k++) {
+        real const x = s->pos[k] + between((real)-0.03, (real)0.03);
+        s->pos[k] = x < 0 ? 0 : x >= 1 ? (real)0.99 : x;
+    }
+}
+
+/* Particles get new ids: backwards, and some are gone. */
+static void renumber(scene *s, nlist *a, nlist *b)
+{
+    int32_t new_id[MOST + 1], i;
+    int32_t const left = s->n > 8 ? s->n - 5 : s->n, rows = s->desc.rows ? left / 2 : left;
+    real pos[3 * MOST];
+    for (i = 0; i < s->n; i++) new_id[i] = left - 1 - i;
+    for (i = 0; i < s->n; i++) if (new_id[i] < 0) new_id[i] = -1;
+    memcpy(pos, s->pos, sizeof pos);
+    for (i = 0; i < s->n; i++)
+        if (new_id[i] >= 0) memcpy(s->pos + 3 * new_id[i], pos + 3 * i, 3 * sizeof *pos);
+    CHECK_RESULT(nlist_remap_rows(a, new_id, left, rows), NLIST_OK);
+    CHECK_RESULT(nlist_remap_rows(b, new_id, left, rows), NLIST_OK);
+    s->n = left;
+    s->desc.rows = s->desc.rows ? rows : 0;
+    if (s->n > 0 && s->desc.rows == 0 && rows < left) s->desc.rows = NLIST_NO_ROWS;
+}
+
+static void live(scene *s, nlist_parallel parallel)
+{
+    static const nlist_parallel serial;
+    nlist a, b;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    for (tested_step = 0; tested_step < STEPS; tested_step++) {
+        nlist_result const want = build(&a, s, serial);
+        CHECK_RESULT(build(&b, s, parallel), want);
+        same_lists(&a, &b);
+        if (want == NLIST_OK) CHECK_RESULT(nlist_validate(&b), NLIST_OK);
+        write_history(&a, tested_step);
+        write_history(&b, tested_step);
+        if (tested_step == 2 && want == NLIST_OK) {
+            renumber(s, &a, &b);
+            same_lists(&a, &b);
+        }
+        move(s);
+    }
+    nlist_free(&a);
+    nlist_free(&b);
+}
+
+/* ---- hooks ---- */
+
+static parallel_pool pool;
+static uint64_t shuffle = 5;
+
+static nlist_parallel hook(int which, int32_t tasks)
+{
+    static nlist_run *const runs[] = { parallel_threads, parallel_forward, parallel_backward,
+                                       parallel_shuffled, parallel_refuse, parallel_last_missing };
+    nlist_parallel parallel;
+    parallel.run = runs[which];
+    parallel.user = which == 0 ? (void *)&pool : which == 3 ? (void *)&shuffle : NULL;
+    parallel.tasks = tasks;
+    tested_hook = which;
+    tested_tasks = tasks;
+    return parallel;
+}
+
+static void same_bits(void **state)
+{
+    static const int32_t tasks[] = { 1, 2, 3, 7, 64 };
+    static scene s;
+    int input, source, options, layout, counter = 0;
+    (void)state;
+    tested = &s;
+    describe = tell;
+    for (input = 0; input < INPUTS; input++)
+        for (source = 0; source < SOURCES; source++)
+            for (options = 0; options < OPTIONS; options += 1 + roll(5))
+                for (layout = NLIST_COMPACT; layout <= NLIST_HYBRID; layout++) {
+                    if (!chosen(counter++)) continue;
+                    make_scene(&s, input, source, options, (nlist_layout)layout);
+                    live(&s, hook(counter % 4, tasks[roll(5)]));
+                }
+}
+
+static void calls_the_hook(void **state)
+{
+    static scene s;
+    nlist list;
+    int64_t calls;
+    (void)state;
+    memset(&list, 0, sizeof list);
+    make_scene(&s, UNIFORM, BY_GRID, 0, NLIST_COMPACT);
+    calls = pool.calls;
+    CHECK_RESULT(build(&list, &s, hook(0, 1)), NLIST_OK);
+    CHECK(pool.calls == calls);
+    CHECK_RESULT(build(&list, &s, hook(0, 7)), NLIST_OK);
+    CHECK(pool.calls >= calls + 4); /* particles, search, layout, carry */
+    nlist_free(&list);
+}
+
+/* ---- hooks that lose tasks, memory, refusals ---- */
+
+static int32_t rounds_left;
+
+static void lose_in_a_round(nlist_task *task, void *context, int32_t tasks, void *user)
+{
+    parallel_forward(task, context, rounds_left-- == 0 ? tasks - 1 : tasks, user);
+}
+
+/* Whichever round loses a task: the list is valid, and the one that it was, or empty. */
+static void builds_that_lose_tasks(void **state)
+{
+    static scene s;
+    int options, round, lost = 0, kept = 0;
+    (void)state;
+    tested = &s;
+    describe = tell;
+    for (options = 0; options < OPTIONS; options += HISTORY)
+        for (round = 0; round < 8; round++) {
+            static const nlist_parallel serial;
+            nlist_parallel parallel = hook(1, 3);
+            nlist list, other;
+            nlist_result result;
+            parallel.run = lose_in_a_round;
+            memset(&list, 0, sizeof list);
+            memset(&other, 0, sizeof other);
+            make_scene(&s, UNIFORM, BY_GRID, options, NLIST_HYBRID);
+            CHECK_RESULT(build(&list, &s, serial), NLIST_OK);
+            CHECK_RESULT(build(&other, &s, serial), NLIST_OK);
+            move(&s);
+            rounds_left = round;
+            result = build(&list, &s, parallel);
+            CHECK_RESULT(result, rounds_left < 0 ? NLIST_NOT_RUN : NLIST_OK);
+            rounds_left = -1;
+            lost += result != NLIST_OK;
+            if (result != NLIST_OK && list.built) {
+                memset(other.event_count, 0, sizeof other.event_count);
+                memset(list.event_count, 0, sizeof list.event_count);
+                list.needed_width = other.needed_width; /* what the refused build needed */
+                list.needed_entries = other.needed_entries;
+                same_lists(&list, &other);
+                kept++;
+            }
+            if (options & (HISTORY | EVENTS)) CHECK(list.built);
+            if (list.built) CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+            else CHECK(list.n == 0 && list.total == 0);
+            CHECK_RESULT(build(&list, &s, parallel), NLIST_OK);
+            CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+            nlist_free(&list);
+            nlist_free(&other);
+        }
+    CHECK(lost > 40 && kept > 20);
+}
+
+static void reserved_builds_allocate_nothing(void **state)
+{
+    static scene s;
+    int layout, k;
+    (void)state;
+    for (layout = NLIST_COMPACT; layout <= NLIST_HYBRID; layout++)
+        for (k = 0; k < 2; k++) {
+            nlist list;
+            heap h = { 0, 0, 0, 0, 0, 0 };
+            int64_t calls;
+            memset(&list, 0, sizeof list);
+            make_scene(&s, UNIFORM, BY_GRID, k ? HALF | HISTORY | EVENTS : 0,
+                       (nlist_layout)layout);
+            s.desc.allocator = allocator_of(&h);
+            CHECK_RESULT(nlist_reserve(&list, &s.desc, s.n, 4000), NLIST_OK);
+            calls = h.calls;
+            for (tested_step = 0; tested_step < 3; tested_step++) {
+                CHECK_RESULT(build(&list, &s, hook(2, 7)), NLIST_OK);
+                move(&s);
+            }
+            CHECK(h.calls == calls);
+            nlist_free(&list);
+            CHECK(!h.wrong && h.live_blocks == 0);
+        }
+}
+
+static void every_allocation_fails(void **state)
+{
+    static scene s;
+    int fail, failures = 0;
+    (void)state;
+    for (fail = 1; fail < 20; fail++) {
+        nlist list;
+        nlist_result result;
+        heap h = { 0, 0, 0, 0, 0, 0 };
+        memset(&list, 0, sizeof list);
+        make_scene(&s, UNIFORM, BY_GRID, HISTORY | EVENTS, NLIST_HYBRID);
+        s.desc.allocator.alloc = scarce_alloc;
+        s.desc.allocator.free = heap_free;
+        s.desc.allocator.user = &h;
+        h.fail_at = fail;
+        result = build(&list, &s, hook(3, 3));
+        CHECK_RESULT(result, h.calls < fail ? NLIST_OK : NLIST_OUT_OF_MEMORY);
+        failures += result != NLIST_OK;
+        h.fail_at = 0;
+        CHECK_RESULT(build(&list, &s, hook(3, 3)), NLIST_OK);
+        CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+        nlist_free(&list);
+        CHECK(!h.wrong && h.live_blocks == 0);
+    }
+    CHECK(failures >= 8);
+}
+
+static void refuses_numbers_of_tasks(void **state)
+{
+    static scene s;
+    static const int32_t bad[] = { -1, 1025, INT32_MAX, INT32_MIN };
+    nlist list;
+    int k;
+    (void)state;
+    memset(&list, 0, sizeof list);
+    make_scene(&s, UNIFORM, BY_GRID, 0, NLIST_COMPACT);
+    for (k = 0; k < COUNT_OF(bad); k++)
+        CHECK_RESULT(build(&list, &s, hook(1, bad[k])), NLIST_BAD_OPTION);
+    CHECK(strstr(nlist_result_text(NLIST_BAD_OPTION), "desc.parallel.tasks"));
+    nlist_free(&list);
+}
+
+static void names_the_first_bad_particle(void **state)
+{
+    static const nlist_parallel serial;
+    static scene s;
+    int counter;
+    (void)state;
+    tested = &s;
+    describe = tell;
+    for (counter = 0; counter < 40; counter++) {
+        nlist a, b;
+        nlist_result want;
+        memset(&a, 0, sizeof a);
+        memset(&b, 0, sizeof b);
+        make_scene(&s, UNIFORM, BY_BRUTE, RADII, NLIST_COMPACT);
+        s.pos[3 * roll(s.n)] = REAL_NAN;
+        s.radii[roll(s.n)] = counter % 2 ? -1 : REAL_INFINITY;
+        want = build(&a, &s, serial);
+        CHECK(want != NLIST_OK);
+        CHECK_RESULT(build(&b, &s, hook(counter % 4, 7)), want);
+        CHECK(a.bad_id == b.bad_id && a.bad_id >= 0);
+        nlist_free(&a);
+        nlist_free(&b);
+    }
+}
+
+static int stop_pool(void **state)
+{
+    (void)state;
+    parallel_stop(&pool);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest parallel[] = {
+        TEST(same_bits),
+        TEST(calls_the_hook),
+        TEST(builds_that_lose_tasks),
+        TEST(reserved_builds_allocate_nothing),
+        TEST(every_allocation_fails),
+        TEST(refuses_numbers_of_tasks),
+        TEST(names_the_first_bad_particle),
+    };
+    int failed = 0;
+    parallel_all_used();
+    parallel_start(&pool, 3);
+    RUN_GROUP(failed, parallel, stop_pool);
+    return failed;
+}
