@@ -564,7 +564,7 @@ static void op_plain(state *s)
     }
     FZ_CHECK(nbody_levels_for(&d, n) >= 1 && nbody_levels_for(&d, INT32_MAX) <= NBODY_MAX_LEVELS &&
              nbody_levels_for(NULL, -1) >= 1);
-    for (code = -1; code <= NBODY_CUDA_ERROR + 1; code++)
+    for (code = -1; code <= NBODY_RESULT_COUNT; code++)
         FZ_CHECK(nbody_result_text((nbody_result)code) != NULL);
     FZ_CHECK(nbody_version() > 0 && nbody_defaults(NULL, &d, n) == NBODY_BAD_ARGUMENT);
     nbody_free(NULL);

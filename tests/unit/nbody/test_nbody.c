@@ -78,6 +78,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_failing_step),
     TEST(test_not_built),
     TEST(test_points_without_numbers),
+    TEST(test_few_are_not_cut),
     TEST(test_texts),
     TEST(test_defaults),
     TEST(test_automatic_method),
