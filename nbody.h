@@ -21,10 +21,10 @@
        declarations   config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, square, cells, walk, runs, rule, up, table,
                       series, down, near-bodies, estimate, step
-       serial code    serial, parallel-run, memory, resolve, square-serial, sort, cells-serial,
-                      table-serial, plain, up-serial, lanes, down-serial, bodies-serial,
-                      points-serial, pieces, api-serial, estimate-serial, count, step-serial,
-                      validate, licence
+       serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
+                      cells-serial, table-serial, plain, up-serial, lanes, down-serial,
+                      bodies-serial, points-serial, choose, pieces, api-serial,
+                      estimate-serial, count, step-serial, validate, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -113,8 +113,9 @@
    Sums     Compensated: up to 64 terms are added plainly, and these partial sums by two-sum. The
             error of a float sum does not grow with n. See >>sums.
    Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the
-            same forces, bit for bit. NBODY_FAST on the GPU uses its approximate reciprocal root and
-            fused products: it differs by rounding only.
+            same forces, bit for bit (NBODY_AUTO may choose otherwise on CPU and GPU; give one the
+            method and leaf of the other's sim.desc). NBODY_FAST on the GPU uses its approximate
+            reciprocal root and fused products: it differs by rounding only.
 
    >>method
 
@@ -175,9 +176,10 @@
    their bits relative to the cell; shift such a scene. Let L be about the largest of coordinates,
    square and softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count
    as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
-   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that. Bodies at exactly the same
-   point do not act on each other. NaN and infinite numbers are refused with the index of the first,
-   and so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
+   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that, which nbody_estimate reports.
+   Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
+   with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
+   CHEBYSHEV takes any sign).
 
    >>not-here
 
@@ -415,8 +417,9 @@ typedef struct nbody_parallel {
 typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
-    NBODY_AUTO = 0,             /* DIRECT for few bodies, else FORCE_NODES; sim.desc.method says
-                                   which */
+    NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
+                                   least, >>cost; sim.desc says what it was. CUDA: DIRECT for up to
+                                   1024 bodies */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
     NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): order n
                                    log n terms */
@@ -546,6 +549,7 @@ typedef struct nbody_frame {
     double inverse;             /* 1 / edge */
     double soften2;             /* softening^2 in units of length^2, with a minimum that keeps
                                    1 / d^3 finite */
+    double given2;              /* without it */
     int32_t levels;             /* levels that have cells */
     int32_t cells;              /* total */
     int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l:
@@ -609,6 +613,7 @@ typedef struct nbody {
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
     int32_t table_kind;         /* what `table` holds */
+    int32_t choose;             /* 1: NBODY_AUTO, 3: with potentials; see >>choose. 0: no choice */
     nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
 } nbody;
 
@@ -679,6 +684,10 @@ typedef struct nbody_error {
     double length;              /* ||a| - |a_ref|| / |a_ref|, mean */
     double bias;                /* (|a| - |a_ref|) / |a_ref|, mean: below 0 where forces come out
                                    too short */
+    double given_mean, given_share; /* mean and share against the law with desc.softening as given.
+                                   The others are against frame->soften2, which has a minimum: these
+                                   are larger where bodies are nearer than about 1e-12 L:
+                                   >>limits. (In double such forces have no squares: NaN) */
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
@@ -1238,6 +1247,7 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->edge = frame->size / frame->length;
     frame->inverse = 1 / frame->edge;
     softening = (double)desc->softening / frame->length;
+    frame->given2 = nbody_i_product(softening, softening);
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
     frame->soften2 =
         nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
@@ -2528,8 +2538,24 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
    >>estimate: the error of one sample
    ---------------------------------------------------------------------------------------------- */
 
-/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays. */
-typedef struct nbody_i_exact { double x, y, all; } nbody_i_exact;
+/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays; and
+   what has to be added for the softening as given. */
+typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbody_i_exact;
+
+/* A pair at distance d, whose force per mass is g d: the difference where softening was raised, as
+   far as it is more than a rounding. Nearer than 1e-145 even doubles overflow. */
+NBODY_FN void nbody_i_add_given(const nbody *sim, double m, double dx, double dy, double g,
+                                nbody_i_exact *sum)
+{
+    const nbody_frame *frame = sim->frame;
+    double const d2 = dx * dx + dy * dy, u = d2 + frame->given2;
+    double more;
+    if (d2 < 1e-290 || u > 1e12 * (frame->soften2 - frame->given2)) return;
+    more = m / u * (sim->desc.law == NBODY_INVERSE ? 1 : 1 / sqrt(u)) - g;
+    sum->more_x += more * dx;
+    sum->more_y += more * dy;
+    sum->more_all += (more < 0 ? -more : more) * sqrt(d2);
+}
 
 NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
 {
@@ -2540,6 +2566,7 @@ NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, n
     sum->x += g * dx;
     sum->y += g * dy;
     sum->all += (g < 0 ? -g : g) * sqrt(d2);
+    nbody_i_add_given(sim, (double)sim->m[from], dx, dy, g, sum);
 }
 
 /* The place of sample k: evenly spaced by place, from a start that depends on the seed (the
@@ -2550,11 +2577,24 @@ NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed,
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
+/* Those of a sample against the softening as given. */
+NBODY_FN void nbody_i_given_error(const nbody_real *a, const nbody_i_exact *exact, double unit,
+                                  nbody_error *e)
+{
+    double const x = (exact->x + exact->more_x) * unit, y = (exact->y + exact->more_y) * unit,
+                 all = (exact->all + exact->more_all) * (unit < 0 ? -unit : unit);
+    double const ex = (double)a[0] - x, ey = (double)a[1] - y;
+    double const error = sqrt(ex * ex + ey * ey), right = sqrt(x * x + y * y);
+    if (right > 0) e->given_mean = error / right;
+    else if (!(error <= 0)) e->given_mean = 1;
+    if (!(all <= 0 && error <= 0)) e->given_share = error / all;
+}
+
 /* The errors of one sample; nbody_i_finish_error turns their sums into means. */
 NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place,
                                           const nbody_i_exact *exact)
 {
-    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0};
+    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
     double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit,
                  all = exact->all * (unit < 0 ? -unit : unit);
@@ -2572,6 +2612,7 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
         e.direction =
             sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
     } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
+    nbody_i_given_error(a, exact, unit, &e);
     return e;
 }
 
@@ -2583,8 +2624,11 @@ NBODY_FN void nbody_i_add_error(nbody_error *sum, const nbody_error *e)
     sum->direction += e->direction;
     sum->length += e->length;
     sum->bias += e->bias;
+    sum->given_mean += e->given_mean;
     if (sum->worst <= e->worst || e->worst != e->worst) sum->worst = e->worst; /* a NaN stays */
     if (sum->share <= e->share || e->share != e->share) sum->share = e->share;
+    if (sum->given_share <= e->given_share || e->given_share != e->given_share)
+        sum->given_share = e->given_share;
 }
 
 NBODY_FN void nbody_i_finish_error(nbody_error *sum)
@@ -2595,6 +2639,7 @@ NBODY_FN void nbody_i_finish_error(nbody_error *sum)
     sum->direction *= over;
     sum->length *= over;
     sum->bias *= over;
+    sum->given_mean *= over;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2983,11 +3028,89 @@ NBODY_API void nbody_free(nbody *sim)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>resolve: defaults and checks, before a body is read
+   >>cost: what methods cost on the CPU, in terms of NBODY_INVERSE_SQUARE (1.8 ns where these were
+   measured, with SSE2; the benchmark's group `auto` compares what is chosen with all else)
+
+       one term of 1/d: 0.6, with its logarithm 2.4
+       a body       sort, P2M, L2P, results: 70, and 2.5 for each node that it is interpolated from
+       16 targets   that a run of sources begins with: 30
+       a cell       division, walks, M2M, L2L: 1300
+       far cell     by a table: a quarter for a product and a sum; by powers: a half
+       an entry of the table of a softened law, which is filled on each level: 13
    ---------------------------------------------------------------------------------------------- */
 
-/* Up to so many bodies direct summation is faster: see the benchmark's group `methods`. */
-enum { NBODY_I_FEW = 1024 };
+static double nbody_i_cell_cost(void) { return 1300; }
+
+/* Of a run of sources, for each target. */
+static double nbody_i_run_cost(void) { return 30.0 / (double)NBODY_I_LANES; }
+
+static double nbody_i_term_cost(nbody_law law, int potential)
+{
+    return law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
+}
+
+static double nbody_i_body_cost(const nbody_desc *desc)
+{
+    return 70 + 2.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
+}
+
+/* Products of a source's masses with the nodes, in whole vectors; 0: there is no table. */
+static double nbody_i_table_entries(const nbody_desc *desc)
+{
+    int const nodes = desc->order * desc->order;
+    if (desc->sources != NBODY_CHEBYSHEV) return 0;
+    return nodes * (double)((nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
+}
+
+/* M2L of one cell on another. */
+static double nbody_i_pair_cost(const nbody_desc *desc)
+{
+    double const numbers = nbody_i_series(desc);
+    return numbers > 0 ? 0.5 * numbers * numbers : 0.5 * nbody_i_table_entries(desc);
+}
+
+/* The tables of one level. */
+static double nbody_i_fill_cost(const nbody_desc *desc)
+{
+    return desc->softening > 0 ? 13 * 40 * nbody_i_table_entries(desc) : 0;
+}
+
+static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
+{
+    double const lanes = (n + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
+    return lanes * n * nbody_i_term_cost(desc->law, potential) + 15.0 * n;
+}
+
+/* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
+   direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
+   bodies and cells: K + b n + 0.39 n^2. Up to 0.9 of where that becomes n^2, no tree is tried. */
+static int32_t nbody_i_few(const nbody_desc *desc, int potential)
+{
+    double const term = nbody_i_term_cost(desc->law, potential), a = 0.61 * term,
+                 nodes = desc->sources == NBODY_CHEBYSHEV ? 0
+                         : desc->order == 1               ? 64
+                                                          : desc->order * desc->order,
+                 b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
+                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc) +
+                     nbody_i_fill_cost(desc);
+    return (int32_t)(0.9 * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
+}
+
+/* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
+   has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
+   that of x / 4 where x^2 = 0.444 C. Not below 64: of fewer, runs are short. MASS_CENTRES: >>choose
+   tries larger ones. */
+static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int potential)
+{
+    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc)) * 4 / 3;
+    double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc->law, potential));
+    if (desc->sources != NBODY_CHEBYSHEV) return 28;
+    return leaf < 64 ? 64 : (int32_t)leaf;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>resolve: defaults and checks, before a body is read
+   ---------------------------------------------------------------------------------------------- */
 
 /* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
    `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
@@ -3004,10 +3127,22 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
+/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. */
+static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
+{
+    nbody_desc tree = *desc;
+    if (tree.order == 0) tree.order = 4;
+    if (tree.sources == NBODY_SOURCES_AUTO)
+        tree.sources = tree.order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
+    desc->method = NBODY_FORCE_NODES;
+    if (tree.order < 1 || tree.order > NBODY_MAX_ORDER) return; /* refused, or summed directly */
+    if (n <= nbody_i_few(&tree, potential)) desc->method = NBODY_DIRECT;
+    else if (desc->levels == 0 && desc->leaf == 0) desc->leaf = nbody_i_cost_leaf(&tree, potential);
+}
+
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
 {
-    if (desc->method == NBODY_AUTO)
-        desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
     if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
     if (desc->sources == NBODY_SOURCES_AUTO)
         desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
@@ -3167,6 +3302,22 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
     sim->series = nbody_i_series(&sim->desc);
     return NBODY_OK;
+}
+
+/* The same, and what is still to be chosen. */
+static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
+                                         int potential)
+{
+    int const automatic = (!desc || desc->method == NBODY_AUTO) &&
+                          !(desc && (desc->leaf != 0 || desc->levels != 0));
+    nbody_desc early;
+    nbody_result result;
+    if (desc) early = *desc;
+    else memset(&early, 0, sizeof early);
+    if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
+    result = nbody_i_begin(sim, &early, n);
+    sim->choose = automatic && sim->desc.method != NBODY_DIRECT ? 1 + 2 * (potential != 0) : 0;
+    return result;
 }
 
 /* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
@@ -4329,6 +4480,129 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
+
+   Costs are in the units of >>cost. Coarser trees are tried with MASS_CENTRES, where >>cost has no
+   formula for leaves, and where a softened law has tables on many levels; and the direct sum. Above
+   NBODY_I_MANY bodies it cannot win, and tables are little beside the rest.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NBODY_I_MANY = 65536 };
+
+/* M2L and P2L of all far cells of a cell. */
+static double nbody_i_far_cost(const nbody *sim, int32_t at, double term)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    double const pair = nbody_i_pair_cost(&sim->desc), run = nbody_i_run_cost();
+    nbody_far walk = nbody_far_of(sim, at);
+    double cost = 0;
+    while (nbody_next_far(&walk)) {
+        const nbody_cell *source = &sim->cell[walk.cell];
+        if (nbody_i_by_table(sim, source, cell)) cost += pair;
+        else
+            cost += nbody_i_row(sim) *
+                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
+    }
+    return cost;
+}
+
+/* P2P and M2P on the bodies of a leaf, in whole vectors. */
+static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
+{
+    int32_t const bodies = sim->cell[leaf].count;
+    nbody_near walk = nbody_near_of(sim, leaf);
+    double cost = 0;
+    while (nbody_next_near(&walk)) {
+        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+    }
+    return cost * ((bodies + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
+}
+
+static double nbody_i_tree_cost(const nbody *sim, int potential)
+{
+    double const term = nbody_i_term_cost(sim->desc.law, potential);
+    double cost = sim->n * nbody_i_body_cost(&sim->desc);
+    int32_t c;
+    for (c = 0; c < sim->frame->cells; c++) {
+        cost += nbody_i_cell_cost();
+        if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, term);
+        if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
+    }
+    if (sim->frame->levels > 2) cost += (sim->frame->levels - 2) * nbody_i_fill_cost(&sim->desc);
+    return cost;
+}
+
+static void nbody_i_forget_sources(nbody *sim)
+{
+    sim->made = NULL;
+    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
+}
+
+/* How many sources MASS_CENTRES has is known when they are made. */
+static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
+{
+    nbody_result result = NBODY_OK;
+    if (sim->desc.sources == NBODY_MASS_CENTRES) {
+        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        if (result == NBODY_OK) nbody_i_make_sources(sim);
+    }
+    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1);
+    nbody_i_forget_sources(sim);
+    return result;
+}
+
+/* The cells again, with larger leaves or smaller ones. */
+static nbody_result nbody_i_make_cells_of(nbody *sim, const uint32_t *keys, int32_t leaf)
+{
+    sim->desc.leaf = leaf;
+    sim->frame->chunks = 0;
+    return nbody_i_make_cells(sim, keys);
+}
+
+static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
+{
+    int32_t i;
+    sim->cell = NULL;
+    sim->nodes = sim->series = 0;
+    sim->desc.method = NBODY_DIRECT;
+    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
+    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
+    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
+}
+
+/* The best of this tree and of coarser ones, each with leaves half as large again. */
+static nbody_result nbody_i_try_coarser(nbody *sim, const uint32_t *keys, double *best)
+{
+    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    double const fill = nbody_i_fill_cost(&sim->desc);
+    int32_t leaf = sim->desc.leaf;
+    nbody_result result = NBODY_OK;
+    while (sim->frame->levels > 2 && (centres || (sim->frame->levels - 2) * fill > *best / 16)) {
+        double cost = 0;
+        result = nbody_i_make_cells_of(sim, keys, sim->desc.leaf + sim->desc.leaf / 2);
+        if (result == NBODY_OK) result = nbody_i_find_cost(sim, &cost);
+        if (result != NBODY_OK) return result;
+        if (cost > *best) continue;
+        *best = cost;
+        leaf = sim->desc.leaf;
+    }
+    return leaf == sim->desc.leaf ? result : nbody_i_make_cells_of(sim, keys, leaf);
+}
+
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, const uint32_t *keys)
+{
+    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    double best = 0;
+    nbody_result result;
+    if (sim->n > NBODY_I_MANY && !centres) return NBODY_OK;
+    result = nbody_i_find_cost(sim, &best);
+    if (result == NBODY_OK) result = nbody_i_try_coarser(sim, keys, &best);
+    if (result == NBODY_OK && nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1) <= best)
+        nbody_i_drop_tree(sim, input);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>pieces: the same, cut into tasks for desc.parallel
 
    Each loop over bodies or cells is divided among tasks, which call the functions above and write
@@ -4707,7 +4981,9 @@ static nbody_result nbody_i_cut_tree(nbody *sim, const nbody_i_input *input)
     const uint32_t *keys = NULL;
     nbody_result result = nbody_i_cut_sort(sim, input, &keys);
     if (result == NBODY_OK) result = nbody_i_cut_cells(sim, keys);
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK) result = nbody_i_cut_sources(sim);
     return result;
 }
@@ -4861,10 +5137,14 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
 /* The tree of n > 0 bodies. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
+    const uint32_t *keys;
     nbody_result result;
     if (nbody_i_is_cut(sim)) return nbody_i_cut_tree(sim, input);
-    result = nbody_i_make_cells(sim, nbody_i_sort(sim, input));
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    keys = nbody_i_sort(sim, input);
+    result = nbody_i_make_cells(sim, keys);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK) nbody_i_make_sources(sim);
     return result;
 }
@@ -4886,22 +5166,28 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
-                                   size_t stride, const nbody_real *mass, int32_t n)
+static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
+                                      const nbody_i_input *input, int32_t n, int potential)
 {
-    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
     nbody_result result;
     int32_t bad;
-    if (!sim) return NBODY_BAD_ARGUMENT;
     nbody_i_make_empty(sim);
-    result = nbody_i_check_input(&input, n);
-    if (result == NBODY_OK) result = nbody_i_begin(sim, desc, n);
-    if (result == NBODY_OK) result = nbody_i_build(sim, &input, n);
+    result = nbody_i_check_input(input, n);
+    if (result == NBODY_OK) result = nbody_i_begin_choice(sim, desc, n, potential);
+    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
     if (result == NBODY_OK) return NBODY_OK;
     bad = sim->bad_id;
     nbody_i_make_empty(sim);
     sim->bad_id = bad;
     return result;
+}
+
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    return nbody_i_build_for(sim, desc, &input, n, 0);
 }
 
 /* Of at least one body, after prepare_nodes. */
@@ -4921,7 +5207,9 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential)
 {
-    nbody_result result = nbody_build(sim, desc, pos, stride, mass, n);
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    nbody_result result =
+        sim ? nbody_i_build_for(sim, desc, &input, n, potential != NULL) : NBODY_BAD_ARGUMENT;
     nbody_i_outcome out;
     nbody_i_law law;
     if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
@@ -5003,7 +5291,7 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     nbody_i_make_empty(sim);
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin(sim, desc, n);
+    result = nbody_i_begin_choice(sim, desc, n, 1);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
     if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
         int64_t room;
@@ -5037,7 +5325,7 @@ static nbody_error nbody_i_error_of(const nbody_i_samples *job, int32_t k)
 {
     const nbody *sim = job->sim;
     int32_t const place = nbody_i_sample_place(sim->n, job->samples, job->seed, k);
-    nbody_i_exact exact = {0, 0, 0};
+    nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
     int32_t from;
     for (from = 0; from < sim->n; from++) nbody_i_add_exact(sim, place, from, &exact);
     return nbody_i_sample_error(sim, job->acc, place, &exact);
@@ -5065,7 +5353,7 @@ static nbody_result nbody_i_take_samples(nbody_i_samples *job)
 NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
                                       uint32_t seed, nbody_error *error)
 {
-    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0};
+    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     nbody_i_samples job;
     int32_t k;
     if (!sim || !error || samples < 0) return NBODY_BAD_ARGUMENT;

@@ -309,7 +309,7 @@ static void op_build(state *s)
             high[a] = i == 0 || (double)p[a] > high[a] ? (double)p[a] : high[a];
         }
     }
-    direct_method = d.method == NBODY_DIRECT || (d.method == NBODY_AUTO && n <= 1024);
+    direct_method = d.method == NBODY_DIRECT || (d.method == NBODY_AUTO && n <= 32);
     any_sign =
         d.method == NBODY_DIRECT ||
         (d.method == NBODY_FORCE_NODES &&

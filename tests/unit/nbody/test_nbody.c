@@ -60,6 +60,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_energy),
     TEST(test_fields_at),
     TEST(test_estimate_of_all),
+    TEST(test_estimate_of_raised_softening),
     TEST(test_estimate_sample),
     TEST(test_estimate_of_nonsense),
     TEST(test_counts),
