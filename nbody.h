@@ -3098,14 +3098,14 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
-   that of x / 4 where x^2 = 0.444 C. Not below 64: of fewer, runs are short. MASS_CENTRES: >>choose
-   tries larger ones. */
-static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int potential)
+   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 64, or to count many cells would take
+   long. MASS_CENTRES: >>choose tries larger ones. */
+static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc)) * 4 / 3;
     double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc->law, potential));
     if (desc->sources != NBODY_CHEBYSHEV) return 28;
-    return leaf < 64 ? 64 : (int32_t)leaf;
+    return leaf < 64 && n < 4096 ? 64 : (int32_t)leaf;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3137,7 +3137,8 @@ static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
     desc->method = NBODY_FORCE_NODES;
     if (tree.order < 1 || tree.order > NBODY_MAX_ORDER) return; /* refused, or summed directly */
     if (n <= nbody_i_few(&tree, potential)) desc->method = NBODY_DIRECT;
-    else if (desc->levels == 0 && desc->leaf == 0) desc->leaf = nbody_i_cost_leaf(&tree, potential);
+    else if (desc->levels == 0 && desc->leaf == 0)
+        desc->leaf = nbody_i_cost_leaf(&tree, n, potential);
 }
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
