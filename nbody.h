@@ -18,12 +18,13 @@
    >>contents: the banners in order; search for >> and the name
 
        manual         use, example, options, rules, method, limits, not-here, changes
-       declarations   config, results, desc, tree, api, cuda-api
+       declarations   config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, square, cells, walk, runs, rule, up, table,
                       series, down, near-bodies, estimate, step
-       serial code    serial, memory, resolve, square-serial, sort, cells-serial,
-                      table-serial, plain, up-serial, lanes, down-serial, bodies-serial,
-                      api-serial, estimate-serial, count, step-serial, validate, licence
+       serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
+                      cells-serial, table-serial, plain, up-serial, lanes, down-serial,
+                      bodies-serial, points-serial, choose, pieces, api-serial,
+                      estimate-serial, count, step-serial, validate, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -104,15 +105,17 @@
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at,
-            nbody_estimate); one at a time may change it.
+            nbody_estimate); one at a time may change it. With desc.parallel a call itself is cut
+            into tasks for threads of yours: >>parallel.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
             leaves outputs unwritten, and the nbody empty.
    Sums     Compensated: up to 64 terms are added plainly, and these partial sums by two-sum. The
             error of a float sum does not grow with n. See >>sums.
    Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the
-            same forces, bit for bit. NBODY_FAST on the GPU uses its approximate reciprocal root and
-            fused products: it differs by rounding only.
+            same forces, bit for bit (NBODY_AUTO may choose otherwise on CPU and GPU; give one the
+            method and leaf of the other's sim.desc). NBODY_FAST on the GPU uses its approximate
+            reciprocal root and fused products: it differs by rounding only.
 
    >>method
 
@@ -173,9 +176,10 @@
    their bits relative to the cell; shift such a scene. Let L be about the largest of coordinates,
    square and softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count
    as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
-   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that. Bodies at exactly the same
-   point do not act on each other. NaN and infinite numbers are refused with the index of the first,
-   and so are negative masses with MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign).
+   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that, which nbody_estimate reports.
+   Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
+   with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
+   CHEBYSHEV takes any sign).
 
    >>not-here
 
@@ -344,7 +348,9 @@ extern "C" {
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order, desc.sources, desc.subcells, desc.stage") \
+                            "together: see desc.order, desc.sources, desc.subcells, " \
+                            "desc.stage; or desc.parallel.tasks is not 0 .. " \
+                            "NBODY_MAX_TASKS") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
                             "desc.max_cells not negative") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
@@ -364,10 +370,45 @@ extern "C" {
     X(NBODY_CELLS_FULL,     "desc.max_cells is too small for the tree: forces are right, but " \
                             "slow; sim.frame->cells_needed is enough") \
     X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
-    X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t")
+    X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t") \
+    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel: a hook for threads of yours
+
+   The header has no threads. Where desc.parallel is set, a call cuts its work into tasks and hands
+   them to `run`, some dozens of times per evaluation (a level of the tree is one). Results are the
+   same bits for any number of tasks, in any order. A task has about 0.1 ms of work at least: a
+   thousand bodies with the default options stay serial.
+
+       in tasks      bounds, sort, cells, sources, tables of softened laws, nodes, bodies, DIRECT:
+                     nbody_build, _accelerations, _fields; nbody_fields_at, nbody_estimate (by the
+                     desc of the last build); kicks and drifts of nbody_step
+       not           NBODY_ONE_THREAD, nbody_energy (one sum), _count, _validate, tables of laws
+                     without softening (computed once); CUDA calls ignore the hook
+
+   A task allocates nothing, and needs 96 KB of stack (double: 192). With tasks = 2 .. 4 times the
+   threads, unequal tasks even out.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef void nbody_task(void *context, int32_t index);
+
+/* Calls task(context, k) for each k of 0 .. tasks - 1 once, in any order, on any threads, and
+   returns when all are done. `user` is that of nbody_parallel. */
+typedef void nbody_run(nbody_task *task, void *context, int32_t tasks, void *user);
+
+enum { NBODY_MAX_TASKS = 1024 };
+
+/* NBODY_NOT_RUN: run returned before all tasks were done. The nbody is empty then, as after an
+   allocation that failed, and outputs are undefined. */
+typedef struct nbody_parallel {
+    nbody_run *run;             /* NULL: serial */
+    void *user;                 /* handed to run */
+    int32_t tasks;              /* pieces at most, 0 .. NBODY_MAX_TASKS; 0, 1: serial */
+} nbody_parallel;
 
 /* ----------------------------------------------------------------------------------------------
    >>desc: method and accuracy. All zero is valid; every field states its default.
@@ -376,8 +417,9 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
 typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
-    NBODY_AUTO = 0,             /* DIRECT for few bodies, else FORCE_NODES; sim.desc.method says
-                                   which */
+    NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
+                                   least, >>cost; sim.desc says what it was. CUDA: DIRECT for up to
+                                   1024 bodies */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
     NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): order n
                                    log n terms */
@@ -473,6 +515,7 @@ typedef struct nbody_desc {
                                    cells stay undivided, nbody_cuda_check reports it */
     nbody_allocator allocator;  /* (default: malloc and free) */
     nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+    nbody_parallel parallel;    /* a hook for threads: >>parallel (default: serial) */
 } nbody_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -506,6 +549,7 @@ typedef struct nbody_frame {
     double inverse;             /* 1 / edge */
     double soften2;             /* softening^2 in units of length^2, with a minimum that keeps
                                    1 / d^3 finite */
+    double given2;              /* without it */
     int32_t levels;             /* levels that have cells */
     int32_t cells;              /* total */
     int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l:
@@ -569,6 +613,7 @@ typedef struct nbody {
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
     int32_t table_kind;         /* what `table` holds */
+    int32_t choose;             /* 1: NBODY_AUTO, 3: with potentials; see >>choose. 0: no choice */
     nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
 } nbody;
 
@@ -600,8 +645,8 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
 /* Builds the tree and its sources (DIRECT: copies the bodies), without any force: then
    nbody_fields_at and the walks can be called. pos: 2 numbers per body, `stride` bytes apart (0:
    tightly packed). mass: [n], NULL: all 1. n = 0 is valid. O(n levels). NBODY_BAD_...,
-   NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY leave it empty. Not
-   thread-safe on one nbody. */
+   NBODY_NOT_FINITE, NBODY_TOO_LARGE, NBODY_TOO_MANY, NBODY_OUT_OF_MEMORY, NBODY_NOT_RUN leave it
+   empty. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
                                    size_t stride, const nbody_real *mass, int32_t n);
 
@@ -639,6 +684,10 @@ typedef struct nbody_error {
     double length;              /* ||a| - |a_ref|| / |a_ref|, mean */
     double bias;                /* (|a| - |a_ref|) / |a_ref|, mean: below 0 where forces come out
                                    too short */
+    double given_mean, given_share; /* mean and share against the law with desc.softening as given.
+                                   The others are against frame->soften2, which has a minimum: these
+                                   are larger where bodies are nearer than about 1e-12 L:
+                                   >>limits. (In double such forces have no squares: NaN) */
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
@@ -674,7 +723,7 @@ typedef struct nbody_bodies {
    the old (EULER). LEAPFROG evaluates forces once per step (twice in the first), EULER once;
    strides in desc are not used. NBODY_BAD_NUMBER: dt. Refusals as nbody_build, before anything
    moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick
-   and the drift. */
+   and the drift, and after NBODY_NOT_RUN some bodies may have moved. */
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
                                   nbody_real dt, nbody_integrator integrator);
 
@@ -1198,6 +1247,7 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->edge = frame->size / frame->length;
     frame->inverse = 1 / frame->edge;
     softening = (double)desc->softening / frame->length;
+    frame->given2 = nbody_i_product(softening, softening);
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
     frame->soften2 =
         nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
@@ -2488,8 +2538,24 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
    >>estimate: the error of one sample
    ---------------------------------------------------------------------------------------------- */
 
-/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays. */
-typedef struct nbody_i_exact { double x, y, all; } nbody_i_exact;
+/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays; and
+   what has to be added for the softening as given. */
+typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbody_i_exact;
+
+/* A pair at distance d, whose force per mass is g d: the difference where softening was raised, as
+   far as it is more than a rounding. Nearer than 1e-145 even doubles overflow. */
+NBODY_FN void nbody_i_add_given(const nbody *sim, double m, double dx, double dy, double g,
+                                nbody_i_exact *sum)
+{
+    const nbody_frame *frame = sim->frame;
+    double const d2 = dx * dx + dy * dy, u = d2 + frame->given2;
+    double more;
+    if (d2 < 1e-290 || u > 1e12 * (frame->soften2 - frame->given2)) return;
+    more = m / u * (sim->desc.law == NBODY_INVERSE ? 1 : 1 / sqrt(u)) - g;
+    sum->more_x += more * dx;
+    sum->more_y += more * dy;
+    sum->more_all += (more < 0 ? -more : more) * sqrt(d2);
+}
 
 NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
 {
@@ -2500,6 +2566,7 @@ NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, n
     sum->x += g * dx;
     sum->y += g * dy;
     sum->all += (g < 0 ? -g : g) * sqrt(d2);
+    nbody_i_add_given(sim, (double)sim->m[from], dx, dy, g, sum);
 }
 
 /* The place of sample k: evenly spaced by place, from a start that depends on the seed (the
@@ -2510,11 +2577,24 @@ NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed,
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
+/* Those of a sample against the softening as given. */
+NBODY_FN void nbody_i_given_error(const nbody_real *a, const nbody_i_exact *exact, double unit,
+                                  nbody_error *e)
+{
+    double const x = (exact->x + exact->more_x) * unit, y = (exact->y + exact->more_y) * unit,
+                 all = (exact->all + exact->more_all) * (unit < 0 ? -unit : unit);
+    double const ex = (double)a[0] - x, ey = (double)a[1] - y;
+    double const error = sqrt(ex * ex + ey * ey), right = sqrt(x * x + y * y);
+    if (right > 0) e->given_mean = error / right;
+    else if (!(error <= 0)) e->given_mean = 1;
+    if (!(all <= 0 && error <= 0)) e->given_share = error / all;
+}
+
 /* The errors of one sample; nbody_i_finish_error turns their sums into means. */
 NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place,
                                           const nbody_i_exact *exact)
 {
-    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0};
+    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
     double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit,
                  all = exact->all * (unit < 0 ? -unit : unit);
@@ -2532,6 +2612,7 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
         e.direction =
             sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
     } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
+    nbody_i_given_error(a, exact, unit, &e);
     return e;
 }
 
@@ -2543,8 +2624,11 @@ NBODY_FN void nbody_i_add_error(nbody_error *sum, const nbody_error *e)
     sum->direction += e->direction;
     sum->length += e->length;
     sum->bias += e->bias;
+    sum->given_mean += e->given_mean;
     if (sum->worst <= e->worst || e->worst != e->worst) sum->worst = e->worst; /* a NaN stays */
     if (sum->share <= e->share || e->share != e->share) sum->share = e->share;
+    if (sum->given_share <= e->given_share || e->given_share != e->given_share)
+        sum->given_share = e->given_share;
 }
 
 NBODY_FN void nbody_i_finish_error(nbody_error *sum)
@@ -2555,6 +2639,7 @@ NBODY_FN void nbody_i_finish_error(nbody_error *sum)
     sum->direction *= over;
     sum->length *= over;
     sum->bias *= over;
+    sum->given_mean *= over;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2661,6 +2746,80 @@ NBODY_API const char *nbody_result_text(nbody_result result)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>parallel-run: tasks by the caller's hook. What is cut, and how: >>pieces
+   ---------------------------------------------------------------------------------------------- */
+
+/* Terms that are worth a task: about 0.1 ms. */
+#ifndef NBODY_I_PIECE
+#define NBODY_I_PIECE 262144
+#endif
+
+/* Does piece number `piece` of a job. */
+typedef void nbody_i_work(void *job, int32_t piece, int32_t pieces);
+
+typedef struct nbody_i_tasks {
+    nbody_i_work *work;
+    void *job;
+    int32_t pieces;
+    uint8_t done[NBODY_MAX_TASKS]; /* each set by its own task */
+} nbody_i_tasks;
+
+/* Into how many pieces to cut work of about so many terms. */
+static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
+{
+    int64_t const worth = terms / NBODY_I_PIECE;
+    if (!parallel->run || parallel->tasks < 2 || worth < 2) return 1;
+    return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
+}
+
+static void nbody_i_do_task(void *context, int32_t index)
+{
+    nbody_i_tasks *tasks = (nbody_i_tasks *)context;
+    tasks->work(tasks->job, index, tasks->pieces);
+    tasks->done[index] = 1;
+}
+
+/* One piece: here and now. */
+static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
+                                       nbody_i_work *work, void *job)
+{
+    nbody_i_tasks tasks;
+    int32_t k;
+    if (pieces == 1) {
+        work(job, 0, 1);
+        return NBODY_OK;
+    }
+    tasks.work = work;
+    tasks.job = job;
+    tasks.pieces = pieces;
+    memset(tasks.done, 0, sizeof tasks.done);
+    parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
+    return NBODY_OK;
+}
+
+/* The first of n elements that piece `piece` has; its end is the begin of the next. */
+static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+{
+    return (int32_t)((int64_t)n * piece / pieces);
+}
+
+/* Terms that pass by while one body is read and written. */
+enum { NBODY_I_TOUCH = 16 };
+
+/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
+static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
+{
+    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+}
+
+static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
+{
+    int32_t const pieces = nbody_i_sort_pieces(sim, n);
+    return pieces > 1 ? 64 * (size_t)pieces : 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>memory: blocks that grow and are reused
    ---------------------------------------------------------------------------------------------- */
 
@@ -2760,7 +2919,8 @@ static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth
     if (result == NBODY_OK)
         result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
     if (result == NBODY_OK && tree)
-        result = nbody_i_grow_array(sim, NBODY_I_WORK, count, work, growth);
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
+                                    growth);
     if (result != NBODY_OK) return result;
     sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
     memset(sim->frame, 0, sizeof *sim->frame);
@@ -2868,11 +3028,89 @@ NBODY_API void nbody_free(nbody *sim)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>resolve: defaults and checks, before a body is read
+   >>cost: what methods cost on the CPU, in terms of NBODY_INVERSE_SQUARE (1.8 ns where these were
+   measured, with SSE2; the benchmark's group `auto` compares what is chosen with all else)
+
+       one term of 1/d: 0.6, with its logarithm 2.4
+       a body       sort, P2M, L2P, results: 70, and 2.5 for each node that it is interpolated from
+       16 targets   that a run of sources begins with: 30
+       a cell       division, walks, M2M, L2L: 1300
+       far cell     by a table: a quarter for a product and a sum; by powers: a half
+       an entry of the table of a softened law, which is filled on each level: 13
    ---------------------------------------------------------------------------------------------- */
 
-/* Up to so many bodies direct summation is faster: see the benchmark's group `methods`. */
-enum { NBODY_I_FEW = 1024 };
+static double nbody_i_cell_cost(void) { return 1300; }
+
+/* Of a run of sources, for each target. */
+static double nbody_i_run_cost(void) { return 30.0 / (double)NBODY_I_LANES; }
+
+static double nbody_i_term_cost(nbody_law law, int potential)
+{
+    return law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
+}
+
+static double nbody_i_body_cost(const nbody_desc *desc)
+{
+    return 70 + 2.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
+}
+
+/* Products of a source's masses with the nodes, in whole vectors; 0: there is no table. */
+static double nbody_i_table_entries(const nbody_desc *desc)
+{
+    int const nodes = desc->order * desc->order;
+    if (desc->sources != NBODY_CHEBYSHEV) return 0;
+    return nodes * (double)((nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
+}
+
+/* M2L of one cell on another. */
+static double nbody_i_pair_cost(const nbody_desc *desc)
+{
+    double const numbers = nbody_i_series(desc);
+    return numbers > 0 ? 0.5 * numbers * numbers : 0.5 * nbody_i_table_entries(desc);
+}
+
+/* The tables of one level. */
+static double nbody_i_fill_cost(const nbody_desc *desc)
+{
+    return desc->softening > 0 ? 13 * 40 * nbody_i_table_entries(desc) : 0;
+}
+
+static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
+{
+    double const lanes = (n + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
+    return lanes * n * nbody_i_term_cost(desc->law, potential) + 15.0 * n;
+}
+
+/* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
+   direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
+   bodies and cells: K + b n + 0.39 n^2. Up to 0.9 of where that becomes n^2, no tree is tried. */
+static int32_t nbody_i_few(const nbody_desc *desc, int potential)
+{
+    double const term = nbody_i_term_cost(desc->law, potential), a = 0.61 * term,
+                 nodes = desc->sources == NBODY_CHEBYSHEV ? 0
+                         : desc->order == 1               ? 64
+                                                          : desc->order * desc->order,
+                 b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
+                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc) +
+                     nbody_i_fill_cost(desc);
+    return (int32_t)(0.9 * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
+}
+
+/* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
+   has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
+   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 64, or to count many cells would take
+   long. MASS_CENTRES: >>choose tries larger ones. */
+static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
+{
+    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc)) * 4 / 3;
+    double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc->law, potential));
+    if (desc->sources != NBODY_CHEBYSHEV) return 28;
+    return leaf < 64 && n < 4096 ? 64 : (int32_t)leaf;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>resolve: defaults and checks, before a body is read
+   ---------------------------------------------------------------------------------------------- */
 
 /* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
    `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
@@ -2889,10 +3127,23 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
+/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. */
+static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
+{
+    nbody_desc tree = *desc;
+    if (tree.order == 0) tree.order = 4;
+    if (tree.sources == NBODY_SOURCES_AUTO)
+        tree.sources = tree.order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
+    desc->method = NBODY_FORCE_NODES;
+    if (tree.order < 1 || tree.order > NBODY_MAX_ORDER) return; /* refused, or summed directly */
+    if (n <= nbody_i_few(&tree, potential)) desc->method = NBODY_DIRECT;
+    else if (desc->levels == 0 && desc->leaf == 0)
+        desc->leaf = nbody_i_cost_leaf(&tree, n, potential);
+}
+
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
 {
-    if (desc->method == NBODY_AUTO)
-        desc->method = n <= NBODY_I_FEW ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
     if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
     if (desc->sources == NBODY_SOURCES_AUTO)
         desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
@@ -2912,6 +3163,8 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     if ((int)desc->law < 0 || desc->law > NBODY_INVERSE) return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
+        return NBODY_BAD_OPTION;
     if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
         return NBODY_BAD_OPTION;
     if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
@@ -3052,6 +3305,22 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     return NBODY_OK;
 }
 
+/* The same, and what is still to be chosen. */
+static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
+                                         int potential)
+{
+    int const automatic = (!desc || desc->method == NBODY_AUTO) &&
+                          !(desc && (desc->leaf != 0 || desc->levels != 0));
+    nbody_desc early;
+    nbody_result result;
+    if (desc) early = *desc;
+    else memset(&early, 0, sizeof early);
+    if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
+    result = nbody_i_begin(sim, &early, n);
+    sim->choose = automatic && sim->desc.method != NBODY_DIRECT ? 1 + 2 * (potential != 0) : 0;
+    return result;
+}
+
 /* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
 static size_t nbody_i_stride(size_t stride, int numbers)
 {
@@ -3081,32 +3350,40 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
    >>square-serial: bounds of the bodies
    ---------------------------------------------------------------------------------------------- */
 
-/* Bounds of all bodies and their largest |mass|, and the first bad one. */
-typedef struct nbody_i_bounds { double least[2], most[2], heaviest; } nbody_i_bounds;
+/* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
+typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
-                                    nbody_i_bounds *bounds)
+static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
+                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
 {
     int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
     int32_t i;
     int a;
     memset(bounds, 0, sizeof *bounds);
-    for (i = 0; i < n; i++) {
+    for (i = first; i < end; i++) {
         const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
         double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
-        sim->bad_id = i;
+        bounds->bad = i;
         if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
             return NBODY_NOT_FINITE;
         if (m < 0 && !any_sign) return NBODY_BAD_MASS;
         if (weight > bounds->heaviest) bounds->heaviest = weight;
         for (a = 0; a < 2; a++) {
             double const x = (double)p[a];
-            if (i == 0 || x < bounds->least[a]) bounds->least[a] = x;
-            if (i == 0 || x > bounds->most[a]) bounds->most[a] = x;
+            if (i == first || x < bounds->least[a]) bounds->least[a] = x;
+            if (i == first || x > bounds->most[a]) bounds->most[a] = x;
         }
     }
-    sim->bad_id = -1;
+    bounds->bad = -1;
     return NBODY_OK;
+}
+
+static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+                                    nbody_i_bounds *bounds)
+{
+    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
+    sim->bad_id = bounds->bad;
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3181,50 +3458,65 @@ static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth g
     return result;
 }
 
-/* Divides one cell; its children are appended. */
-static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at)
+/* Divides one cell; its children are appended at `*end`. */
+static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
 {
     nbody_cell *cell = &sim->cell[at];
     int32_t begin[5];
     int q;
     nbody_i_quarters(keys, cell->first, cell->first + cell->count,
                      2 * (sim->desc.levels - 2 - cell->level), begin);
-    cell->child = sim->frame->cells;
+    cell->child = *end;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
-        sim->cell[sim->frame->cells++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+        sim->cell[(*end)++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
         cell->children++;
         cell->quarters = (uint8_t)(cell->quarters | 1 << q);
     }
+}
+
+static nbody_result nbody_i_begin_cells(nbody *sim)
+{
+    nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
+    if (result != NBODY_OK) return result;
+    sim->cell[0] = nbody_i_root(sim->n);
+    sim->frame->cells = sim->frame->levels = 1;
+    sim->frame->level_first[1] = 1;
+    return NBODY_OK;
+}
+
+/* After the last level. */
+static void nbody_i_finish_cells(nbody *sim)
+{
+    nbody_frame *frame = sim->frame;
+    int32_t c;
+    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
+    frame->cells_needed = frame->cells;
+    for (c = 0; c < frame->cells; c++)
+        if (sim->cell[c].child < 0)
+            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
 }
 
 static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
     int32_t c, first = 0, end = 1;
-    nbody_result result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    sim->cell[0] = nbody_i_root(sim->n);
-    frame->cells = frame->levels = 1;
-    frame->level_first[1] = 1;
+    nbody_result result = nbody_i_begin_cells(sim);
     while (result == NBODY_OK && end > first) {
         int64_t divided = 0;
         for (c = first; c < end; c++) divided += nbody_i_divides(&sim->desc, &sim->cell[c]);
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++)
-            if (nbody_i_divides(&sim->desc, &sim->cell[c])) nbody_i_divide(sim, keys, c);
+            if (nbody_i_divides(&sim->desc, &sim->cell[c]))
+                nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
         for (c = first; c < end; c++) nbody_i_find_beside(sim->cell, &sim->cell[c]);
         if (end > first) frame->level_first[++frame->levels] = end;
     }
-    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
-    frame->cells_needed = frame->cells;
-    for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0)
-            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
-    return NBODY_OK;
+    if (result == NBODY_OK) nbody_i_finish_cells(sim);
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3249,16 +3541,21 @@ static void nbody_i_fill_series_table(nbody *sim)
     for (a = 0; a < sim->per_cell; a++) nbody_i_fill_powers(sim, a);
 }
 
-static void nbody_i_fill_table(nbody *sim, const nbody_i_law *law, int level)
+/* Row offset * per_cell + b of the table. */
+static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level, int32_t row)
 {
-    int offset;
-    int32_t a, b;
-    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
-        if (!nbody_i_offset_is_far(offset)) continue;
-        for (b = 0; b < sim->per_cell; b++)
-            for (a = 0; a < nbody_i_row(sim); a++)
-                nbody_i_fill_entry(sim, law, level, offset, b, a);
-    }
+    int const offset = (int)(row / sim->per_cell);
+    int32_t a;
+    if (!nbody_i_offset_is_far(offset)) return;
+    for (a = 0; a < nbody_i_row(sim); a++)
+        nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
+}
+
+static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int level)
+{
+    int32_t row;
+    for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
+        nbody_i_fill_row(sim, law, level, row);
 }
 
 /* Fills `table` for a level, unless it fits: a scale-free table is kept for the life of the
@@ -4089,25 +4386,31 @@ static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t 
     }
 }
 
+/* The k-th body of a leaf and the 15 after it. */
+static void nbody_i_make_forces_from(const nbody *sim, const nbody_i_law *law,
+                                     const nbody_i_outcome *out, int32_t leaf, int32_t k)
+{
+    const nbody_cell *cell = &sim->cell[leaf];
+    int32_t const first = cell->first + k,
+                  count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
+    nbody_near walk = nbody_near_of(sim, leaf);
+    nbody_i_lanes lanes;
+    nbody_i_load_lanes(sim, first, count, &lanes);
+    if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
+    else if (cell->level >= 2) nbody_i_lanes_l2p(sim, law, leaf, count, &lanes);
+    while (nbody_next_near(&walk)) {
+        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_lanes_run(sim, law, &run, &lanes);
+    }
+    nbody_i_store_lanes(sim, out, first, count, &lanes);
+}
+
 static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law,
                                    const nbody_i_outcome *out, int32_t leaf)
 {
-    const nbody_cell *cell = &sim->cell[leaf];
-    nbody_i_lanes lanes;
     int32_t k;
-    for (k = 0; k < cell->count; k += NBODY_I_LANES) {
-        int32_t const first = cell->first + k,
-                      count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
-        nbody_near walk = nbody_near_of(sim, leaf);
-        nbody_i_load_lanes(sim, first, count, &lanes);
-        if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
-        else if (cell->level >= 2) nbody_i_lanes_l2p(sim, law, leaf, count, &lanes);
-        while (nbody_next_near(&walk)) {
-            nbody_i_run const run = nbody_i_near_run(sim, &walk);
-            nbody_i_lanes_run(sim, law, &run, &lanes);
-        }
-        nbody_i_store_lanes(sim, out, first, count, &lanes);
-    }
+    for (k = 0; k < sim->cell[leaf].count; k += NBODY_I_LANES)
+        nbody_i_make_forces_from(sim, law, out, leaf, k);
 }
 
 static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law,
@@ -4121,19 +4424,711 @@ static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law,
     }
 }
 
-/* NBODY_DIRECT (Kalms section 3.1.1). */
+/* NBODY_DIRECT (Kalms section 3.1.1): body `first` and the 15 after it. */
+static void nbody_i_make_direct_from(const nbody *sim, const nbody_i_law *law,
+                                     const nbody_i_outcome *out, int32_t first)
+{
+    nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
+    int32_t const count = sim->n - first < NBODY_I_LANES ? sim->n - first : NBODY_I_LANES;
+    nbody_i_lanes lanes;
+    nbody_i_load_lanes(sim, first, count, &lanes);
+    nbody_i_lanes_run(sim, law, &all, &lanes);
+    nbody_i_store_lanes(sim, out, first, count, &lanes);
+}
+
 static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
 {
-    nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
-    nbody_i_lanes lanes;
     int32_t first;
-    for (first = 0; first < sim->n; first += NBODY_I_LANES) {
-        int32_t const count = sim->n - first < NBODY_I_LANES ? sim->n - first : NBODY_I_LANES;
-        nbody_i_load_lanes(sim, first, count, &lanes);
-        nbody_i_lanes_run(sim, law, &all, &lanes);
-        nbody_i_store_lanes(sim, out, first, count, &lanes);
+    for (first = 0; first < sim->n; first += NBODY_I_LANES)
+        nbody_i_make_direct_from(sim, law, out, first);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>points-serial: the fields at points that are no bodies
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct nbody_i_points {
+    const nbody *sim;
+    const nbody_real *pos;
+    size_t stride;
+    nbody_i_law law;
+    nbody_i_outcome out;
+} nbody_i_points;
+
+/* The first of points first .. end - 1 that is not finite, or -1. */
+static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, int32_t end)
+{
+    int32_t i;
+    for (i = first; i < end; i++) {
+        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
+        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1])) return i;
     }
+    return -1;
+}
+
+static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
+{
+    double const length = points->sim->frame->length;
+    int32_t i;
+    for (i = first; i < end; i++) {
+        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
+        nbody_i_target const t =
+            nbody_i_point(points->sim, &points->law, nbody_i_point_at((double)p[0], length),
+                          nbody_i_point_at((double)p[1], length));
+        nbody_i_store(points->sim, &points->out, i, t.total, t.compensation);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
+
+   Costs are in the units of >>cost. Coarser trees are tried with MASS_CENTRES, where >>cost has no
+   formula for leaves, and where a softened law has tables on many levels; and the direct sum. Above
+   NBODY_I_MANY bodies it cannot win, and tables are little beside the rest.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NBODY_I_MANY = 65536 };
+
+/* M2L and P2L of all far cells of a cell. */
+static double nbody_i_far_cost(const nbody *sim, int32_t at, double term)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    double const pair = nbody_i_pair_cost(&sim->desc), run = nbody_i_run_cost();
+    nbody_far walk = nbody_far_of(sim, at);
+    double cost = 0;
+    while (nbody_next_far(&walk)) {
+        const nbody_cell *source = &sim->cell[walk.cell];
+        if (nbody_i_by_table(sim, source, cell)) cost += pair;
+        else
+            cost += nbody_i_row(sim) *
+                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
+    }
+    return cost;
+}
+
+/* P2P and M2P on the bodies of a leaf, in whole vectors. */
+static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
+{
+    int32_t const bodies = sim->cell[leaf].count;
+    nbody_near walk = nbody_near_of(sim, leaf);
+    double cost = 0;
+    while (nbody_next_near(&walk)) {
+        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+    }
+    return cost * ((bodies + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
+}
+
+static double nbody_i_tree_cost(const nbody *sim, int potential)
+{
+    double const term = nbody_i_term_cost(sim->desc.law, potential);
+    double cost = sim->n * nbody_i_body_cost(&sim->desc);
+    int32_t c;
+    for (c = 0; c < sim->frame->cells; c++) {
+        cost += nbody_i_cell_cost();
+        if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, term);
+        if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
+    }
+    if (sim->frame->levels > 2) cost += (sim->frame->levels - 2) * nbody_i_fill_cost(&sim->desc);
+    return cost;
+}
+
+static void nbody_i_forget_sources(nbody *sim)
+{
+    sim->made = NULL;
+    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
+}
+
+/* How many sources MASS_CENTRES has is known when they are made. */
+static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
+{
+    nbody_result result = NBODY_OK;
+    if (sim->desc.sources == NBODY_MASS_CENTRES) {
+        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        if (result == NBODY_OK) nbody_i_make_sources(sim);
+    }
+    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1);
+    nbody_i_forget_sources(sim);
+    return result;
+}
+
+/* The cells again, with larger leaves or smaller ones. */
+static nbody_result nbody_i_make_cells_of(nbody *sim, const uint32_t *keys, int32_t leaf)
+{
+    sim->desc.leaf = leaf;
+    sim->frame->chunks = 0;
+    return nbody_i_make_cells(sim, keys);
+}
+
+static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
+{
+    int32_t i;
+    sim->cell = NULL;
+    sim->nodes = sim->series = 0;
+    sim->desc.method = NBODY_DIRECT;
+    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
+    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
+    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
+}
+
+/* The best of this tree and of coarser ones, each with leaves half as large again. */
+static nbody_result nbody_i_try_coarser(nbody *sim, const uint32_t *keys, double *best)
+{
+    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    double const fill = nbody_i_fill_cost(&sim->desc);
+    int32_t leaf = sim->desc.leaf;
+    nbody_result result = NBODY_OK;
+    while (sim->frame->levels > 2 && (centres || (sim->frame->levels - 2) * fill > *best / 16)) {
+        double cost = 0;
+        result = nbody_i_make_cells_of(sim, keys, sim->desc.leaf + sim->desc.leaf / 2);
+        if (result == NBODY_OK) result = nbody_i_find_cost(sim, &cost);
+        if (result != NBODY_OK) return result;
+        if (cost > *best) continue;
+        *best = cost;
+        leaf = sim->desc.leaf;
+    }
+    return leaf == sim->desc.leaf ? result : nbody_i_make_cells_of(sim, keys, leaf);
+}
+
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, const uint32_t *keys)
+{
+    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    double best = 0;
+    nbody_result result;
+    if (sim->n > NBODY_I_MANY && !centres) return NBODY_OK;
+    result = nbody_i_find_cost(sim, &best);
+    if (result == NBODY_OK) result = nbody_i_try_coarser(sim, keys, &best);
+    if (result == NBODY_OK && nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1) <= best)
+        nbody_i_drop_tree(sim, input);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>pieces: the same, cut into tasks for desc.parallel
+
+   Each loop over bodies or cells is divided among tasks, which call the functions above and write
+   to places of their own. Nothing is summed across tasks but integers; what must be joined is
+   joined in the order of the bodies. Cells are dealt out in turn, NBODY_I_BATCH at a time, so that
+   dense and sparse regions are shared; what is sorted or counted is cut into ranges.
+   ---------------------------------------------------------------------------------------------- */
+
+static int nbody_i_is_cut(const nbody *sim)
+{
+    return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
+}
+
+/* What the tasks of a build or an evaluation read; none of them changes it. */
+typedef struct nbody_i_job {
+    nbody *sim;
+    const nbody_i_input *input;
+    const nbody_i_law *law;
+    const nbody_i_outcome *out;
+    const uint32_t *keys;       /* sorted */
+    uint32_t *key, *id, *spare_key, *spare_id;
+    int32_t *place;             /* [pieces][256] of a radix pass */
+    int shift;
+    int level;
+    int32_t first, end;         /* cells, or one crowded leaf */
+    int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
+} nbody_i_job;
+
+static nbody_i_job nbody_i_job_of(nbody *sim)
+{
+    nbody_i_job job;
+    memset(&job, 0, sizeof job);
+    job.sim = sim;
+    return job;
+}
+
+/* Runs a job of about so many terms. */
+static nbody_result nbody_i_cut(nbody_i_job *job, int64_t terms, nbody_i_work *work)
+{
+    nbody_parallel const *parallel = &job->sim->desc.parallel;
+    return nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), work, job);
+}
+
+/* ---- bounds ---- */
+
+enum { NBODY_I_MEASURES = 64 }; /* pieces at most: memory is the limit here */
+
+typedef struct nbody_i_measures {
+    const nbody *sim;
+    const nbody_i_input *input;
+    int32_t n;
+    nbody_i_bounds bounds[NBODY_I_MEASURES];
+    nbody_result result[NBODY_I_MEASURES];
+} nbody_i_measures;
+
+static void nbody_i_measure_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_measures *job = (nbody_i_measures *)of_job;
+    job->result[piece] = nbody_i_measure_range(
+        job->sim, job->input, nbody_i_begin_of(job->n, piece, pieces),
+        nbody_i_begin_of(job->n, piece + 1, pieces), &job->bounds[piece]);
+}
+
+/* Adds the bounds of later bodies. */
+static void nbody_i_join_bounds(nbody_i_bounds *all, const nbody_i_bounds *part)
+{
+    int a;
+    for (a = 0; a < 2; a++) {
+        if (part->least[a] < all->least[a]) all->least[a] = part->least[a];
+        if (part->most[a] > all->most[a]) all->most[a] = part->most[a];
+    }
+    if (part->heaviest > all->heaviest) all->heaviest = part->heaviest;
+}
+
+static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+                                        nbody_i_bounds *bounds)
+{
+    nbody_i_measures job;
+    int32_t k, pieces = nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+    nbody_result result;
+    if (pieces > NBODY_I_MEASURES) pieces = NBODY_I_MEASURES;
+    if (pieces > n) pieces = 1; /* no piece is empty */
+    job.sim = sim;
+    job.input = input;
+    job.n = n;
+    result = nbody_i_run_pieces(&sim->desc.parallel, pieces, nbody_i_measure_task, &job);
+    if (result != NBODY_OK) return result;
+    for (k = 0; k < pieces && result == NBODY_OK; k++) {
+        if (k == 0) *bounds = job.bounds[0];
+        else nbody_i_join_bounds(bounds, &job.bounds[k]);
+        result = job.result[k];
+        sim->bad_id = job.bounds[k].bad;
+    }
+    return result;
+}
+
+/* ---- sort: as nbody_i_sort. A pass counts the digits of each range; then the bodies with the same
+   digit are placed range by range ---- */
+
+static void nbody_i_key_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    const nbody *sim = job->sim;
+    int32_t i = nbody_i_begin_of(sim->n, piece, pieces);
+    for (; i < nbody_i_begin_of(sim->n, piece + 1, pieces); i++) {
+        job->key[i] = nbody_i_key(sim->frame, job->input, i, sim->desc.levels);
+        job->id[i] = (uint32_t)i;
+    }
+}
+
+static void nbody_i_digit_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t const n = job->sim->n, end = nbody_i_begin_of(n, piece + 1, pieces);
+    int32_t count[256], i;
+    memset(count, 0, sizeof count);
+    for (i = nbody_i_begin_of(n, piece, pieces); i < end; i++)
+        count[job->key[i] >> job->shift & 255]++;
+    memcpy(job->place + 256 * piece, count, sizeof count);
+}
+
+static void nbody_i_scatter_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t const n = job->sim->n, end = nbody_i_begin_of(n, piece + 1, pieces);
+    int32_t place[256], i;
+    memcpy(place, job->place + 256 * piece, sizeof place);
+    for (i = nbody_i_begin_of(n, piece, pieces); i < end; i++) {
+        int32_t const to = place[job->key[i] >> job->shift & 255]++;
+        job->spare_key[to] = job->key[i];
+        job->spare_id[to] = job->id[i];
+    }
+}
+
+/* Counts become places: digit by digit, within a digit piece by piece. 0: all have one digit. */
+static int nbody_i_place_digits(int32_t *place, int32_t pieces, int32_t n)
+{
+    int32_t at = 0, k;
+    int d;
+    for (d = 0; d < 256; d++) {
+        int32_t const before = at;
+        for (k = 0; k < pieces; k++) {
+            int32_t const count = place[256 * k + d];
+            place[256 * k + d] = at;
+            at += count;
+        }
+        if (at - before == n) return 0;
+    }
+    return 1;
+}
+
+static void nbody_i_place_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t const n = job->sim->n;
+    int32_t i = nbody_i_begin_of(n, piece, pieces);
+    for (; i < nbody_i_begin_of(n, piece + 1, pieces); i++)
+        nbody_i_place(job->sim, job->input, i, job->id ? (int32_t)job->id[i] : i);
+}
+
+/* DIRECT: in the order of the input. */
+static nbody_result nbody_i_cut_places(nbody *sim, const nbody_i_input *input)
+{
+    nbody_i_job job = nbody_i_job_of(sim);
+    job.input = input;
+    return nbody_i_cut(&job, (int64_t)sim->n * NBODY_I_TOUCH, nbody_i_place_task);
+}
+
+static nbody_result nbody_i_cut_pass(nbody_i_job *job, int32_t pieces)
+{
+    nbody_parallel const *parallel = &job->sim->desc.parallel;
+    uint32_t *const key = job->key, *const id = job->id;
+    nbody_result result = nbody_i_run_pieces(parallel, pieces, nbody_i_digit_task, job);
+    if (result != NBODY_OK || !nbody_i_place_digits(job->place, pieces, job->sim->n)) return result;
+    result = nbody_i_run_pieces(parallel, pieces, nbody_i_scatter_task, job);
+    job->key = job->spare_key;
+    job->id = job->spare_id;
+    job->spare_key = key;
+    job->spare_id = id;
+    return result;
+}
+
+static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, const uint32_t **keys)
+{
+    nbody_parallel const *parallel = &sim->desc.parallel;
+    int32_t const n = sim->n, pieces = nbody_i_sort_pieces(sim, n);
+    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_result result;
+    if (pieces == 1) {
+        *keys = nbody_i_sort(sim, input);
+        return NBODY_OK;
+    }
+    job.input = input;
+    job.key = (uint32_t *)sim->block[NBODY_I_WORK].memory;
+    job.id = job.key + n;
+    job.spare_key = job.id + n;
+    job.spare_id = job.spare_key + n;
+    job.place = (int32_t *)(void *)(job.spare_id + n);
+    result = nbody_i_run_pieces(parallel, pieces, nbody_i_key_task, &job);
+    for (; job.shift < 2 * (sim->desc.levels - 1) && result == NBODY_OK; job.shift += 8)
+        result = nbody_i_cut_pass(&job, pieces);
+    if (result == NBODY_OK) result = nbody_i_run_pieces(parallel, pieces, nbody_i_place_task, &job);
+    *keys = job.key;
+    return result;
+}
+
+/* ---- cells: the children of a level are counted, then made ---- */
+
+/* The range of a level's cells that a piece has. */
+static void nbody_i_cells_of(const nbody_i_job *job, int32_t piece, int32_t pieces, int32_t *first,
+                             int32_t *end)
+{
+    *first = job->first + nbody_i_begin_of(job->end - job->first, piece, pieces);
+    *end = job->first + nbody_i_begin_of(job->end - job->first, piece + 1, pieces);
+}
+
+static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell)
+{
+    int32_t begin[5], count = 0;
+    int q;
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     2 * (sim->desc.levels - 2 - cell->level), begin);
+    for (q = 0; q < 4; q++) count += begin[q] < begin[q + 1];
+    return count;
+}
+
+static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    const nbody *sim = job->sim;
+    int32_t first, end, divided = 0, made = 0;
+    nbody_i_cells_of(job, piece, pieces, &first, &end);
+    for (; first < end; first++) {
+        if (!nbody_i_divides(&sim->desc, &sim->cell[first])) continue;
+        divided++;
+        made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
+    }
+    job->divided[piece] = divided;
+    job->made[piece] = made;
+}
+
+/* made[piece]: where its children begin. */
+static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    nbody *sim = job->sim;
+    int32_t first, end, at = job->made[piece];
+    nbody_i_cells_of(job, piece, pieces, &first, &end);
+    for (; first < end; first++)
+        if (nbody_i_divides(&sim->desc, &sim->cell[first]))
+            nbody_i_divide(sim, job->keys, first, &at);
+}
+
+static void nbody_i_beside_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t first, end;
+    nbody_i_cells_of(job, piece, pieces, &first, &end);
+    for (; first < end; first++)
+        nbody_i_find_beside(job->sim->cell, &job->sim->cell[first]);
+}
+
+/* Terms that pass by while a cell is made. */
+enum { NBODY_I_CELL = 256 };
+
+/* Divides the cells of a level. */
+static nbody_result nbody_i_cut_level(nbody_i_job *job)
+{
+    int32_t divided[NBODY_MAX_TASKS], made[NBODY_MAX_TASKS], k, at = job->end;
+    int64_t const terms = (int64_t)(job->end - job->first) * NBODY_I_CELL;
+    int32_t const pieces = nbody_i_pieces(&job->sim->desc.parallel, terms);
+    int64_t room = 0;
+    nbody_result result;
+    job->divided = divided;
+    job->made = made;
+    result = nbody_i_cut(job, terms, nbody_i_count_task);
+    if (result != NBODY_OK) return result;
+    for (k = 0; k < pieces; k++) {
+        int32_t const count = made[k];
+        made[k] = at;
+        at += count;
+        room += divided[k];
+    }
+    result = nbody_i_make_room(job->sim, 4 * room, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_cut(job, terms, nbody_i_divide_task);
+    job->sim->frame->cells = at;
+    return result;
+}
+
+static nbody_result nbody_i_cut_cells(nbody *sim, const uint32_t *keys)
+{
+    nbody_frame *frame = sim->frame;
+    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_result result = nbody_i_begin_cells(sim);
+    job.keys = keys;
+    job.end = 1;
+    while (result == NBODY_OK && job.end > job.first) {
+        result = nbody_i_cut_level(&job);
+        job.first = job.end;
+        job.end = frame->cells;
+        if (result != NBODY_OK || job.end == job.first) break;
+        frame->level_first[++frame->levels] = job.end;
+        result = nbody_i_cut(&job, (int64_t)(job.end - job.first) * NBODY_I_CELL,
+                             nbody_i_beside_task);
+    }
+    if (result == NBODY_OK) nbody_i_finish_cells(sim);
+    return result;
+}
+
+/* ---- sources and nodes, level by level ---- */
+
+/* Batch number `batch` of the job's cells; 0: there is none. */
+static int32_t nbody_i_batch_of(const nbody_i_job *job, int32_t batch, int32_t *first)
+{
+    int32_t const cells = job->end - job->first;
+    if (batch >= cells / NBODY_I_BATCH + (cells % NBODY_I_BATCH > 0)) return 0;
+    *first = job->first + batch * NBODY_I_BATCH;
+    return job->end - *first < NBODY_I_BATCH ? job->end - *first : NBODY_I_BATCH;
+}
+
+static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t c, count, batch = piece;
+    for (; (count = nbody_i_batch_of(job, batch, &c)) > 0; batch += pieces)
+        for (; count > 0; count--, c++) nbody_i_make_sources_of(job->sim, c);
+}
+
+static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t first, end;
+    nbody_i_cells_of(job, piece, pieces, &first, &end);
+    for (; first < end; first++) nbody_i_lanes_moment(job->sim, first);
+}
+
+static void nbody_i_row_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t const rows = NBODY_I_OFFSETS * job->sim->per_cell;
+    int32_t row = piece;
+    for (; row < rows; row += pieces) nbody_i_fill_row(job->sim, job->law, job->level, row);
+}
+
+static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    nbody_i_batch batch;
+    nbody_i_turn_weights(&job->sim->rule, &batch.to_child);
+    for (; (batch.count = nbody_i_batch_of(job, piece, &batch.first)) > 0; piece += pieces)
+        nbody_i_make_nodes_of(job->sim, job->law, job->level, &batch);
+}
+
+static void nbody_i_set_level(nbody_i_job *job, int level)
+{
+    job->level = level;
+    job->first = job->sim->frame->level_first[level];
+    job->end = job->sim->frame->level_first[level + 1];
+}
+
+static nbody_result nbody_i_cut_sources(nbody *sim)
+{
+    nbody_i_job job = nbody_i_job_of(sim);
+    int level;
+    nbody_result result = NBODY_OK;
+    for (level = sim->frame->levels - 1; level >= 2 && result == NBODY_OK; level--) {
+        nbody_i_set_level(&job, level);
+        result = nbody_i_cut(&job, (int64_t)(job.end - job.first) * sim->per_cell * 64,
+                             nbody_i_source_task);
+    }
+    return result;
+}
+
+static nbody_result nbody_i_cut_tree(nbody *sim, const nbody_i_input *input)
+{
+    const uint32_t *keys = NULL;
+    nbody_result result = nbody_i_cut_sort(sim, input, &keys);
+    if (result == NBODY_OK) result = nbody_i_cut_cells(sim, keys);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_cut_sources(sim);
+    return result;
+}
+
+/* A table that is kept is filled once, serially. */
+static nbody_result nbody_i_cut_table(nbody_i_job *job)
+{
+    nbody *sim = job->sim;
+    if (!sim->table) return NBODY_OK;
+    if (nbody_i_kind_of_table(sim, job->law) > 0) {
+        nbody_i_ready_table(sim, job->law, job->level);
+        return NBODY_OK;
+    }
+    sim->table_kind = 0;
+    return nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+}
+
+static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
+{
+    nbody *sim = job->sim;
+    /* 16 far cells; a product and a sum of a table are an eighth of a term */
+    int64_t const work = sim->series ? 2 * (int64_t)sim->series * sim->series
+                                     : (sim->table ? 4 : 16) * (int64_t)sim->nodes * sim->per_cell;
+    int level;
+    nbody_result result = NBODY_OK;
+    job->level = 2;
+    job->first = sim->frame->level_first[2];
+    job->end = sim->frame->cells;
+    if (sim->series) {
+        nbody_i_ready_table(sim, job->law, 2);
+        result = nbody_i_cut(job,
+                             (int64_t)(job->end - job->first) * sim->series * sim->per_cell / 8,
+                             nbody_i_moment_task);
+    }
+    for (level = 2; level < sim->frame->levels && result == NBODY_OK; level++) {
+        nbody_i_set_level(job, level);
+        result = nbody_i_cut_table(job);
+        if (result != NBODY_OK) break;
+        result = nbody_i_cut(job, (job->end - job->first) * work, nbody_i_node_task);
+    }
+    return result;
+}
+
+/* ---- bodies: leaves are dealt out, and the bodies of a crowded leaf ---- */
+
+/* Bodies of a leaf that are more than one task. */
+#ifndef NBODY_I_CROWD
+#define NBODY_I_CROWD 1024
+#endif
+
+static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    const nbody_cell *cell = job->sim->cell;
+    int32_t c, count, batch = piece;
+    for (; (count = nbody_i_batch_of(job, batch, &c)) > 0; batch += pieces)
+        for (; count > 0; count--, c++)
+            if (cell[c].child < 0 && cell[c].count <= NBODY_I_CROWD)
+                nbody_i_make_forces_of(job->sim, job->law, job->out, c);
+}
+
+static void nbody_i_crowd_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t const count = job->sim->cell[job->first].count;
+    int32_t k = piece * NBODY_I_LANES;
+    for (; k < count; k += pieces * NBODY_I_LANES)
+        nbody_i_make_forces_from(job->sim, job->law, job->out, job->first, k);
+}
+
+static void nbody_i_direct_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_job *job = (nbody_i_job *)of_job;
+    int32_t first = piece * NBODY_I_LANES;
+    for (; first < job->sim->n; first += pieces * NBODY_I_LANES)
+        nbody_i_make_direct_from(job->sim, job->law, job->out, first);
+}
+
+static nbody_result nbody_i_cut_bodies(nbody_i_job *job)
+{
+    const nbody *sim = job->sim;
+    int32_t c;
+    nbody_result result;
+    job->first = 0;
+    job->end = sim->frame->cells;
+    result = nbody_i_cut(job, (int64_t)sim->n * 256, nbody_i_leaf_task);
+    for (c = 0; c < sim->frame->cells && result == NBODY_OK; c++) {
+        const nbody_cell *cell = &sim->cell[c];
+        if (cell->child >= 0 || cell->count <= NBODY_I_CROWD) continue;
+        job->first = c;
+        result = nbody_i_cut(job, (int64_t)cell->count * cell->count, nbody_i_crowd_task);
+    }
+    return result;
+}
+
+static nbody_result nbody_i_cut_fields(nbody *sim, const nbody_i_law *law,
+                                       const nbody_i_outcome *out)
+{
+    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_result result = NBODY_OK;
+    job.law = law;
+    job.out = out;
+    if (!sim->cell) return nbody_i_cut(&job, (int64_t)sim->n * sim->n, nbody_i_direct_task);
+    if (sim->nodes > 0) result = nbody_i_cut_nodes(&job);
+    return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
+}
+
+/* ---- points ---- */
+
+typedef struct nbody_i_points_job {
+    const nbody_i_points *points;
+    int32_t m;
+    int32_t bad[NBODY_MAX_TASKS]; /* [pieces] */
+} nbody_i_points_job;
+
+static void nbody_i_bad_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_points_job *job = (nbody_i_points_job *)of_job;
+    job->bad[piece] = nbody_i_bad_point(job->points, nbody_i_begin_of(job->m, piece, pieces),
+                                        nbody_i_begin_of(job->m, piece + 1, pieces));
+}
+
+static void nbody_i_point_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_points_job *job = (nbody_i_points_job *)of_job;
+    nbody_i_fields_of_points(job->points, nbody_i_begin_of(job->m, piece, pieces),
+                             nbody_i_begin_of(job->m, piece + 1, pieces));
+}
+
+static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, int32_t *bad)
+{
+    nbody_parallel const *parallel = &points->sim->desc.parallel;
+    int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : points->sim->n);
+    int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
+    nbody_i_points_job job;
+    int32_t k;
+    nbody_result result;
+    job.points = points;
+    job.m = m;
+    result = nbody_i_run_pieces(parallel, checks, nbody_i_bad_task, &job);
+    if (result != NBODY_OK) return result;
+    for (k = 0; k < checks && *bad < 0; k++) *bad = job.bad[k];
+    if (*bad >= 0) return NBODY_NOT_FINITE;
+    return nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task, &job);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4143,8 +5138,14 @@ static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law,
 /* The tree of n > 0 bodies. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
-    nbody_result result = nbody_i_make_cells(sim, nbody_i_sort(sim, input));
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    const uint32_t *keys;
+    nbody_result result;
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_tree(sim, input);
+    keys = nbody_i_sort(sim, input);
+    result = nbody_i_make_cells(sim, keys);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK) nbody_i_make_sources(sim);
     return result;
 }
@@ -4153,28 +5154,28 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
 {
     nbody_i_bounds bounds;
     int32_t i;
-    nbody_result result = nbody_i_measure(sim, input, n, &bounds);
+    nbody_result result = nbody_i_is_cut(sim) ? nbody_i_cut_measure(sim, input, n, &bounds)
+                                              : nbody_i_measure(sim, input, n, &bounds);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->n = n;
     if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
         return NBODY_TOO_LARGE;
     if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_places(sim, input);
     for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
-                                   size_t stride, const nbody_real *mass, int32_t n)
+static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
+                                      const nbody_i_input *input, int32_t n, int potential)
 {
-    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
     nbody_result result;
     int32_t bad;
-    if (!sim) return NBODY_BAD_ARGUMENT;
     nbody_i_make_empty(sim);
-    result = nbody_i_check_input(&input, n);
-    if (result == NBODY_OK) result = nbody_i_begin(sim, desc, n);
-    if (result == NBODY_OK) result = nbody_i_build(sim, &input, n);
+    result = nbody_i_check_input(input, n);
+    if (result == NBODY_OK) result = nbody_i_begin_choice(sim, desc, n, potential);
+    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
     if (result == NBODY_OK) return NBODY_OK;
     bad = sim->bad_id;
     nbody_i_make_empty(sim);
@@ -4182,11 +5183,34 @@ NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbo
     return result;
 }
 
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    return nbody_i_build_for(sim, desc, &input, n, 0);
+}
+
+/* Of at least one body, after prepare_nodes. */
+static void nbody_i_make_fields(nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+{
+    if (!sim->cell) {
+        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, -1);
+        else nbody_i_make_direct(sim, law, out);
+        return;
+    }
+    if (sim->nodes > 0 && nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, law);
+    else if (sim->nodes > 0) nbody_i_make_nodes(sim, law);
+    nbody_i_make_forces(sim, law, out);
+}
+
 NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential)
 {
-    nbody_result result = nbody_build(sim, desc, pos, stride, mass, n);
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    nbody_result result =
+        sim ? nbody_i_build_for(sim, desc, &input, n, potential != NULL) : NBODY_BAD_ARGUMENT;
     nbody_i_outcome out;
     nbody_i_law law;
     if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
@@ -4194,20 +5218,11 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
     out.potential = potential;
     out.acc_stride = sim->desc.acc_stride;
     law = nbody_i_law_of(sim, potential != NULL);
-    if (!sim->cell) {
-        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, &law, &out, -1);
-        else nbody_i_make_direct(sim, &law, &out);
-        return NBODY_OK;
-    }
-    result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
-    if (result != NBODY_OK) {
-        nbody_i_make_empty(sim);
-        return result;
-    }
-    if (sim->nodes > 0 && nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, &law);
-    else if (sim->nodes > 0) nbody_i_make_nodes(sim, &law);
-    nbody_i_make_forces(sim, &law, &out);
-    return NBODY_OK;
+    if (sim->cell) result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
+    if (result == NBODY_OK && nbody_i_is_cut(sim)) result = nbody_i_cut_fields(sim, &law, &out);
+    else if (result == NBODY_OK) nbody_i_make_fields(sim, &law, &out);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
 }
 
 NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
@@ -4225,32 +5240,28 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id)
 {
-    size_t const step = nbody_i_stride(stride, 2);
-    nbody_i_outcome out;
-    nbody_i_law law;
-    int32_t i;
+    nbody_i_points given;
+    nbody_result result;
+    int32_t bad = -1;
+    given.pos = points;
+    given.stride = nbody_i_stride(stride, 2);
     if (bad_id) *bad_id = -1;
-    if (!sim || m < 0 || step == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
+    if (!sim || m < 0 || given.stride == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
     if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     if (!sim->frame) return NBODY_NOT_BUILT;
-    for (i = 0; i < m; i++) {
-        const nbody_real *p = nbody_i_at(points, step, i);
-        if (nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1])) continue;
-        if (bad_id) *bad_id = i;
-        return NBODY_NOT_FINITE;
+    given.sim = sim;
+    given.out.acc = acc;
+    given.out.potential = potential;
+    given.out.acc_stride = 2 * sizeof(nbody_real);
+    given.law = nbody_i_law_of(sim, potential != NULL);
+    if (nbody_i_is_cut(sim)) result = nbody_i_cut_points(&given, m, &bad);
+    else {
+        bad = nbody_i_bad_point(&given, 0, m);
+        if (bad < 0) nbody_i_fields_of_points(&given, 0, m);
+        result = bad < 0 ? NBODY_OK : NBODY_NOT_FINITE;
     }
-    out.acc = acc;
-    out.potential = potential;
-    out.acc_stride = 2 * sizeof(nbody_real);
-    law = nbody_i_law_of(sim, potential != NULL);
-    for (i = 0; i < m; i++) {
-        const nbody_real *p = nbody_i_at(points, step, i);
-        nbody_i_target const t =
-            nbody_i_point(sim, &law, nbody_i_point_at((double)p[0], sim->frame->length),
-                          nbody_i_point_at((double)p[1], sim->frame->length));
-        nbody_i_store(sim, &out, i, t.total, t.compensation);
-    }
-    return NBODY_OK;
+    if (bad_id) *bad_id = bad;
+    return result;
 }
 
 /* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
@@ -4281,7 +5292,7 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     nbody_i_make_empty(sim);
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin(sim, desc, n);
+    result = nbody_i_begin_choice(sim, desc, n, 1);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
     if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
         int64_t room;
@@ -4300,22 +5311,64 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
    >>estimate-serial
    ---------------------------------------------------------------------------------------------- */
 
+/* Samples at once: their errors are added in order. */
+enum { NBODY_I_SAMPLES = 64 };
+
+typedef struct nbody_i_samples {
+    const nbody *sim;
+    const nbody_real *acc;
+    int32_t samples, first, count;
+    uint32_t seed;
+    nbody_error error[NBODY_I_SAMPLES];
+} nbody_i_samples;
+
+static nbody_error nbody_i_error_of(const nbody_i_samples *job, int32_t k)
+{
+    const nbody *sim = job->sim;
+    int32_t const place = nbody_i_sample_place(sim->n, job->samples, job->seed, k);
+    nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
+    int32_t from;
+    for (from = 0; from < sim->n; from++) nbody_i_add_exact(sim, place, from, &exact);
+    return nbody_i_sample_error(sim, job->acc, place, &exact);
+}
+
+static void nbody_i_sample_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_samples *job = (nbody_i_samples *)of_job;
+    int32_t k = nbody_i_begin_of(job->count, piece, pieces);
+    for (; k < nbody_i_begin_of(job->count, piece + 1, pieces); k++)
+        job->error[k] = nbody_i_error_of(job, job->first + k);
+}
+
+/* The next NBODY_I_SAMPLES, or those that are left. */
+static nbody_result nbody_i_take_samples(nbody_i_samples *job)
+{
+    nbody_parallel const *parallel = &job->sim->desc.parallel;
+    int32_t const left = job->samples - job->first;
+    job->count = left < NBODY_I_SAMPLES ? left : NBODY_I_SAMPLES;
+    return nbody_i_run_pieces(parallel,
+                              nbody_i_pieces(parallel, 4 * (int64_t)job->count * job->sim->n),
+                              nbody_i_sample_task, job);
+}
+
 NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
                                       uint32_t seed, nbody_error *error)
 {
-    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0};
-    int32_t k, from;
+    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    nbody_i_samples job;
+    int32_t k;
     if (!sim || !error || samples < 0) return NBODY_BAD_ARGUMENT;
     if (!sim->frame) return NBODY_NOT_BUILT;
     if (samples > sim->n) samples = sim->n;
     if (samples > 0 && !acc) return NBODY_BAD_ARGUMENT;
-    for (k = 0; k < samples; k++) {
-        int32_t const place = nbody_i_sample_place(sim->n, samples, seed, k);
-        nbody_i_exact exact = {0, 0, 0};
-        nbody_error e;
-        for (from = 0; from < sim->n; from++) nbody_i_add_exact(sim, place, from, &exact);
-        e = nbody_i_sample_error(sim, acc, place, &exact);
-        nbody_i_add_error(&sum, &e);
+    job.sim = sim;
+    job.acc = acc;
+    job.samples = samples;
+    job.seed = seed;
+    for (job.first = 0; job.first < samples; job.first += NBODY_I_SAMPLES) {
+        nbody_result const result = nbody_i_take_samples(&job);
+        if (result != NBODY_OK) return result;
+        for (k = 0; k < job.count; k++) nbody_i_add_error(&sum, &job.error[k]);
     }
     nbody_i_finish_error(&sum);
     *error = sum;
@@ -4382,16 +5435,38 @@ static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies, int moves)
     return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
-static void nbody_i_kick_all(const nbody_bodies *bodies, nbody_real dt)
+typedef struct nbody_i_motion { const nbody_bodies *bodies; nbody_real dt; } nbody_i_motion;
+
+static void nbody_i_kick_task(void *job, int32_t piece, int32_t pieces)
 {
-    size_t e;
-    for (e = 0; e < 2 * (size_t)bodies->n; e++) nbody_i_kick(bodies, e, dt);
+    const nbody_i_motion *motion = (const nbody_i_motion *)job;
+    int32_t const n = motion->bodies->n;
+    size_t const end = 2 * (size_t)nbody_i_begin_of(n, piece + 1, pieces);
+    size_t e = 2 * (size_t)nbody_i_begin_of(n, piece, pieces);
+    for (; e < end; e++) nbody_i_kick(motion->bodies, e, motion->dt);
 }
 
-static void nbody_i_drift_all(const nbody_bodies *bodies, nbody_real dt)
+static void nbody_i_drift_task(void *job, int32_t piece, int32_t pieces)
 {
-    size_t e;
-    for (e = 0; e < 2 * (size_t)bodies->n; e++) nbody_i_drift(bodies, e, dt);
+    const nbody_i_motion *motion = (const nbody_i_motion *)job;
+    int32_t const n = motion->bodies->n;
+    size_t const end = 2 * (size_t)nbody_i_begin_of(n, piece + 1, pieces);
+    size_t e = 2 * (size_t)nbody_i_begin_of(n, piece, pieces);
+    for (; e < end; e++) nbody_i_drift(motion->bodies, e, motion->dt);
+}
+
+static nbody_result nbody_i_move_all(const nbody_desc *desc, nbody_i_work *task,
+                                     nbody_bodies *bodies, nbody_real dt)
+{
+    nbody_i_motion motion;
+    int64_t const terms = desc->stage == NBODY_ONE_THREAD ? 0 : (int64_t)bodies->n * 4;
+    nbody_result result;
+    motion.bodies = bodies;
+    motion.dt = dt;
+    result = nbody_i_run_pieces(&desc->parallel, nbody_i_pieces(&desc->parallel, terms), task,
+                                &motion);
+    if (result != NBODY_OK) bodies->fresh = 0;
+    return result;
 }
 
 static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies)
@@ -4420,16 +5495,17 @@ NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodi
     if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
     if (result != NBODY_OK) return result;
     if (integrator == NBODY_EULER) {
-        nbody_i_kick_all(bodies, dt);
-        nbody_i_drift_all(bodies, dt);
+        result = nbody_i_move_all(&resolved, nbody_i_kick_task, bodies, dt);
+        if (result == NBODY_OK)
+            result = nbody_i_move_all(&resolved, nbody_i_drift_task, bodies, dt);
         bodies->fresh = 0; /* acc is that of the old positions */
-        return NBODY_OK;
+        return result;
     }
-    nbody_i_kick_all(bodies, dt / 2);   /* v_half = v + a dt / 2 */
-    nbody_i_drift_all(bodies, dt);      /* p_new = p + v_half dt, and v_new = v_half + a_new dt /
-                                           2 */
-    result = nbody_i_evaluate(sim, desc, bodies);
-    if (result == NBODY_OK) nbody_i_kick_all(bodies, dt / 2);
+    /* v_half = v + a dt / 2, p_new = p + v_half dt, v_new = v_half + a_new dt / 2 */
+    result = nbody_i_move_all(&resolved, nbody_i_kick_task, bodies, dt / 2);
+    if (result == NBODY_OK) result = nbody_i_move_all(&resolved, nbody_i_drift_task, bodies, dt);
+    if (result == NBODY_OK) result = nbody_i_evaluate(sim, desc, bodies);
+    if (result == NBODY_OK) result = nbody_i_move_all(&resolved, nbody_i_kick_task, bodies, dt / 2);
     return result;
 }
 

@@ -36,6 +36,7 @@ namespace {
    every GPU, so that sums of partial results of blocks have the same order everywhere. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
+constexpr int nbody_i_cuda_few = 1024; /* NBODY_AUTO: up to so many, NBODY_DIRECT */
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
@@ -232,7 +233,11 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     gpu->stream = stream;
     for (int b = 0; b < NBODY_BLOCKS; b++) holds |= gpu->block[b].memory != nullptr;
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
-    nbody_result const result = nbody_i_begin(sim, desc, n);
+    nbody_desc chosen{};
+    if (desc) chosen = *desc;
+    if (chosen.method == NBODY_AUTO)
+        chosen.method = n <= nbody_i_cuda_few ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    nbody_result const result = nbody_i_begin(sim, &chosen, n);
     if (result != NBODY_OK) return result;
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
@@ -2520,12 +2525,15 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_error sum = {};
     for (int32_t k = (int32_t)blockIdx.x; k < samples; k += (int32_t)gridDim.x) {
         int32_t const place = nbody_i_sample_place(sim.n, samples, seed, k);
-        nbody_i_exact exact = {0, 0, 0};
+        nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
         for (int32_t from = (int32_t)threadIdx.x; from < sim.n; from += nbody_i_block_threads)
             nbody_i_add_exact(&sim, place, from, &exact);
         exact.x = nbody_i_block_sum(exact.x, shared);
         exact.y = nbody_i_block_sum(exact.y, shared);
         exact.all = nbody_i_block_sum(exact.all, shared);
+        exact.more_x = nbody_i_block_sum(exact.more_x, shared);
+        exact.more_y = nbody_i_block_sum(exact.more_y, shared);
+        exact.more_all = nbody_i_block_sum(exact.more_all, shared);
         nbody_error const e = nbody_i_sample_error(&sim, acc, place, &exact);
         nbody_i_add_error(&sum, &e);
     }

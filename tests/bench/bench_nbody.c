@@ -5,8 +5,9 @@
        make bench                                              all of it, about three minutes
        build/bench/bench_nbody --only methods --n 1000000
        build/bench/bench_nbody --only leaf,pareto              a group that is named does more
+       BENCH_THREADS=16 build/bench/bench_nbody --only threads
        groups: pairs methods depth direction length pareto leaf clumps memory; only when named:
-       scaling
+       scaling threads auto
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -18,6 +19,7 @@
 #include "nbody.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/nbody_bench.h"
+#include "tests/common/parallel.h"
 
 static void must(nbody_result result)
 {
@@ -780,6 +782,222 @@ static void scaling_row(int32_t n)
     free_bodies(&b);
 }
 
+/* ---- auto: what NBODY_AUTO chooses, beside the direct sum and trees of all depths ---- */
+
+/* The shortest of three runs. */
+static double shortest_ms(const bodies *b, nbody_desc desc)
+{
+    job j = new_job(b, desc);
+    double least = bench_sample_ms(NULL, work_forces, &j);
+    int k;
+    for (k = 0; k < 2 && least < 1000; k++) {
+        double const ms = bench_sample_ms(NULL, work_forces, &j);
+        if (ms < least) least = ms;
+    }
+    free_job(&j);
+    return least;
+}
+
+/* The fastest of all, as a desc. */
+static nbody_desc fastest(const bodies *b, nbody_desc desc, double *ms)
+{
+    nbody_desc best = desc;
+    double leaf;
+    best.method = NBODY_DIRECT;
+    best.order = 0;
+    *ms = b->n > 20000 ? 1e99 : shortest_ms(b, best);
+    desc.method = NBODY_FORCE_NODES;
+    for (leaf = 12; leaf < 1200; leaf *= 1.5) {
+        double took;
+        desc.leaf = (int32_t)leaf;
+        took = shortest_ms(b, desc);
+        if (took >= *ms) continue;
+        *ms = took;
+        best = desc;
+    }
+    return best;
+}
+
+static const char *method_name(const nbody_desc *desc, char *text, size_t bytes)
+{
+    if (desc->method == NBODY_DIRECT) return "direct";
+    snprintf(text, bytes, "leaf %d", (int)desc->leaf);
+    return text;
+}
+
+/* Both in turn: the median of the ratios. */
+static void auto_row(const bodies *b, nbody_desc desc, double *worst)
+{
+    double samples[BENCH_SAMPLES], ms, least = 1e99, ratio;
+    nbody_desc const best = fastest(b, desc, &ms);
+    job chosen = new_job(b, desc), other = new_job(b, best);
+    char one[24], two[24];
+    int k, runs = bench.runs;
+    for (k = 0; k < runs; k++) {
+        double const a = bench_sample_ms(NULL, work_forces, &chosen);
+        samples[k] = a / bench_sample_ms(NULL, work_forces, &other);
+        if (a < least) least = a;
+        if (a > 1000) runs = k + 1;
+    }
+    ratio = bench_median(samples, runs);
+    if (ratio > *worst) *worst = ratio;
+    printf("%-14s %5d %4s %9g", b->name, (int)desc.order,
+           desc.law == NBODY_INVERSE ? "1/d" : "1/d2", (double)desc.softening);
+    bench_number(least, 10);
+    printf("  %-9s", method_name(&chosen.sim.desc, one, sizeof one));
+    bench_number(ms, 10);
+    printf("  %-9s", method_name(&best, two, sizeof two));
+    bench_number(ratio, 8);
+    printf("\n");
+    fflush(stdout);
+    bench_check(chosen.sim.n == b->n, "auto: a build");
+    free_job(&chosen);
+    free_job(&other);
+}
+
+static void auto_rows(const bodies *b, double *worst)
+{
+    static const int orders[] = {1, 2, 4, 6, 8, 12};
+    nbody_desc desc;
+    int k, law;
+    memset(&desc, 0, sizeof desc);
+    for (k = 0; k < (int)(sizeof orders / sizeof *orders); k++) for (law = 0; law < 2; law++) {
+        desc.order = orders[k];
+        desc.law = (nbody_law)law;
+        desc.softening = 0;
+        auto_row(b, desc, worst);
+        if (law) continue;
+        desc.softening = (nbody_real)0.01;
+        auto_row(b, desc, worst);
+    }
+}
+
+static void bench_auto(void)
+{
+    static const int32_t sizes[] = {300, 600, 1200, 2500, 10000, 100000};
+    double worst = 0;
+    int k, input;
+    printf("\nauto: NBODY_AUTO beside the fastest of DIRECT and trees of all depths, in turn\n"
+           "%-14s %5s %4s %9s %10s  %-9s %10s  %-9s %8s\n", "workload", "order", "law", "softening",
+           "auto ms", "chosen", "best ms", "that is", "ratio");
+    for (k = 0; k < (int)(sizeof sizes / sizeof *sizes); k++) for (input = 0; input < 3; input++) {
+        int32_t const n = bench.n ? bench.n : sizes[k];
+        bodies b = input == 0   ? square_bodies(n, 0)
+                   : input == 1 ? clump_bodies(n)
+                                : galaxy_bodies(n);
+        if (!bench.n || k == 0) auto_rows(&b, &worst);
+        free_bodies(&b);
+    }
+    printf("at worst %.2f times the best\n", worst);
+}
+
+/* ---- threads: desc.parallel against serial, wall clock, in turn ---- */
+
+static double wall_ms(void (*work)(void *), job *j)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    work(j);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return 1e3 * (double)(end.tv_sec - begin.tv_sec) +
+           1e-6 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+static void work_build(void *user)
+{
+    job *j = (job *)user;
+    must(nbody_build(&j->sim, &j->desc, j->b->pos, 0, NULL, j->b->n));
+}
+
+/* Medians, and the median, least and most of the ratios of neighbouring runs. */
+static void threads_row(const char *what, void (*work)(void *), const bodies *b, nbody_desc desc,
+                        nbody_parallel parallel)
+{
+    double serial[BENCH_SAMPLES], cut[BENCH_SAMPLES], ratio[BENCH_SAMPLES];
+    size_t const bytes = 2 * (size_t)b->n * sizeof(nbody_real);
+    job one = new_job(b, desc), many;
+    int k, runs = bench.runs;
+    desc.parallel = parallel;
+    many = new_job(b, desc);
+    if (work == work_points) {
+        one.points = (nbody_real *)bench_alloc(bytes);
+        many.points = (nbody_real *)bench_alloc(bytes);
+        memcpy(one.points, b->pos, bytes);
+        memcpy(many.points, b->pos, bytes);
+        one.count = many.count = b->n;
+        work_build(&one);
+        work_build(&many);
+    }
+    memset(one.acc, 0, bytes); /* a build writes none */
+    memset(many.acc, 0, bytes);
+    for (k = -1; k < runs; k++) {
+        double const a = wall_ms(work, &one), c = wall_ms(work, &many);
+        if (k < 0) continue; /* warm-up */
+        serial[k] = a;
+        cut[k] = c;
+        ratio[k] = a / c;
+    }
+    bench_check(memcmp(one.acc, many.acc, bytes) == 0, "threads: the same bits");
+    printf("%-14s %-24s", b->name, what);
+    bench_number(bench_median(serial, runs), 10);
+    bench_number(bench_median(cut, runs), 10);
+    bench_number(bench_median(ratio, runs), 8);
+    printf("  %.2f .. %.2f\n", ratio[0], ratio[runs - 1]);
+    free_job(&one);
+    free_job(&many);
+}
+
+static void threads_rows(const bodies *b, nbody_parallel parallel)
+{
+    nbody_desc d;
+    memset(&d, 0, sizeof d);
+    d.method = NBODY_FORCE_NODES;
+    threads_row("build", work_build, b, d, parallel);
+    threads_row("order 4", work_forces, b, d, parallel);
+    d.order = 8;
+    threads_row("order 8", work_forces, b, d, parallel);
+    d.law = NBODY_INVERSE;
+    threads_row("order 8, 1/d", work_forces, b, d, parallel);
+    d.law = NBODY_INVERSE_SQUARE;
+    d.order = 4;
+    d.softening = (nbody_real)SOFT;
+    threads_row("order 4, softened", work_forces, b, d, parallel);
+    threads_row("order 4, fields_at", work_points, b, d, parallel);
+    memset(&d, 0, sizeof d);
+    d.method = NBODY_VIRTUAL_PARTICLES;
+    threads_row("virtual particles", work_forces, b, d, parallel);
+}
+
+static void bench_threads(int32_t n)
+{
+    const char *given = getenv("BENCH_THREADS");
+    int32_t const threads = given ? (int32_t)strtol(given, NULL, 10) : 2;
+    nbody_parallel parallel;
+    nbody_desc direct;
+    parallel_pool pool;
+    bodies b = square_bodies(n, 0);
+    parallel_all_used();
+    parallel_start(&pool, threads < 1 ? 1 : threads);
+    parallel.run = parallel_threads;
+    parallel.user = &pool;
+    parallel.tasks = threads > 2 ? 4 * threads : threads;
+    printf("\nthreads: serial against %d tasks on %d threads, wall clock, in turn; the same bits\n"
+           "%-14s %-24s %10s %10s %8s  %s\n", (int)parallel.tasks, (int)threads, "workload", "work",
+           "serial ms", "tasks ms", "speed-up", "least .. most");
+    threads_rows(&b, parallel);
+    free_bodies(&b);
+    memset(&direct, 0, sizeof direct);
+    direct.method = NBODY_DIRECT;
+    b = square_bodies(n < WHOLE ? n : WHOLE, 0);
+    threads_row("direct", work_forces, &b, direct, parallel);
+    free_bodies(&b);
+    b = square_bodies(1000, 0);
+    direct.method = NBODY_FORCE_NODES;
+    threads_row("order 4", work_forces, &b, direct, parallel);
+    free_bodies(&b);
+    parallel_stop(&pool);
+}
+
 /* ---- all of it ---- */
 
 /* Milliseconds of one term of the direct sum, at WHOLE bodies. */
@@ -798,7 +1016,8 @@ int main(int argc, char **argv)
     const int32_t *n = size_list;
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
-                "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,scaling");
+                "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,scaling,threads,"
+                "auto");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -825,5 +1044,7 @@ int main(int argc, char **argv)
         bench_scaling_rows(
             "scaling: time against n, evenly spread bodies; bytes that the header holds",
             scaling_row);
+    if (bench_named("threads")) bench_threads(bench.n ? bench.n : 1000000);
+    if (bench_named("auto")) bench_auto();
     return bench_end();
 }

@@ -20,10 +20,13 @@ static nbody_result run_serial(nbody *sim, const Input &in, Fields *out)
 {
     out->acc = unset((size_t)in.n * step_of(in.desc.acc_stride, 2));
     out->potential = unset((size_t)in.n);
+    nbody_desc desc = in.desc;
+    if (desc.method == NBODY_AUTO) /* as the GPU chooses */
+        desc.method = in.n <= 1024 ? NBODY_DIRECT : NBODY_FORCE_NODES;
     if (in.outputs == ACCELERATIONS)
-        return nbody_accelerations(sim, &in.desc, in.pos.data(), in.stride, masses_or_null(in),
+        return nbody_accelerations(sim, &desc, in.pos.data(), in.stride, masses_or_null(in),
             in.n, out->acc.data());
-    return nbody_fields(sim, &in.desc, in.pos.data(), in.stride, masses_or_null(in), in.n,
+    return nbody_fields(sim, &desc, in.pos.data(), in.stride, masses_or_null(in), in.n,
                         in.outputs == POTENTIALS ? nullptr : out->acc.data(),
                             out->potential.data());
 }

@@ -15,6 +15,8 @@ static void check_error(const nbody_error &got, const nbody_error &want)
     CHECK(same_number(got.mean_share, want.mean_share, 1) && same_number(got.share, want.share, 1));
     CHECK(same_number(got.direction, want.direction, 1) && same_number(got.length, want.length, 1));
     CHECK(same_number(got.bias, want.bias, 1));
+    CHECK(same_number(got.given_mean, want.given_mean, 1) &&
+        same_number(got.given_share, want.given_share, 1));
 }
 
 static void test_estimate()

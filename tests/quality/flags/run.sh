@@ -169,7 +169,7 @@ if [ "$full" ]; then
             done
         done
         for name in faults limits threads; do unit try $name '' $compiler -O3 -march=native; done
-        for name in threads ugrid_parallel nlist_parallel; do
+        for name in threads ugrid_parallel lbvh_parallel nlist_parallel nbody_parallel; do
             unit try $name '' $compiler -O1 -fsanitize=thread
         done
     done
@@ -180,7 +180,7 @@ else
     unit try floats yes "${compilers##* }" -O1
     unit try faults yes "${compilers%% ?*}" -O3 -march=native
     unit try lbvh yes "${compilers##* }" -O3 -march=native -ffp-contract=off
-    for name in threads ugrid_parallel nlist_parallel; do
+    for name in threads ugrid_parallel lbvh_parallel nlist_parallel nbody_parallel; do
         unit try $name yes "${compilers##* }" -O1 -fsanitize=thread
     done
 fi

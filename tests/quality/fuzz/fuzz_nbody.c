@@ -309,7 +309,7 @@ static void op_build(state *s)
             high[a] = i == 0 || (double)p[a] > high[a] ? (double)p[a] : high[a];
         }
     }
-    direct_method = d.method == NBODY_DIRECT || (d.method == NBODY_AUTO && n <= 1024);
+    direct_method = d.method == NBODY_DIRECT || (d.method == NBODY_AUTO && n <= 32);
     any_sign =
         d.method == NBODY_DIRECT ||
         (d.method == NBODY_FORCE_NODES &&
@@ -564,7 +564,7 @@ static void op_plain(state *s)
     }
     FZ_CHECK(nbody_levels_for(&d, n) >= 1 && nbody_levels_for(&d, INT32_MAX) <= NBODY_MAX_LEVELS &&
              nbody_levels_for(NULL, -1) >= 1);
-    for (code = -1; code <= NBODY_CUDA_ERROR + 1; code++)
+    for (code = -1; code <= NBODY_RESULT_COUNT; code++)
         FZ_CHECK(nbody_result_text((nbody_result)code) != NULL);
     FZ_CHECK(nbody_version() > 0 && nbody_defaults(NULL, &d, n) == NBODY_BAD_ARGUMENT);
     nbody_free(NULL);

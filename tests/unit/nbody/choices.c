@@ -58,6 +58,39 @@ static void test_points_without_numbers(void **state)
     }
 }
 
+static void count_runs(nbody_task *task, void *context, int32_t tasks, void *user)
+{
+    int32_t k;
+    ++*(int *)user;
+    for (k = 0; k < tasks; k++) task(context, k);
+}
+
+/* A thousand bodies are not worth a task, but for methods that compute for milliseconds even then;
+   ten thousand are. */
+static void test_few_are_not_cut(void **state)
+{
+    int kind, many;
+    (void)state;
+    for (kind = 0; kind < KINDS; kind++) for (many = 0; many < 2; many++) {
+        oracle_scene s;
+        nbody_desc d = desc_of(kind);
+        outcome o;
+        int runs = 0;
+        if (kind == KIND_FN8 || kind == KIND_FN4C) continue;
+        if (many && (small_run() || SANITIZED)) continue;
+        oracle_make(&s, ORACLE_UNIFORM, many ? 10000 : d.method == NBODY_DIRECT ? 700 : 1000, 0,
+            &dice);
+        d.leaf = d.levels = 0;
+        d.parallel.run = count_runs;
+        d.parallel.user = &runs;
+        d.parallel.tasks = 16;
+        evaluate(&o, &d, &s);
+        CHECK(many ? runs > 0 : runs == 0);
+        drop(&o);
+        oracle_forget(&s);
+    }
+}
+
 /* Every result has a text of its own that begins with its name, and names what to change. */
 static void test_texts(void **state)
 {
@@ -69,7 +102,7 @@ static void test_texts(void **state)
         {NBODY_TOO_LARGE, "scale"}, {NBODY_TOO_MANY, "2^30"},
         {NBODY_OUT_OF_MEMORY, "desc.allocator"}, {NBODY_NOT_BUILT, "nbody_build"},
         {NBODY_CELLS_FULL, "desc.max_cells"}, {NBODY_INVALID, "damaged"},
-        {NBODY_CUDA_ERROR, "cuda_error"},
+        {NBODY_CUDA_ERROR, "cuda_error"}, {NBODY_NOT_RUN, "desc.parallel.run"},
     };
 #define NAME_OF(code, text) #code ": ",
     static const char *const names[] = {NBODY_RESULTS(NAME_OF)};
