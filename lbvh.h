@@ -22,13 +22,14 @@
    >>contents: the banners in order; search for >> and the name
 
        manual          use, example, options, rules, method, limits, not-here, changes
-       declarations    config, results, desc, tree, api, cuda-api
+       declarations    config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, world, world-overlap, world-cast, world-near,
                        cuda-templates
        serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
                        queries-serial, validate, world-memory, world-trees, world-pairs,
-                       world-calls, world-update, world-validate
+                       world-calls, world-update, world-validate, parallel-run,
+                       parallel-search, parallel-build
        end             licence
 
    >>use
@@ -99,12 +100,12 @@
             more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
             without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
             bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what
-            CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a
-            nearest walk. A world takes about 400 bytes for each object, 40 and twice
-            desc.pair_bytes for each pair (float); its arrays grow by half, in lbvh_world_insert
-            and, for pairs, in lbvh_world_update.
+            CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 60 KB for a call
+            with desc.parallel, 1 KB for a ray or a nearest walk. A world takes about 400 bytes for
+            each object, 40 and twice desc.pair_bytes for each pair (float); its arrays grow by
+            half, in lbvh_world_insert and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
-            refit it.
+            refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
             change. Nothing is printed, nothing aborts, nothing is truncated silently: where
             something did not fit, the exact size needed is returned.
@@ -164,7 +165,7 @@
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads
    0.1.0  first version
 */
 
@@ -360,7 +361,8 @@ extern "C" {
                          "bytes at least")                                                         \
     X(LBVH_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)")                                         \
     X(LBVH_BAD_OPTION, "an enum or a flag has a value that does not exist, desc.bits is "          \
-                       "not 30 or 63, or the search does not take this queries.kind or flag")      \
+                       "not 30 or 63, desc.parallel.tasks is not 0 .. 1024, or the search does "   \
+                       "not take this queries.kind or flag")                                       \
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
     X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
@@ -386,10 +388,45 @@ extern "C" {
                      "type and byte order, undamaged")                                             \
     X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \
     X(LBVH_BAD_ID, "no object has this id: it was removed, or never inserted")                     \
-    X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")
+    X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")                  \
+    X(LBVH_NOT_RUN, "desc.parallel.run did not run every task: it must call each, once")
 
 #define LBVH_I_CODE(code, text) code,
 typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_result;
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel: a hook for threads of yours. The header starts none. Where desc.parallel has a
+   function, a call cuts its work into tasks that share nothing they write, and has them run by it:
+
+       static void run(lbvh_task *task, void *context, int32_t tasks, void *user)
+       {
+           int32_t i;
+           #pragma omp parallel for schedule(dynamic, 1)
+           for (i = 0; i < tasks; i++) task(context, i);
+       }
+
+   Every result is that of the serial code, bit for bit, for any number of tasks in any order.
+   In tasks run lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and lbvh_overlaps. A search uses
+   the hook of the tree's last build, tree.desc.parallel, which you may change; lbvh_load takes it
+   from its desc. Threads that search one tree at once call one `run` at once. Walks,
+   lbvh_each_pair and lbvh_nearest stay in the calling thread; so do worlds and CUDA calls. A task
+   needs the stack of a search in bulk (>>rules). Nothing is allocated for tasks. Lists in tasks may
+   write anywhere below `capacity`, also behind the last entry.
+
+   LBVH_NOT_RUN: a task was left out. Numbers, counts and offsets of a search are 0, and its
+   other arrays are not specified.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef void lbvh_task(void *context, int32_t index);
+typedef void lbvh_run(lbvh_task *task, void *context, int32_t tasks, void *user);
+
+typedef struct lbvh_parallel {
+    lbvh_run *run;      /* calls task(context, 0 .. tasks-1), each once, in any order, on any
+                           threads, and returns when all are done (default, NULL: serial) */
+    void *user;         /* handed to run */
+    int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
+                           fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
+} lbvh_parallel;
 
 /* ------------------------------------------------------------------------------------------------
    >>desc: what to build. All zero is valid; every field says its default.
@@ -455,6 +492,7 @@ typedef struct lbvh_desc {
                                    always does this, and lbvh_cuda_check tells) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
     lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+    lbvh_parallel parallel;     /* a hook for threads (default: serial) */
 } lbvh_desc;
 
 /* ------------------------------------------------------------------------------------------------
@@ -595,7 +633,7 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality);
    Files are for machines of the same byte order and the same LBVH_REAL. */
 LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed);
 
-/* Reads a saved tree. desc (NULL: defaults) gives the allocator; everything else comes from the
+/* Reads a saved tree. desc (NULL: defaults) gives allocator and parallel; all else comes from the
    bytes. They hold no codes, and the kind of the elements becomes LBVH_BOXES: refit a loaded tree
    with boxes. Any bytes are safe: damaged ones are refused (LBVH_BAD_FILE) after a checksum and the
    checks of lbvh_validate. The tree is empty after a refusal. */
@@ -2735,6 +2773,18 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
+enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
+
+/* The same in pieces (>>parallel-run and on). */
+static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
+static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
+static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
+                                          int64_t *needed);
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                           int32_t *counts, int64_t *offsets);
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed);
 
 static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 {
@@ -2872,6 +2922,7 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
     if ((int)given.builder < 0 || given.builder > LBVH_SPLIT) return LBVH_BAD_OPTION;
     if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
+    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
     if (given.vertices < 0) return LBVH_BAD_ARGUMENT;
     if (!lbvh_i_bounds_valid(&given)) return LBVH_BAD_BOUNDS;
@@ -3492,6 +3543,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     memset(&given, 0, sizeof given);
     if (desc) given.allocator = desc->allocator;
     if (desc) given.cuda_allocator = desc->cuda_allocator;
+    if (desc) given.parallel = desc->parallel;
     result = lbvh_i_begin(tree, &given);
     if (result != LBVH_OK) return result;
     if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
@@ -3548,6 +3600,7 @@ typedef struct lbvh_i_batch {
 typedef struct lbvh_i_finder {
     const lbvh *tree;
     const lbvh_queries *queries;
+    int32_t end;                        /* searches are those of the places before it */
     int32_t begin, last, next;          /* places of this packet, and the node where the next one
                                            begins */
     lbvh_overlap search[LBVH_I_PACKET];
@@ -3626,6 +3679,7 @@ static int32_t lbvh_i_next_subtree(lbvh_i_finder *finder)
     while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
         at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
+    if (finder->last >= finder->end) finder->last = finder->end - 1;
     finder->next = tree->node[at].skip;
     return at;
 }
@@ -3704,13 +3758,28 @@ static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint
     }
 }
 
+/* The largest subtree of a packet's size that begins at this place: its node. */
+static int32_t lbvh_i_subtree_from(const lbvh *tree, int32_t place)
+{
+    int32_t at = lbvh_root(tree), first = 0;
+    while (first < place || lbvh_last_place(tree, &tree->node[at]) - first >= LBVH_I_PACKET) {
+        int32_t const left = tree->node[at].link,
+                      middle = lbvh_last_place(tree, &tree->node[left]);
+        at = place <= middle ? left : tree->node[left].skip;
+        if (place > middle) first = middle + 1;
+    }
+    return at;
+}
+
+/* The searches of the places first .. end-1. */
 static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
-                                const lbvh_queries *queries, int lists)
+                                const lbvh_queries *queries, int lists, int32_t first, int32_t end)
 {
     finder->tree = tree;
     finder->queries = queries;
-    finder->begin = finder->last = finder->place = -1;
-    finder->next = lbvh_root(tree);
+    finder->begin = finder->last = finder->place = first - 1;
+    finder->end = end;
+    finder->next = first < end ? lbvh_i_subtree_from(tree, first) : -1;
     finder->hits = finder->given = finder->fits = 0;
     finder->lists = lists || tree->mask; /* masks are tested place by place */
 }
@@ -3721,7 +3790,7 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
     const lbvh_overlap *o;
     int32_t from = 0;
-    if (finder->place + 1 >= finder->tree->n) return -1;
+    if (finder->place + 1 >= finder->end) return -1;
     if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
@@ -3787,6 +3856,8 @@ typedef struct lbvh_i_taker {
     void *user;
     int32_t *pairs;
     int64_t capacity, found;
+    int32_t whole;      /* the pairs of the places before it have all been written: */
+    int64_t written;    /* so many */
 } lbvh_i_taker;
 
 LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
@@ -3869,8 +3940,8 @@ static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *ta
     return 0;
 }
 
-/* All pairs, until the taker returns non-zero. */
-static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
+/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end)
 {
     lbvh_queries queries;
     lbvh_i_finder finder;
@@ -3878,8 +3949,10 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
     memset(&queries, 0, sizeof queries);
     queries.filter = 0xFFFFFFFFu;
     queries.flags = LBVH_HALF | LBVH_PLACES;
-    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0);
-    while (finder.last + 1 < tree->n) {
+    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
+    taker->whole = first;
+    taker->written = taker->found;
+    while (finder.last + 1 < end) {
         int64_t const before = taker->found;
         int32_t const at = lbvh_i_next_subtree(&finder);
         if (mean < (double)LBVH_I_MANY
@@ -3887,6 +3960,9 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
                 : lbvh_i_take_batch(&finder, at, taker))
             return 1;
         mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
+        if (taker->found > taker->capacity) continue;
+        taker->whole = finder.last + 1;
+        taker->written = taker->found;
     }
     return 0;
 }
@@ -3899,7 +3975,7 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
     memset(&taker, 0, sizeof taker);
     taker.fn = fn;
     taker.user = user;
-    return lbvh_i_take_pairs(tree, &taker) ? LBVH_STOPPED : LBVH_OK;
+    return lbvh_i_take_pairs(tree, &taker, 0, tree->n) ? LBVH_STOPPED : LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
@@ -3907,10 +3983,12 @@ LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capaci
     lbvh_i_taker taker;
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
+    if (lbvh_i_search_pieces(tree, tree->n) > 1)
+        return lbvh_i_pairs_in_pieces(tree, pairs, capacity, needed);
     memset(&taker, 0, sizeof taker);
     taker.pairs = pairs;
     taker.capacity = capacity;
-    (void)lbvh_i_take_pairs(tree, &taker);
+    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
     *needed = taker.found;
     return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
@@ -3920,8 +3998,9 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
     lbvh_i_taker taker;
     if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
+    if (lbvh_i_search_pieces(tree, tree->n) > 1) return lbvh_i_count_pairs_in_pieces(tree, pairs);
     memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(tree, &taker);
+    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
     *pairs = taker.found;
     return LBVH_OK;
 }
@@ -3955,14 +4034,15 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
-/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. */
+/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. Of the searches
+   first .. end-1, here and below. */
 static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
-                              int64_t *offsets)
+                              int64_t *offsets, int32_t first, int32_t end)
 {
     lbvh_i_finder finder;
     int32_t q, found;
-    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0);
-    for (q = 0; q < queries->n; q++) {
+    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0, first, end);
+    for (q = first; q < end; q++) {
         int32_t const row = lbvh_i_row(tree, queries, q);
         found = 0;
         if (lbvh_i_own(queries)) {
@@ -3986,65 +4066,81 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
     if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
-    lbvh_i_count_rows(tree, &resolved, counts, NULL);
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
+        return lbvh_i_counts_in_pieces(tree, &resolved, counts, NULL);
+    lbvh_i_count_rows(tree, &resolved, counts, NULL, 0, resolved.n);
     return LBVH_OK;
 }
 
 /* The caller's queries: rows in their order, in one pass. Counting goes on when the capacity is
-   reached. */
+   reached. found: the entries before; returns those after. */
 static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                              int32_t *ids, int64_t capacity)
+                              int32_t *ids, int64_t capacity, int64_t found, int32_t first,
+                              int32_t end)
 {
-    int64_t found = 0;
     int32_t q;
-    for (q = 0; q < queries->n; q++) {
+    for (q = first; q < end; q++) {
         lbvh_overlap o = lbvh_i_search(tree, queries, q);
         offsets[q] = found;
         for (; lbvh_next(&o); found++)
             if (found < capacity) ids[found] = o.id;
     }
-    offsets[queries->n] = found;
     return found;
 }
 
 /* Own elements, rows by place: the same. */
 static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                    int32_t *ids, int64_t capacity)
+                                    int32_t *ids, int64_t capacity, int64_t found, int32_t first,
+                                    int32_t end)
 {
     lbvh_i_finder finder;
-    int64_t found = 0;
     int32_t place, other;
-    lbvh_i_begin_finder(&finder, tree, queries, 1);
+    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         offsets[place] = found;
         for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
             if (found < capacity) ids[found] = other;
     }
-    offsets[tree->n] = found;
     return found;
 }
 
-/* Own elements, rows by id: count, prefix sum, fill. */
-static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                 int32_t *ids, int64_t capacity)
+/* Counts become offsets. */
+static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
 {
-    lbvh_i_finder finder;
     int64_t sum = 0;
-    int32_t q, other;
-    lbvh_i_count_rows(tree, queries, NULL, offsets);
-    for (q = 0; q < queries->n; q++) {
+    int32_t q;
+    for (q = 0; q < n; q++) {
         int64_t const count = offsets[q];
         offsets[q] = sum;
         sum += count;
     }
-    offsets[queries->n] = sum;
-    lbvh_i_begin_finder(&finder, tree, queries, 1);
+    offsets[n] = sum;
+    return sum;
+}
+
+/* The rows by id that fit whole. */
+static void lbvh_i_fill_rows(const lbvh *tree, const lbvh_queries *queries, const int64_t *offsets,
+                             int32_t *ids, int64_t capacity, int32_t first, int32_t end)
+{
+    lbvh_i_finder finder;
+    int32_t q, other;
+    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
     while (capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const row = lbvh_i_id(tree, q);
         int64_t slot = offsets[row];
         if (offsets[row + 1] > capacity) continue; /* the row does not fit whole */
         while ((other = lbvh_i_next_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
     }
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                 int32_t *ids, int64_t capacity)
+{
+    int64_t sum;
+    lbvh_i_count_rows(tree, queries, NULL, offsets, 0, queries->n);
+    sum = lbvh_i_sum_offsets(offsets, queries->n);
+    lbvh_i_fill_rows(tree, queries, offsets, ids, capacity, 0, queries->n);
     return sum;
 }
 
@@ -4057,10 +4153,14 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
         return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
-    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity);
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
+        return lbvh_i_lists_in_pieces(tree, &resolved, offsets, ids, capacity, needed);
+    if (!lbvh_i_own(&resolved))
+        *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity, 0, 0, resolved.n);
     else if (resolved.flags & LBVH_PLACES)
-        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
+        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity, 0, 0, tree->n);
     else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
+    offsets[resolved.n] = *needed;
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
@@ -5393,6 +5493,312 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world)
     }
     return alive == world->objects && entries == 2 * (int64_t)world->pairs ? LBVH_OK
                                                                             : LBVH_INVALID;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of searches, elements or places, and no two pieces write to the same number.
+   What must be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest searches for which a task is worth its start: some tenths of a millisecond. */
+#ifndef LBVH_I_PIECE
+#define LBVH_I_PIECE 2048
+#endif
+enum { LBVH_I_MOST_PIECES = 256 };
+
+/* Into how many pieces work on n elements is cut. */
+static int32_t lbvh_i_pieces_of(const lbvh_parallel *parallel, int32_t n, int32_t fewest,
+                                int32_t most)
+{
+    int32_t const worth = n / fewest;
+    if (parallel->tasks < most) most = parallel->tasks;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
+{
+    return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
+                                               LBVH_I_MOST_PIECES);
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
+{
+    return n / pieces * k + n % pieces * k / pieces;
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct lbvh_i_job {
+    lbvh_task *work;
+    void *context;
+    unsigned char done[LBVH_I_MOST_PIECES];
+} lbvh_i_job;
+
+static void lbvh_i_do_piece(void *context, int32_t k)
+{
+    lbvh_i_job *job = (lbvh_i_job *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces, lbvh_task *work,
+                                    void *context)
+{
+    lbvh_i_job job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(lbvh_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return LBVH_NOT_RUN;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-search: pieces of the searches, by place or by the caller's order
+
+   A list is made in one pass, though no piece knows how many entries come before its own. Each
+   writes to a room of its own in the caller's array:
+
+       rooms     |0 0 0 0 . .|1 1 1 1 1 1|2 2 . . . .|      piece 1 has two entries more than room
+       moved     |0 0 0 0|1 1 1 1 1 1 ~ ~|2 2|              then each is moved to its end, and
+                                                            searches without room are repeated
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_piece_of_list {
+    int32_t whole;              /* the entries of the searches before it have been written, */
+    int64_t written;            /* so many of the piece, */
+    int64_t found;              /* of so many that it has */
+    int64_t start;              /* those of the pieces before it */
+} lbvh_i_piece_of_list;
+
+typedef struct lbvh_i_search_job {
+    const lbvh *tree;
+    const lbvh_queries *queries;/* NULL: pairs */
+    int32_t *counts, *ids;      /* ids: or pairs */
+    int64_t *offsets, capacity;
+    int32_t n, pieces, width;   /* searches; numbers of an entry */
+    lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
+} lbvh_i_search_job;
+
+static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh *tree,
+                                const lbvh_queries *queries)
+{
+    memset(job, 0, sizeof *job);
+    job->tree = tree;
+    job->queries = queries;
+    job->n = queries ? queries->n : tree->n;
+    job->pieces = lbvh_i_search_pieces(tree, job->n);
+    job->width = queries ? 1 : 2;
+}
+
+static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+}
+
+/* The first search of piece k. */
+static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+static void lbvh_i_count_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_count_rows(job->tree, job->queries, job->counts, job->offsets,
+                      lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                           int32_t *counts, int64_t *offsets)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, tree, queries);
+    job.counts = counts;
+    job.offsets = offsets;
+    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
+    if (result != LBVH_OK && counts) memset(counts, 0, (size_t)job.n * sizeof *counts);
+    return result;
+}
+
+/* The list of searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: what was
+   found, and up to where it was written. */
+static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    const lbvh_queries *queries = job->queries;
+    int64_t const from = found;
+    lbvh_i_taker taker;
+    if (queries) {
+        found = lbvh_i_own(queries)
+                    ? lbvh_i_fill_by_place(job->tree, queries, job->offsets, job->ids, capacity,
+                                           found, first, end)
+                    : lbvh_i_fill_at(job->tree, queries, job->offsets, job->ids, capacity, found,
+                                     first, end);
+        piece->written = found;
+        for (piece->whole = end; piece->written > capacity;)
+            piece->written = job->offsets[--piece->whole];
+    } else {
+        memset(&taker, 0, sizeof taker);
+        taker.pairs = job->ids;
+        taker.capacity = capacity;
+        taker.found = found;
+        (void)lbvh_i_take_pairs(job->tree, &taker, first, end);
+        found = taker.found;
+        piece->whole = taker.whole;
+        piece->written = taker.written;
+    }
+    piece->found = found - from;
+    piece->written -= from;
+}
+
+/* Into the room of the piece. */
+static void lbvh_i_list_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_list_range(job, &job->piece[k], lbvh_i_cut(job->capacity, job->pieces, k),
+                      lbvh_i_cut(job->capacity, job->pieces, k + 1), lbvh_i_first_search(job, k),
+                      lbvh_i_first_search(job, k + 1));
+}
+
+/* Moves what piece k has written from its room to where it belongs. */
+static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
+{
+    const lbvh_i_piece_of_list *piece = &job->piece[k];
+    int64_t const room = lbvh_i_cut(job->capacity, job->pieces, k);
+    int64_t const left = job->capacity - piece->start;
+    int64_t const moving = piece->written < left ? piece->written : left;
+    size_t const bytes = (size_t)job->width * sizeof *job->ids;
+    if (moving > 0 && room != piece->start)
+        memmove(job->ids + piece->start * job->width, job->ids + room * job->width,
+                (size_t)moving * bytes);
+}
+
+/* Towards the front in ascending order, then towards the end in descending order: nothing is
+   overwritten before it has moved. Returns the number of all entries. */
+static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
+{
+    int64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < job->pieces; k++) {
+        job->piece[k].start = sum;
+        sum += job->piece[k].found;
+        if (job->piece[k].start < lbvh_i_cut(job->capacity, job->pieces, k))
+            lbvh_i_move_piece(job, k);
+    }
+    for (k = job->pieces; k-- > 0;)
+        if (job->piece[k].start > lbvh_i_cut(job->capacity, job->pieces, k))
+            lbvh_i_move_piece(job, k);
+    return sum;
+}
+
+/* The offsets of what was moved, and the list of the searches that had no room. */
+static void lbvh_i_finish_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_piece_of_list const piece = job->piece[k];
+    lbvh_i_piece_of_list rest;
+    int64_t const shift = piece.start - lbvh_i_cut(job->capacity, job->pieces, k);
+    int32_t const end = lbvh_i_first_search(job, k + 1);
+    int32_t q;
+    for (q = lbvh_i_first_search(job, k); q < piece.whole && job->queries; q++)
+        job->offsets[q] += shift;
+    if (piece.whole < end && (job->queries || piece.start + piece.written < job->capacity))
+        lbvh_i_list_range(job, &rest, piece.start + piece.written, job->capacity, piece.whole, end);
+}
+
+/* The list, without the last offset. */
+static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result result = lbvh_i_search_in_pieces(job, lbvh_i_list_piece);
+    *needed = 0;
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_move_pieces(job);
+    result = lbvh_i_search_in_pieces(job, lbvh_i_finish_piece);
+    if (result != LBVH_OK) *needed = 0;
+    return result;
+}
+
+static void lbvh_i_count_pairs_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_taker taker;
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(job->tree, &taker, lbvh_i_first_search(job, k),
+                            lbvh_i_first_search(job, k + 1));
+    job->piece[k].found = taker.found;
+}
+
+static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    int32_t k;
+    lbvh_i_begin_search(&job, tree, NULL);
+    *pairs = 0;
+    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_pairs_piece);
+    for (k = 0; k < job.pieces && result == LBVH_OK; k++) *pairs += job.piece[k].found;
+    return result;
+}
+
+static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
+                                          int64_t *needed)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    if (capacity == 0) {
+        result = lbvh_i_count_pairs_in_pieces(tree, needed);
+        return result == LBVH_OK && *needed > 0 ? LBVH_BUFFER_TOO_SMALL : result;
+    }
+    lbvh_i_begin_search(&job, tree, NULL);
+    job.ids = pairs;
+    job.capacity = capacity;
+    result = lbvh_i_list_in_pieces(&job, needed);
+    return result == LBVH_OK && *needed > capacity ? LBVH_BUFFER_TOO_SMALL : result;
+}
+
+static void lbvh_i_fill_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_fill_rows(job->tree, job->queries, job->offsets, job->ids, job->capacity,
+                     lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result result = lbvh_i_counts_in_pieces(job->tree, job->queries, NULL, job->offsets);
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_sum_offsets(job->offsets, job->n);
+    return job->capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
+}
+
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, tree, queries);
+    job.offsets = offsets;
+    job.ids = ids;
+    job.capacity = capacity;
+    result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
+                 ? lbvh_i_fill_by_id_in_pieces(&job, needed)
+                 : lbvh_i_list_in_pieces(&job, needed);
+    if (result != LBVH_OK) {
+        memset(offsets, 0, ((size_t)queries->n + 1) * sizeof *offsets);
+        *needed = 0;
+        return result;
+    }
+    offsets[queries->n] = *needed;
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
 #ifdef __cplusplus

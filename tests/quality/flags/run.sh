@@ -14,7 +14,7 @@
 #               between bodies of many scales. tests/quality/flags/fast_math.c: the same lines, NaN
 #               and infinity refused by their index, where only one of two files has the flag, and
 #               where both are one.
-#   threads     tests/unit/all/test_threads.c under ThreadSanitizer.
+#   threads     tests/unit/all/test_threads.c and the tests of desc.parallel under ThreadSanitizer.
 #
 # A compiler that is not there is skipped. SPDX-License-Identifier: MIT OR Unlicense
 set -u
@@ -170,6 +170,7 @@ if [ "$full" ]; then
         done
         for name in faults limits threads; do unit try $name '' $compiler -O3 -march=native; done
         unit try threads '' $compiler -O1 -fsanitize=thread
+        unit try lbvh_parallel yes $compiler -O1 -fsanitize=thread
     done
 else
     # quick: what compiles in a few seconds each; each level once, and each compiler with and
@@ -179,6 +180,7 @@ else
     unit try faults yes "${compilers%% ?*}" -O3 -march=native
     unit try lbvh yes "${compilers##* }" -O3 -march=native -ffp-contract=off
     unit try threads yes "${compilers##* }" -O1 -fsanitize=thread
+    unit try lbvh_parallel yes "${compilers##* }" -O1 -fsanitize=thread
 fi
 all_units
 echo "$passed passed, $failed failed, $skipped skipped"
