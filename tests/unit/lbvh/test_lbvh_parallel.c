@@ -16,7 +16,7 @@
 #include "../../common/parallel.h"
 #include "../../common/testing.h"
 
-enum { MOST = 400, QUERIES = 100, ROOM = 90000 };
+enum { MOST = 400, QUERIES = 100, ROOM = MOST * MOST };
 enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, FEW, INPUTS };
 enum { PLAIN, MASKED, SPLIT, SHORT_CODES, FLAT, POINTS, CODES, HOLES, BOUNDED, VARIANTS };
 
