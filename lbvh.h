@@ -406,15 +406,15 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
-   In tasks run lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and lbvh_overlaps. A search uses
-   the hook of the tree's last build, tree.desc.parallel, which you may change; lbvh_load takes it
-   from its desc. Threads that search one tree at once call one `run` at once. Walks,
-   lbvh_each_pair and lbvh_nearest stay in the calling thread; so do worlds and CUDA calls. A task
-   needs the stack of a search in bulk (>>rules). Nothing is allocated for tasks. Lists in tasks may
-   write anywhere below `capacity`, also behind the last entry.
+   In tasks run lbvh_build, lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and
+   lbvh_overlaps. A refit and a search use the hook of the tree's last build, tree.desc.parallel,
+   which you may change; lbvh_load takes it from its desc. Threads that search one tree at once call
+   one `run` at once. Walks, lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
+   worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated for
+   tasks. Lists in tasks may write anywhere below `capacity`, also behind the last entry.
 
-   LBVH_NOT_RUN: a task was left out. Numbers, counts and offsets of a search are 0, and its
-   other arrays are not specified.
+   LBVH_NOT_RUN: a task was left out. A build or refit has then left no tree. Numbers, counts and
+   offsets of a search are 0, and its other arrays are not specified.
    ---------------------------------------------------------------------------------------------- */
 
 typedef void lbvh_task(void *context, int32_t index);
@@ -2776,6 +2776,10 @@ enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
 enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
 
 /* The same in pieces (>>parallel-run and on). */
+static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
+static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n);
+static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride);
 static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
@@ -3104,17 +3108,23 @@ static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *s
     for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
 }
 
-static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *histogram)
+/* Sorts the keys first .. last-1, whose upper bits are sorted, by the lower ones. */
+static void lbvh_i_sort_low(const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int32_t begin, end;
-    lbvh_i_radix(keys->key, keys->spare, n, histogram);
-    for (begin = 0; begin < n && keys->shift; begin = end) {
+    for (begin = first; begin < last && keys->shift; begin = end) {
         uint64_t const upper = keys->key[begin] >> 32;
-        for (end = begin + 1; end < n && keys->key[end] >> 32 == upper; end++) {}
+        for (end = begin + 1; end < last && keys->key[end] >> 32 == upper; end++) {}
         if (end - begin > 64)
             lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
         else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
     }
+}
+
+static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *histogram)
+{
+    lbvh_i_radix(keys->key, keys->spare, n, histogram);
+    lbvh_i_sort_low(keys, 0, n);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3142,19 +3152,20 @@ LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
     return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
-/* The lattice around the centres of all elements, which are checked on the way. */
-static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t n)
+/* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
+static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t first, int32_t last, lbvh_real least[3],
+                                          lbvh_real most[3])
 {
     const lbvh_desc *desc = &tree->desc;
-    lbvh_real least[3], most[3], min[3], max[3];
+    lbvh_real min[3], max[3];
     int32_t i;
     int a;
     for (a = 0; a < 3; a++) {
         least[a] = lbvh_i_infinity();
         most[a] = -lbvh_i_infinity();
     }
-    for (i = 0; i < n; i++) {
+    for (i = first; i < last; i++) {
         lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
                           result = lbvh_i_note_invalid(tree, box, i);
         if (result != LBVH_OK) return result;
@@ -3164,19 +3175,27 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
             most[a] = lbvh_i_max(most[a], half_centre);
         }
     }
-    tree->lattice = lbvh_i_bounds_given(desc)
-                        ? lbvh_i_given_lattice(desc)
-                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
     return LBVH_OK;
 }
 
+/* The lattice of desc.min and max, or around the centres of all elements. */
+static void lbvh_i_make_lattice(lbvh *tree, const lbvh_real least[3], const lbvh_real most[3])
+{
+    const lbvh_desc *desc = &tree->desc;
+    tree->lattice = lbvh_i_bounds_given(desc)
+                        ? lbvh_i_given_lattice(desc)
+                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+}
+
+/* The keys of the elements first .. last-1, and the counts of their digits. */
 static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
-                             const lbvh_i_keys *keys, lbvh_i_histogram *histogram)
+                             const lbvh_i_keys *keys, lbvh_i_histogram *histogram, int32_t first,
+                             int32_t last)
 {
     lbvh_real min[3], max[3];
     int32_t i;
     memset(histogram, 0, sizeof *histogram);
-    for (i = 0; i < tree->n; i++) {
+    for (i = first; i < last; i++) {
         uint64_t code;
         (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
         code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
@@ -3186,13 +3205,14 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     }
 }
 
-/* The prefixes of all borders; and the codes, where they are kept. */
-static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
+/* The prefixes of the borders before the places first .. last-1, and of the last border; and the
+   codes, where they are kept. */
+static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int const bits = lbvh_i_code_bits(&tree->desc);
     int32_t k;
-    tree->prefix[0] = tree->prefix[tree->n] = 0;
-    for (k = 1; k < tree->n; k++) {
+    if (first == 0) tree->prefix[0] = tree->prefix[tree->n] = 0;
+    for (k = first > 1 ? first : 1; k < last; k++) {
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
         int const upper_bits = bits - keys->shift;
         int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
@@ -3200,19 +3220,20 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
                                                   lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
-    for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
+    for (k = first; k < last && tree->code; k++)
+        tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
 /* (Reading elements in the order of the keys is random access: they are prefetched.) */
 static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
-                               const lbvh_i_keys *keys)
+                               const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     lbvh_node *leaves = tree->node + tree->first_leaf;
     int32_t const ahead = 24;
     int32_t k;
-    for (k = 0; k < tree->n; k++) {
+    for (k = first; k < last; k++) {
         int32_t const id = lbvh_i_key_id(keys->key[k]);
-        if (k < tree->n - ahead && !tree->desc.indices)
+        if (k < last - ahead && !tree->desc.indices)
             LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
         if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
         (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
@@ -3271,12 +3292,32 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
+static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
+                                       int32_t n)
+{
+    lbvh_i_keys keys;
+    lbvh_i_histogram histogram;
+    lbvh_real least[3], most[3];
+    lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
+    if (result == LBVH_OK) lbvh_i_make_lattice(tree, least, most);
+    tree->built = result == LBVH_OK;
+    if (result != LBVH_OK || n == 0) return result;
+    tree->n = n;
+    tree->first_leaf = n - 1;
+    keys = lbvh_i_key_room(tree);
+    lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
+    lbvh_i_sort(&keys, n, &histogram);
+    lbvh_i_make_prefixes(tree, &keys, 0, n);
+    lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
+    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
+    else lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
                                 size_t stride, int32_t n)
 {
     lbvh_result result;
-    lbvh_i_keys keys;
-    lbvh_i_histogram histogram;
     if (!tree) return LBVH_BAD_ARGUMENT;
     lbvh_i_make_empty(tree);
     if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
@@ -3285,19 +3326,9 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
-    if (result == LBVH_OK) result = lbvh_i_measure_lattice(tree, data, stride, n);
-    tree->built = result == LBVH_OK;
-    if (result != LBVH_OK || n == 0) return result;
-    tree->n = n;
-    tree->first_leaf = n - 1;
-    keys = lbvh_i_key_room(tree);
-    lbvh_i_make_keys(tree, data, stride, &keys, &histogram);
-    lbvh_i_sort(&keys, n, &histogram);
-    lbvh_i_make_prefixes(tree, &keys);
-    lbvh_i_make_leaves(tree, data, stride, &keys);
-    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
-    else lbvh_i_merge(tree);
-    return LBVH_OK;
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_build_pieces(tree, n) > 1) return lbvh_i_build_in_pieces(tree, data, stride, n);
+    return lbvh_i_build_serial(tree, data, stride, n);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3314,6 +3345,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
+    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_refit_in_pieces(tree, data, stride);
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         lbvh_result const box = lbvh_box_of(&tree->desc, data, stride, k, min, max),
                           result = lbvh_i_note_invalid(tree, box, k);
@@ -5642,7 +5674,7 @@ static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list
                     : lbvh_i_fill_at(job->tree, queries, job->offsets, job->ids, capacity, found,
                                      first, end);
         piece->written = found;
-        for (piece->whole = end; piece->written > capacity;)
+        for (piece->whole = end; piece->written > capacity && piece->whole > first;)
             piece->written = job->offsets[--piece->whole];
     } else {
         memset(&taker, 0, sizeof taker);
@@ -5799,6 +5831,302 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
     }
     offsets[queries->n] = *needed;
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-build: the same tree in pieces
+
+       measure   piece of elements   bounds of the half centres, the first invalid element
+       keys      piece of elements   keys and low bits
+       count     piece of keys       how often it has each digit; four times with
+       deal      piece of keys       each key to its place among equal digits of the pieces before
+       low       piece of places     keys with equal upper bits, none of which two pieces share
+       leaves    piece of places     prefixes and leaves
+       merge     piece of places     subtrees within the piece; those that are left are merged after
+
+   Counts of digits lie behind the keys, where leaves will be (>>sort): 1024 bytes for each piece,
+   whose leaves have 44 bytes each there.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
+
+/* Building costs less for each element than searching. */
+static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n)
+{
+    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
+    return lbvh_i_pieces_of(&tree->desc.parallel, n, fewest < 32 ? 32 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* What a piece found out about its elements. */
+typedef struct lbvh_i_centres {
+    lbvh_real least[3], most[3];
+    lbvh_result result;
+    int32_t bad_id;
+} lbvh_i_centres;
+
+/* The tops of a piece: subtrees within it whose parents are not, the first leaf of each. */
+typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+
+typedef struct lbvh_i_build_job {
+    lbvh *tree;
+    const lbvh_real *data;
+    size_t stride;
+    int32_t n, pieces, pass;
+    lbvh_i_keys keys;
+    int32_t *counts;            /* [pieces][256] */
+    int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
+    union {
+        lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
+        lbvh_i_tops tops[LBVH_I_BUILD_TASKS];
+    } of;
+} lbvh_i_build_job;
+
+static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
+                               size_t stride, int32_t n)
+{
+    job->tree = tree;
+    job->data = data;
+    job->stride = stride;
+    job->n = n;
+    job->pieces = lbvh_i_build_pieces(tree, n);
+}
+
+static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+static void lbvh_i_measure_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_centres *own = &job->of.centres[k];
+    lbvh tree = *job->tree;
+    tree.bad_id = -1;
+    own->result = lbvh_i_measure_centres(&tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                                         lbvh_i_first_of(job, k + 1), own->least, own->most);
+    own->bad_id = tree.bad_id;
+}
+
+/* Joins what the pieces measured, up to the first that refuses. */
+static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
+{
+    lbvh_i_centres *all = &job->of.centres[0];
+    int32_t k;
+    int a;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_centres *own = &job->of.centres[k];
+        if (job->tree->bad_id < 0) job->tree->bad_id = own->bad_id;
+        if (own->result != LBVH_OK) return own->result;
+        for (a = 0; a < 3; a++) {
+            all->least[a] = lbvh_i_min(all->least[a], own->least[a]);
+            all->most[a] = lbvh_i_max(all->most[a], own->most[a]);
+        }
+    }
+    return LBVH_OK;
+}
+
+static void lbvh_i_keys_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_histogram unused;
+    lbvh_i_make_keys(job->tree, job->data, job->stride, &job->keys, &unused,
+                     lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
+}
+
+static void lbvh_i_count_digit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t count[256], i;
+    memset(count, 0, sizeof count);
+    for (i = lbvh_i_first_of(job, k); i < last; i++)
+        count[from[i] >> (32 + 8 * job->pass) & 255]++;
+    memcpy(job->counts + 256 * (size_t)k, count, sizeof count);
+}
+
+/* Where each piece writes its first key of each digit. */
+static void lbvh_i_sum_digits(lbvh_i_build_job *job)
+{
+    int32_t digit, k, sum = 0;
+    for (digit = 0; digit < 256; digit++)
+        for (k = 0; k < job->pieces; k++) {
+            int32_t *const begin = &job->counts[256 * (size_t)k + (size_t)digit];
+            int32_t const count = *begin;
+            *begin = sum;
+            sum += count;
+        }
+}
+
+static void lbvh_i_deal_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t begin[256], i;
+    memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
+    for (i = lbvh_i_first_of(job, k); i < last; i++) {
+        uint64_t const moving = from[i];
+        to[begin[moving >> (32 + 8 * job->pass) & 255]++] = moving;
+    }
+}
+
+/* Pieces of places that begin where the upper bits of the keys change. */
+static void lbvh_i_cut_keys(lbvh_i_build_job *job)
+{
+    const uint64_t *key = job->keys.key;
+    int32_t k, place = 0;
+    for (k = 0; k <= job->pieces; k++) {
+        int32_t const begin = lbvh_i_first_of(job, k);
+        if (place < begin) place = begin;
+        while (place > 0 && place < job->n && key[place] >> 32 == key[place - 1] >> 32) place++;
+        job->cut[k] = place;
+    }
+}
+
+static void lbvh_i_low_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
+}
+
+static void lbvh_i_leaves_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
+    lbvh_i_make_prefixes(job->tree, &job->keys, first, last);
+    lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
+}
+
+/* Joins the node of the leaves first .. last with the tops that it is the right sibling of, above
+   the first `fixed`; and makes it a top. Returns the fixed ones, with all whose siblings are left
+   of them. */
+static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+                            int32_t last)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t at = first == last ? tree->first_leaf + last
+                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    lbvh_node node = tree->node[at];
+    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        first = tops->first[--tops->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        node.link = first == split ? tree->first_leaf + split : split;
+        lbvh_i_widen(&node, &tree->node[node.link]);
+        tree->node[at] = node;
+        if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
+    }
+    tops->first[tops->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+}
+
+/* lbvh_i_merge within a piece. A right child whose sibling begins before the piece is fixed. Along
+   fixed tops prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
+static void lbvh_i_merge_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh *tree = job->tree;
+    lbvh_i_tops *tops = &job->of.tops[k];
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t place, fixed = 0;
+    tops->count = 0;
+    for (place = lbvh_i_first_of(job, k); place < last; place++) {
+        tree->node[tree->first_leaf + place].skip = lbvh_i_skip(tree->prefix, tree->n, place);
+        fixed = lbvh_i_raise(tree, tops, fixed, place, place);
+    }
+}
+
+/* Merges the tops of all pieces, as lbvh_i_merge merges leaves. */
+static void lbvh_i_merge_tops(lbvh_i_build_job *job)
+{
+    lbvh_i_tops waiting;
+    int32_t k, i;
+    waiting.count = 0;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_tops *own = &job->of.tops[k];
+        int32_t const end = lbvh_i_first_of(job, k + 1);
+        for (i = 0; i < own->count; i++)
+            (void)lbvh_i_raise(job->tree, &waiting, 0, own->first[i],
+                               (i + 1 < own->count ? own->first[i + 1] : end) - 1);
+    }
+}
+
+static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+}
+
+static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
+    for (job->pass = 0; job->pass < 4 && result == LBVH_OK; job->pass++) {
+        result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
+        if (result != LBVH_OK) return result;
+        lbvh_i_sum_digits(job);
+        result = lbvh_i_run_build(job, lbvh_i_deal_piece);
+    }
+    if (result != LBVH_OK) return result;
+    lbvh_i_cut_keys(job);
+    return lbvh_i_run_build(job, lbvh_i_low_piece);
+}
+
+static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_merge_piece);
+    if (result == LBVH_OK) lbvh_i_merge_tops(job);
+    return result;
+}
+
+/* Both builders: the tree is the same. */
+static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
+    if (result != LBVH_OK) return result;
+    lbvh_i_make_lattice(tree, job.of.centres[0].least, job.of.centres[0].most);
+    tree->n = n;
+    tree->first_leaf = n - 1;
+    tree->built = 1;
+    job.keys = lbvh_i_key_room(tree);
+    job.counts = (int32_t *)(void *)(job.keys.low + n);
+    result = lbvh_i_sort_in_pieces(&job);
+    if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+static void lbvh_i_refit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_node *leaves = job->tree->node + job->tree->first_leaf;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t i;
+    for (i = lbvh_i_first_of(job, k); i < last; i++)
+        (void)lbvh_box_of(&job->tree->desc, job->data, job->stride, leaves[i].link, leaves[i].min,
+                          leaves[i].max);
+}
+
+static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, tree->n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) {
+        result = lbvh_i_join_centres(&job);
+        if (result != LBVH_OK) return result; /* the tree is unchanged */
+        result = lbvh_i_run_build(&job, lbvh_i_refit_piece);
+    }
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
 }
 
 #ifdef __cplusplus

@@ -17,7 +17,7 @@
 #include "../../common/testing.h"
 
 enum { MOST = 400, QUERIES = 100, ROOM = MOST * MOST };
-enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, FEW, INPUTS };
+enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, FEW, PILES, INPUTS };
 enum { PLAIN, MASKED, SPLIT, SHORT_CODES, FLAT, POINTS, CODES, HOLES, BOUNDED, VARIANTS };
 
 typedef struct scene {
@@ -47,7 +47,7 @@ static void tell(void)
 
 static void make_boxes(scene *s)
 {
-    static const int32_t sizes[INPUTS] = { MOST, MOST, 300, 0, 1, 343, 9 };
+    static const int32_t sizes[INPUTS] = { MOST, MOST, 300, 0, 1, 343, 9, MOST };
     int const width = s->variant == POINTS ? 3 : s->variant == FLAT ? 4 : 6, dim = width / 2;
     int32_t i;
     int a;
@@ -58,6 +58,8 @@ static void make_boxes(scene *s)
         real corner[3];
         for (a = 0; a < 3; a++) corner[a] = cluster * between(-1, 1);
         if (s->input == COINCIDENT) corner[0] = corner[1] = corner[2] = (real)0.375;
+        for (a = 0; a < 3 && s->input == PILES; a++) /* codes differ in lower bits */
+            corner[a] = (real)(i % 16) / 16 + (real)0.0001 * corner[a];
         if (s->input == LATTICE) corner[0] = (real)(i % 7) / 8, corner[1] = (real)(i / 7 % 7) / 8,
                                  corner[2] = (real)(i / 49) / 8;
         memcpy(p, corner, (size_t)(width == 3 ? 3 : dim) * sizeof *p);
@@ -353,7 +355,97 @@ static void searches_that_lose_tasks(void **state)
     free(pairs);
 }
 
-/* ---- refusals ---- */
+/* A build or refit that loses tasks leaves no tree, in whichever round; the next build succeeds. */
+static void builds_that_lose_tasks(void **state)
+{
+    static scene s;
+    int refit, round, lost = 0;
+    (void)state;
+    make_scene(&s, UNIFORM, PLAIN);
+    for (refit = 0; refit < 2; refit++)
+        for (round = 0; round < 16; round++) {
+            lbvh tree;
+            lbvh_result result;
+            memset(&tree, 0, sizeof tree);
+            s.desc.parallel = hook(1, 3);
+            s.desc.parallel.run = lose_in_a_round;
+            rounds_left = refit ? -1 : round;
+            result = lbvh_build(&tree, &s.desc, s.data, 0, s.n);
+            rounds_left = refit ? round : rounds_left;
+            if (refit) result = lbvh_refit(&tree, s.data, 0);
+            lost += result == LBVH_NOT_RUN;
+            CHECK_RESULT(result, rounds_left < 0 ? LBVH_NOT_RUN : LBVH_OK); /* it was reached */
+            CHECK(tree.built == (result == LBVH_OK) && (tree.built || tree.n == 0));
+            rounds_left = -1;
+            CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_OK);
+            CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
+            lbvh_free(&tree);
+        }
+    CHECK(lost == 13 + 3);
+}
+
+/* ---- refusals, memory ---- */
+
+/* The lowest index, whichever piece ends first; a refused refit leaves the tree as it was. */
+static void names_the_first_bad_element(void **state)
+{
+    static scene s;
+    lbvh tree;
+    int32_t bad;
+    uint64_t sum;
+    int h;
+    (void)state;
+    memset(&tree, 0, sizeof tree);
+    for (bad = 0; bad < MOST; bad += 19)
+        for (h = 0; h < 4; h++) {
+            make_scene(&s, UNIFORM, PLAIN);
+            s.desc.parallel = hook(h, 7);
+            CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_OK);
+            sum = sum_tree(&tree);
+            s.data[6 * bad + 4] = REAL_NAN;
+            if (bad < MOST / 2) s.data[6 * (bad + MOST / 2)] = REAL_INFINITY;
+            CHECK_RESULT(lbvh_refit(&tree, s.data, 0), LBVH_NOT_FINITE);
+            CHECK(tree.bad_id == bad && tree.built);
+            tree.bad_id = -1;
+            CHECK(sum_tree(&tree) == sum);
+            CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_NOT_FINITE);
+            CHECK(tree.bad_id == bad && !tree.built && tree.n == 0);
+        }
+    lbvh_free(&tree);
+}
+
+/* Tasks allocate nothing: what is reserved is what a serial build needs. */
+static void allocates_as_serial(void **state)
+{
+    static scene s;
+    lbvh tree;
+    heap h = { 0, 0, 0, 0, 0, 0 };
+    int64_t bytes, calls, fail;
+    (void)state;
+    memset(&tree, 0, sizeof tree);
+    make_scene(&s, UNIFORM, MASKED);
+    s.desc.allocator.alloc = heap_alloc;
+    s.desc.allocator.free = heap_free;
+    s.desc.allocator.user = &h;
+    CHECK_RESULT(lbvh_bytes_for(&s.desc, s.n, &bytes), LBVH_OK);
+    s.desc.parallel = hook(0, 7);
+    CHECK_RESULT(lbvh_reserve(&tree, &s.desc, s.n), LBVH_OK);
+    CHECK(lbvh_bytes(&tree) == bytes);
+    calls = h.calls;
+    CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_OK);
+    CHECK_RESULT(lbvh_count_pairs(&tree, &bytes), LBVH_OK);
+    CHECK(h.calls == calls);
+    lbvh_free(&tree);
+    for (fail = 1; fail <= calls; fail++) {
+        h.calls = 0;
+        h.fail_at = fail;
+        CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_OUT_OF_MEMORY);
+        CHECK(!tree.built && tree.n == 0);
+        lbvh_free(&tree);
+    }
+    CHECK(h.live_blocks == 0 && !h.wrong);
+}
+
 
 static void refuses_numbers_of_tasks(void **state)
 {
@@ -410,6 +502,9 @@ int main(void)
         TEST(same_bits),
         TEST(cuts_what_is_worth_it),
         TEST(searches_that_lose_tasks),
+        TEST(builds_that_lose_tasks),
+        TEST(names_the_first_bad_element),
+        TEST(allocates_as_serial),
         TEST(refuses_numbers_of_tasks),
         TEST(loaded_trees_have_the_hook),
     };
