@@ -410,8 +410,8 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
    lbvh_overlaps. A refit and a search use the hook of the tree's last build, tree.desc.parallel,
    which you may change; lbvh_load takes it from its desc. Threads that search one tree at once call
    one `run` at once. Walks, lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
-   worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated for
-   tasks. Lists in tasks may write anywhere below `capacity`, also behind the last entry.
+   worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated
+   for tasks. Lists may write anywhere below `capacity`, also behind the last entry.
 
    LBVH_NOT_RUN: a task was left out. A build or refit has then left no tree. Numbers, counts and
    offsets of a search are 0, and its other arrays are not specified.
