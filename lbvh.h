@@ -22,13 +22,14 @@
    >>contents: the banners in order; search for >> and the name
 
        manual          use, example, options, rules, method, limits, not-here, changes
-       declarations    config, results, desc, tree, api, cuda-api
+       declarations    config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, world, world-overlap, world-cast, world-near,
                        cuda-templates
        serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
                        queries-serial, validate, world-memory, world-trees, world-pairs,
-                       world-calls, world-update, world-validate
+                       world-calls, world-update, world-validate, parallel-run,
+                       parallel-search, parallel-build
        end             licence
 
    >>use
@@ -99,12 +100,12 @@
             more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
             without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
             bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what
-            CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 1 KB for a ray or a
-            nearest walk. A world takes about 400 bytes for each object, 40 and twice
-            desc.pair_bytes for each pair (float); its arrays grow by half, in lbvh_world_insert
-            and, for pairs, in lbvh_world_update.
+            CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 60 KB for a call
+            with desc.parallel, 1 KB for a ray or a nearest walk. A world takes about 400 bytes for
+            each object, 40 and twice desc.pair_bytes for each pair (float); its arrays grow by
+            half, in lbvh_world_insert and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
-            refit it.
+            refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
             change. Nothing is printed, nothing aborts, nothing is truncated silently: where
             something did not fit, the exact size needed is returned.
@@ -164,7 +165,7 @@
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads
    0.1.0  first version
 */
 
@@ -360,7 +361,8 @@ extern "C" {
                          "bytes at least")                                                         \
     X(LBVH_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)")                                         \
     X(LBVH_BAD_OPTION, "an enum or a flag has a value that does not exist, desc.bits is "          \
-                       "not 30 or 63, or the search does not take this queries.kind or flag")      \
+                       "not 30 or 63, desc.parallel.tasks is not 0 .. 1024, or the search does "   \
+                       "not take this queries.kind or flag")                                       \
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
     X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
@@ -386,10 +388,45 @@ extern "C" {
                      "type and byte order, undamaged")                                             \
     X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \
     X(LBVH_BAD_ID, "no object has this id: it was removed, or never inserted")                     \
-    X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")
+    X(LBVH_CUDA_ERROR, "a CUDA call failed: tree.cuda_error has its cudaError_t")                  \
+    X(LBVH_NOT_RUN, "desc.parallel.run did not run every task: it must call each, once")
 
 #define LBVH_I_CODE(code, text) code,
 typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_result;
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel: a hook for threads of yours. The header starts none. Where desc.parallel has a
+   function, a call cuts its work into tasks that share nothing they write, and has them run by it:
+
+       static void run(lbvh_task *task, void *context, int32_t tasks, void *user)
+       {
+           int32_t i;
+           #pragma omp parallel for schedule(dynamic, 1)
+           for (i = 0; i < tasks; i++) task(context, i);
+       }
+
+   Every result is that of the serial code, bit for bit, for any number of tasks in any order.
+   In tasks run lbvh_build, lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and
+   lbvh_overlaps. A refit and a search use the hook of the tree's last build, tree.desc.parallel,
+   which you may change; lbvh_load takes it from its desc. Threads that search one tree at once call
+   one `run` at once. Walks, lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
+   worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated
+   for tasks. Lists may write anywhere below `capacity`, also behind the last entry.
+
+   LBVH_NOT_RUN: a task was left out. A build or refit has then left no tree. Numbers, counts and
+   offsets of a search are 0, and its other arrays are not specified.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef void lbvh_task(void *context, int32_t index);
+typedef void lbvh_run(lbvh_task *task, void *context, int32_t tasks, void *user);
+
+typedef struct lbvh_parallel {
+    lbvh_run *run;      /* calls task(context, 0 .. tasks-1), each once, in any order, on any
+                           threads, and returns when all are done (default, NULL: serial) */
+    void *user;         /* handed to run */
+    int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
+                           fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
+} lbvh_parallel;
 
 /* ------------------------------------------------------------------------------------------------
    >>desc: what to build. All zero is valid; every field says its default.
@@ -455,6 +492,7 @@ typedef struct lbvh_desc {
                                    always does this, and lbvh_cuda_check tells) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
     lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+    lbvh_parallel parallel;     /* a hook for threads (default: serial) */
 } lbvh_desc;
 
 /* ------------------------------------------------------------------------------------------------
@@ -595,7 +633,7 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality);
    Files are for machines of the same byte order and the same LBVH_REAL. */
 LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed);
 
-/* Reads a saved tree. desc (NULL: defaults) gives the allocator; everything else comes from the
+/* Reads a saved tree. desc (NULL: defaults) gives allocator and parallel; all else comes from the
    bytes. They hold no codes, and the kind of the elements becomes LBVH_BOXES: refit a loaded tree
    with boxes. Any bytes are safe: damaged ones are refused (LBVH_BAD_FILE) after a checksum and the
    checks of lbvh_validate. The tree is empty after a refusal. */
@@ -2735,6 +2773,22 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
+enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
+
+/* The same in pieces (>>parallel-run and on). */
+static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
+static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n);
+static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride);
+static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
+static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
+static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
+                                          int64_t *needed);
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                           int32_t *counts, int64_t *offsets);
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed);
 
 static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 {
@@ -2872,6 +2926,7 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
     if ((int)given.builder < 0 || given.builder > LBVH_SPLIT) return LBVH_BAD_OPTION;
     if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
+    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
     if (given.vertices < 0) return LBVH_BAD_ARGUMENT;
     if (!lbvh_i_bounds_valid(&given)) return LBVH_BAD_BOUNDS;
@@ -3053,17 +3108,23 @@ static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *s
     for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
 }
 
-static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *histogram)
+/* Sorts the keys first .. last-1, whose upper bits are sorted, by the lower ones. */
+static void lbvh_i_sort_low(const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int32_t begin, end;
-    lbvh_i_radix(keys->key, keys->spare, n, histogram);
-    for (begin = 0; begin < n && keys->shift; begin = end) {
+    for (begin = first; begin < last && keys->shift; begin = end) {
         uint64_t const upper = keys->key[begin] >> 32;
-        for (end = begin + 1; end < n && keys->key[end] >> 32 == upper; end++) {}
+        for (end = begin + 1; end < last && keys->key[end] >> 32 == upper; end++) {}
         if (end - begin > 64)
             lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
         else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
     }
+}
+
+static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *histogram)
+{
+    lbvh_i_radix(keys->key, keys->spare, n, histogram);
+    lbvh_i_sort_low(keys, 0, n);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3091,19 +3152,20 @@ LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
     return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
-/* The lattice around the centres of all elements, which are checked on the way. */
-static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t n)
+/* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
+static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t first, int32_t last, lbvh_real least[3],
+                                          lbvh_real most[3])
 {
     const lbvh_desc *desc = &tree->desc;
-    lbvh_real least[3], most[3], min[3], max[3];
+    lbvh_real min[3], max[3];
     int32_t i;
     int a;
     for (a = 0; a < 3; a++) {
         least[a] = lbvh_i_infinity();
         most[a] = -lbvh_i_infinity();
     }
-    for (i = 0; i < n; i++) {
+    for (i = first; i < last; i++) {
         lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
                           result = lbvh_i_note_invalid(tree, box, i);
         if (result != LBVH_OK) return result;
@@ -3113,19 +3175,27 @@ static lbvh_result lbvh_i_measure_lattice(lbvh *tree, const lbvh_real *data, siz
             most[a] = lbvh_i_max(most[a], half_centre);
         }
     }
-    tree->lattice = lbvh_i_bounds_given(desc)
-                        ? lbvh_i_given_lattice(desc)
-                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
     return LBVH_OK;
 }
 
+/* The lattice of desc.min and max, or around the centres of all elements. */
+static void lbvh_i_make_lattice(lbvh *tree, const lbvh_real least[3], const lbvh_real most[3])
+{
+    const lbvh_desc *desc = &tree->desc;
+    tree->lattice = lbvh_i_bounds_given(desc)
+                        ? lbvh_i_given_lattice(desc)
+                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+}
+
+/* The keys of the elements first .. last-1, and the counts of their digits. */
 static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
-                             const lbvh_i_keys *keys, lbvh_i_histogram *histogram)
+                             const lbvh_i_keys *keys, lbvh_i_histogram *histogram, int32_t first,
+                             int32_t last)
 {
     lbvh_real min[3], max[3];
     int32_t i;
     memset(histogram, 0, sizeof *histogram);
-    for (i = 0; i < tree->n; i++) {
+    for (i = first; i < last; i++) {
         uint64_t code;
         (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
         code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
@@ -3135,13 +3205,14 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     }
 }
 
-/* The prefixes of all borders; and the codes, where they are kept. */
-static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
+/* The prefixes of the borders before the places first .. last-1, and of the last border; and the
+   codes, where they are kept. */
+static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int const bits = lbvh_i_code_bits(&tree->desc);
     int32_t k;
-    tree->prefix[0] = tree->prefix[tree->n] = 0;
-    for (k = 1; k < tree->n; k++) {
+    if (first == 0) tree->prefix[0] = tree->prefix[tree->n] = 0;
+    for (k = first > 1 ? first : 1; k < last; k++) {
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
         int const upper_bits = bits - keys->shift;
         int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
@@ -3149,19 +3220,20 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys)
                                                   lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
-    for (k = 0; k < tree->n && tree->code; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
+    for (k = first; k < last && tree->code; k++)
+        tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
 /* (Reading elements in the order of the keys is random access: they are prefetched.) */
 static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
-                               const lbvh_i_keys *keys)
+                               const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     lbvh_node *leaves = tree->node + tree->first_leaf;
     int32_t const ahead = 24;
     int32_t k;
-    for (k = 0; k < tree->n; k++) {
+    for (k = first; k < last; k++) {
         int32_t const id = lbvh_i_key_id(keys->key[k]);
-        if (k < tree->n - ahead && !tree->desc.indices)
+        if (k < last - ahead && !tree->desc.indices)
             LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
         if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
         (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
@@ -3220,12 +3292,32 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
+static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
+                                       int32_t n)
+{
+    lbvh_i_keys keys;
+    lbvh_i_histogram histogram;
+    lbvh_real least[3], most[3];
+    lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
+    if (result == LBVH_OK) lbvh_i_make_lattice(tree, least, most);
+    tree->built = result == LBVH_OK;
+    if (result != LBVH_OK || n == 0) return result;
+    tree->n = n;
+    tree->first_leaf = n - 1;
+    keys = lbvh_i_key_room(tree);
+    lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
+    lbvh_i_sort(&keys, n, &histogram);
+    lbvh_i_make_prefixes(tree, &keys, 0, n);
+    lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
+    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
+    else lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
                                 size_t stride, int32_t n)
 {
     lbvh_result result;
-    lbvh_i_keys keys;
-    lbvh_i_histogram histogram;
     if (!tree) return LBVH_BAD_ARGUMENT;
     lbvh_i_make_empty(tree);
     if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
@@ -3234,19 +3326,9 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
-    if (result == LBVH_OK) result = lbvh_i_measure_lattice(tree, data, stride, n);
-    tree->built = result == LBVH_OK;
-    if (result != LBVH_OK || n == 0) return result;
-    tree->n = n;
-    tree->first_leaf = n - 1;
-    keys = lbvh_i_key_room(tree);
-    lbvh_i_make_keys(tree, data, stride, &keys, &histogram);
-    lbvh_i_sort(&keys, n, &histogram);
-    lbvh_i_make_prefixes(tree, &keys);
-    lbvh_i_make_leaves(tree, data, stride, &keys);
-    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
-    else lbvh_i_merge(tree);
-    return LBVH_OK;
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_build_pieces(tree, n) > 1) return lbvh_i_build_in_pieces(tree, data, stride, n);
+    return lbvh_i_build_serial(tree, data, stride, n);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3263,6 +3345,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
+    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_refit_in_pieces(tree, data, stride);
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         lbvh_result const box = lbvh_box_of(&tree->desc, data, stride, k, min, max),
                           result = lbvh_i_note_invalid(tree, box, k);
@@ -3492,6 +3575,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     memset(&given, 0, sizeof given);
     if (desc) given.allocator = desc->allocator;
     if (desc) given.cuda_allocator = desc->cuda_allocator;
+    if (desc) given.parallel = desc->parallel;
     result = lbvh_i_begin(tree, &given);
     if (result != LBVH_OK) return result;
     if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
@@ -3548,6 +3632,7 @@ typedef struct lbvh_i_batch {
 typedef struct lbvh_i_finder {
     const lbvh *tree;
     const lbvh_queries *queries;
+    int32_t end;                        /* searches are those of the places before it */
     int32_t begin, last, next;          /* places of this packet, and the node where the next one
                                            begins */
     lbvh_overlap search[LBVH_I_PACKET];
@@ -3626,6 +3711,7 @@ static int32_t lbvh_i_next_subtree(lbvh_i_finder *finder)
     while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
         at = tree->node[at].link;
     finder->last = lbvh_last_place(tree, &tree->node[at]);
+    if (finder->last >= finder->end) finder->last = finder->end - 1;
     finder->next = tree->node[at].skip;
     return at;
 }
@@ -3704,13 +3790,28 @@ static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint
     }
 }
 
+/* The largest subtree of a packet's size that begins at this place: its node. */
+static int32_t lbvh_i_subtree_from(const lbvh *tree, int32_t place)
+{
+    int32_t at = lbvh_root(tree), first = 0;
+    while (first < place || lbvh_last_place(tree, &tree->node[at]) - first >= LBVH_I_PACKET) {
+        int32_t const left = tree->node[at].link,
+                      middle = lbvh_last_place(tree, &tree->node[left]);
+        at = place <= middle ? left : tree->node[left].skip;
+        if (place > middle) first = middle + 1;
+    }
+    return at;
+}
+
+/* The searches of the places first .. end-1. */
 static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
-                                const lbvh_queries *queries, int lists)
+                                const lbvh_queries *queries, int lists, int32_t first, int32_t end)
 {
     finder->tree = tree;
     finder->queries = queries;
-    finder->begin = finder->last = finder->place = -1;
-    finder->next = lbvh_root(tree);
+    finder->begin = finder->last = finder->place = first - 1;
+    finder->end = end;
+    finder->next = first < end ? lbvh_i_subtree_from(tree, first) : -1;
     finder->hits = finder->given = finder->fits = 0;
     finder->lists = lists || tree->mask; /* masks are tested place by place */
 }
@@ -3721,7 +3822,7 @@ static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
     uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
     const lbvh_overlap *o;
     int32_t from = 0;
-    if (finder->place + 1 >= finder->tree->n) return -1;
+    if (finder->place + 1 >= finder->end) return -1;
     if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
@@ -3787,6 +3888,8 @@ typedef struct lbvh_i_taker {
     void *user;
     int32_t *pairs;
     int64_t capacity, found;
+    int32_t whole;      /* the pairs of the places before it have all been written: */
+    int64_t written;    /* so many */
 } lbvh_i_taker;
 
 LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
@@ -3869,8 +3972,8 @@ static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *ta
     return 0;
 }
 
-/* All pairs, until the taker returns non-zero. */
-static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
+/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end)
 {
     lbvh_queries queries;
     lbvh_i_finder finder;
@@ -3878,8 +3981,10 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
     memset(&queries, 0, sizeof queries);
     queries.filter = 0xFFFFFFFFu;
     queries.flags = LBVH_HALF | LBVH_PLACES;
-    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0);
-    while (finder.last + 1 < tree->n) {
+    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
+    taker->whole = first;
+    taker->written = taker->found;
+    while (finder.last + 1 < end) {
         int64_t const before = taker->found;
         int32_t const at = lbvh_i_next_subtree(&finder);
         if (mean < (double)LBVH_I_MANY
@@ -3887,6 +3992,9 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker)
                 : lbvh_i_take_batch(&finder, at, taker))
             return 1;
         mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
+        if (taker->found > taker->capacity) continue;
+        taker->whole = finder.last + 1;
+        taker->written = taker->found;
     }
     return 0;
 }
@@ -3899,7 +4007,7 @@ LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *us
     memset(&taker, 0, sizeof taker);
     taker.fn = fn;
     taker.user = user;
-    return lbvh_i_take_pairs(tree, &taker) ? LBVH_STOPPED : LBVH_OK;
+    return lbvh_i_take_pairs(tree, &taker, 0, tree->n) ? LBVH_STOPPED : LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
@@ -3907,10 +4015,12 @@ LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capaci
     lbvh_i_taker taker;
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
+    if (lbvh_i_search_pieces(tree, tree->n) > 1)
+        return lbvh_i_pairs_in_pieces(tree, pairs, capacity, needed);
     memset(&taker, 0, sizeof taker);
     taker.pairs = pairs;
     taker.capacity = capacity;
-    (void)lbvh_i_take_pairs(tree, &taker);
+    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
     *needed = taker.found;
     return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
@@ -3920,8 +4030,9 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
     lbvh_i_taker taker;
     if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
+    if (lbvh_i_search_pieces(tree, tree->n) > 1) return lbvh_i_count_pairs_in_pieces(tree, pairs);
     memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(tree, &taker);
+    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
     *pairs = taker.found;
     return LBVH_OK;
 }
@@ -3955,14 +4066,15 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
-/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. */
+/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. Of the searches
+   first .. end-1, here and below. */
 static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
-                              int64_t *offsets)
+                              int64_t *offsets, int32_t first, int32_t end)
 {
     lbvh_i_finder finder;
     int32_t q, found;
-    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0);
-    for (q = 0; q < queries->n; q++) {
+    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0, first, end);
+    for (q = first; q < end; q++) {
         int32_t const row = lbvh_i_row(tree, queries, q);
         found = 0;
         if (lbvh_i_own(queries)) {
@@ -3986,65 +4098,81 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
     if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
-    lbvh_i_count_rows(tree, &resolved, counts, NULL);
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
+        return lbvh_i_counts_in_pieces(tree, &resolved, counts, NULL);
+    lbvh_i_count_rows(tree, &resolved, counts, NULL, 0, resolved.n);
     return LBVH_OK;
 }
 
 /* The caller's queries: rows in their order, in one pass. Counting goes on when the capacity is
-   reached. */
+   reached. found: the entries before; returns those after. */
 static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                              int32_t *ids, int64_t capacity)
+                              int32_t *ids, int64_t capacity, int64_t found, int32_t first,
+                              int32_t end)
 {
-    int64_t found = 0;
     int32_t q;
-    for (q = 0; q < queries->n; q++) {
+    for (q = first; q < end; q++) {
         lbvh_overlap o = lbvh_i_search(tree, queries, q);
         offsets[q] = found;
         for (; lbvh_next(&o); found++)
             if (found < capacity) ids[found] = o.id;
     }
-    offsets[queries->n] = found;
     return found;
 }
 
 /* Own elements, rows by place: the same. */
 static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                    int32_t *ids, int64_t capacity)
+                                    int32_t *ids, int64_t capacity, int64_t found, int32_t first,
+                                    int32_t end)
 {
     lbvh_i_finder finder;
-    int64_t found = 0;
     int32_t place, other;
-    lbvh_i_begin_finder(&finder, tree, queries, 1);
+    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
         offsets[place] = found;
         for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
             if (found < capacity) ids[found] = other;
     }
-    offsets[tree->n] = found;
     return found;
 }
 
-/* Own elements, rows by id: count, prefix sum, fill. */
-static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                 int32_t *ids, int64_t capacity)
+/* Counts become offsets. */
+static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
 {
-    lbvh_i_finder finder;
     int64_t sum = 0;
-    int32_t q, other;
-    lbvh_i_count_rows(tree, queries, NULL, offsets);
-    for (q = 0; q < queries->n; q++) {
+    int32_t q;
+    for (q = 0; q < n; q++) {
         int64_t const count = offsets[q];
         offsets[q] = sum;
         sum += count;
     }
-    offsets[queries->n] = sum;
-    lbvh_i_begin_finder(&finder, tree, queries, 1);
+    offsets[n] = sum;
+    return sum;
+}
+
+/* The rows by id that fit whole. */
+static void lbvh_i_fill_rows(const lbvh *tree, const lbvh_queries *queries, const int64_t *offsets,
+                             int32_t *ids, int64_t capacity, int32_t first, int32_t end)
+{
+    lbvh_i_finder finder;
+    int32_t q, other;
+    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
     while (capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const row = lbvh_i_id(tree, q);
         int64_t slot = offsets[row];
         if (offsets[row + 1] > capacity) continue; /* the row does not fit whole */
         while ((other = lbvh_i_next_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
     }
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                 int32_t *ids, int64_t capacity)
+{
+    int64_t sum;
+    lbvh_i_count_rows(tree, queries, NULL, offsets, 0, queries->n);
+    sum = lbvh_i_sum_offsets(offsets, queries->n);
+    lbvh_i_fill_rows(tree, queries, offsets, ids, capacity, 0, queries->n);
     return sum;
 }
 
@@ -4057,10 +4185,14 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
         return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
-    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity);
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
+        return lbvh_i_lists_in_pieces(tree, &resolved, offsets, ids, capacity, needed);
+    if (!lbvh_i_own(&resolved))
+        *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity, 0, 0, resolved.n);
     else if (resolved.flags & LBVH_PLACES)
-        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity);
+        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity, 0, 0, tree->n);
     else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
+    offsets[resolved.n] = *needed;
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
@@ -5393,6 +5525,608 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world)
     }
     return alive == world->objects && entries == 2 * (int64_t)world->pairs ? LBVH_OK
                                                                             : LBVH_INVALID;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of searches, elements or places, and no two pieces write to the same number.
+   What must be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest searches for which a task is worth its start: some tenths of a millisecond. */
+#ifndef LBVH_I_PIECE
+#define LBVH_I_PIECE 2048
+#endif
+enum { LBVH_I_MOST_PIECES = 256 };
+
+/* Into how many pieces work on n elements is cut. */
+static int32_t lbvh_i_pieces_of(const lbvh_parallel *parallel, int32_t n, int32_t fewest,
+                                int32_t most)
+{
+    int32_t const worth = n / fewest;
+    if (parallel->tasks < most) most = parallel->tasks;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
+{
+    return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
+                                               LBVH_I_MOST_PIECES);
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
+{
+    return n / pieces * k + n % pieces * k / pieces;
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct lbvh_i_job {
+    lbvh_task *work;
+    void *context;
+    unsigned char done[LBVH_I_MOST_PIECES];
+} lbvh_i_job;
+
+static void lbvh_i_do_piece(void *context, int32_t k)
+{
+    lbvh_i_job *job = (lbvh_i_job *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces, lbvh_task *work,
+                                    void *context)
+{
+    lbvh_i_job job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(lbvh_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return LBVH_NOT_RUN;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-search: pieces of the searches, by place or by the caller's order
+
+   A list is made in one pass, though no piece knows how many entries come before its own. Each
+   writes to a room of its own in the caller's array:
+
+       rooms     |0 0 0 0 . .|1 1 1 1 1 1|2 2 . . . .|      piece 1 has two entries more than room
+       moved     |0 0 0 0|1 1 1 1 1 1 ~ ~|2 2|              then each is moved to its end, and
+                                                            searches without room are repeated
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_piece_of_list {
+    int32_t whole;              /* the entries of the searches before it have been written, */
+    int64_t written;            /* so many of the piece, */
+    int64_t found;              /* of so many that it has */
+    int64_t start;              /* those of the pieces before it */
+} lbvh_i_piece_of_list;
+
+typedef struct lbvh_i_search_job {
+    const lbvh *tree;
+    const lbvh_queries *queries;/* NULL: pairs */
+    int32_t *counts, *ids;      /* ids: or pairs */
+    int64_t *offsets, capacity;
+    int32_t n, pieces, width;   /* searches; numbers of an entry */
+    lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
+} lbvh_i_search_job;
+
+static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh *tree,
+                                const lbvh_queries *queries)
+{
+    memset(job, 0, sizeof *job);
+    job->tree = tree;
+    job->queries = queries;
+    job->n = queries ? queries->n : tree->n;
+    job->pieces = lbvh_i_search_pieces(tree, job->n);
+    job->width = queries ? 1 : 2;
+}
+
+static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+}
+
+/* The first search of piece k. */
+static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+static void lbvh_i_count_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_count_rows(job->tree, job->queries, job->counts, job->offsets,
+                      lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                           int32_t *counts, int64_t *offsets)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, tree, queries);
+    job.counts = counts;
+    job.offsets = offsets;
+    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
+    if (result != LBVH_OK && counts) memset(counts, 0, (size_t)job.n * sizeof *counts);
+    return result;
+}
+
+/* The list of searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: what was
+   found, and up to where it was written. */
+static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    const lbvh_queries *queries = job->queries;
+    int64_t const from = found;
+    lbvh_i_taker taker;
+    if (queries) {
+        found = lbvh_i_own(queries)
+                    ? lbvh_i_fill_by_place(job->tree, queries, job->offsets, job->ids, capacity,
+                                           found, first, end)
+                    : lbvh_i_fill_at(job->tree, queries, job->offsets, job->ids, capacity, found,
+                                     first, end);
+        piece->written = found;
+        for (piece->whole = end; piece->written > capacity && piece->whole > first;)
+            piece->written = job->offsets[--piece->whole];
+    } else {
+        memset(&taker, 0, sizeof taker);
+        taker.pairs = job->ids;
+        taker.capacity = capacity;
+        taker.found = found;
+        (void)lbvh_i_take_pairs(job->tree, &taker, first, end);
+        found = taker.found;
+        piece->whole = taker.whole;
+        piece->written = taker.written;
+    }
+    piece->found = found - from;
+    piece->written -= from;
+}
+
+/* Into the room of the piece. */
+static void lbvh_i_list_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_list_range(job, &job->piece[k], lbvh_i_cut(job->capacity, job->pieces, k),
+                      lbvh_i_cut(job->capacity, job->pieces, k + 1), lbvh_i_first_search(job, k),
+                      lbvh_i_first_search(job, k + 1));
+}
+
+/* Moves what piece k has written from its room to where it belongs. */
+static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
+{
+    const lbvh_i_piece_of_list *piece = &job->piece[k];
+    int64_t const room = lbvh_i_cut(job->capacity, job->pieces, k);
+    int64_t const left = job->capacity - piece->start;
+    int64_t const moving = piece->written < left ? piece->written : left;
+    size_t const bytes = (size_t)job->width * sizeof *job->ids;
+    if (moving > 0 && room != piece->start)
+        memmove(job->ids + piece->start * job->width, job->ids + room * job->width,
+                (size_t)moving * bytes);
+}
+
+/* Towards the front in ascending order, then towards the end in descending order: nothing is
+   overwritten before it has moved. Returns the number of all entries. */
+static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
+{
+    int64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < job->pieces; k++) {
+        job->piece[k].start = sum;
+        sum += job->piece[k].found;
+        if (job->piece[k].start < lbvh_i_cut(job->capacity, job->pieces, k))
+            lbvh_i_move_piece(job, k);
+    }
+    for (k = job->pieces; k-- > 0;)
+        if (job->piece[k].start > lbvh_i_cut(job->capacity, job->pieces, k))
+            lbvh_i_move_piece(job, k);
+    return sum;
+}
+
+/* The offsets of what was moved, and the list of the searches that had no room. */
+static void lbvh_i_finish_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_piece_of_list const piece = job->piece[k];
+    lbvh_i_piece_of_list rest;
+    int64_t const shift = piece.start - lbvh_i_cut(job->capacity, job->pieces, k);
+    int32_t const end = lbvh_i_first_search(job, k + 1);
+    int32_t q;
+    for (q = lbvh_i_first_search(job, k); q < piece.whole && job->queries; q++)
+        job->offsets[q] += shift;
+    if (piece.whole < end && (job->queries || piece.start + piece.written < job->capacity))
+        lbvh_i_list_range(job, &rest, piece.start + piece.written, job->capacity, piece.whole, end);
+}
+
+/* The list, without the last offset. */
+static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result result = lbvh_i_search_in_pieces(job, lbvh_i_list_piece);
+    *needed = 0;
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_move_pieces(job);
+    result = lbvh_i_search_in_pieces(job, lbvh_i_finish_piece);
+    if (result != LBVH_OK) *needed = 0;
+    return result;
+}
+
+static void lbvh_i_count_pairs_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_taker taker;
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(job->tree, &taker, lbvh_i_first_search(job, k),
+                            lbvh_i_first_search(job, k + 1));
+    job->piece[k].found = taker.found;
+}
+
+static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    int32_t k;
+    lbvh_i_begin_search(&job, tree, NULL);
+    *pairs = 0;
+    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_pairs_piece);
+    for (k = 0; k < job.pieces && result == LBVH_OK; k++) *pairs += job.piece[k].found;
+    return result;
+}
+
+static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
+                                          int64_t *needed)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    if (capacity == 0) {
+        result = lbvh_i_count_pairs_in_pieces(tree, needed);
+        return result == LBVH_OK && *needed > 0 ? LBVH_BUFFER_TOO_SMALL : result;
+    }
+    lbvh_i_begin_search(&job, tree, NULL);
+    job.ids = pairs;
+    job.capacity = capacity;
+    result = lbvh_i_list_in_pieces(&job, needed);
+    return result == LBVH_OK && *needed > capacity ? LBVH_BUFFER_TOO_SMALL : result;
+}
+
+static void lbvh_i_fill_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_fill_rows(job->tree, job->queries, job->offsets, job->ids, job->capacity,
+                     lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result result = lbvh_i_counts_in_pieces(job->tree, job->queries, NULL, job->offsets);
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_sum_offsets(job->offsets, job->n);
+    return job->capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
+}
+
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, tree, queries);
+    job.offsets = offsets;
+    job.ids = ids;
+    job.capacity = capacity;
+    result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
+                 ? lbvh_i_fill_by_id_in_pieces(&job, needed)
+                 : lbvh_i_list_in_pieces(&job, needed);
+    if (result != LBVH_OK) {
+        memset(offsets, 0, ((size_t)queries->n + 1) * sizeof *offsets);
+        *needed = 0;
+        return result;
+    }
+    offsets[queries->n] = *needed;
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-build: the same tree in pieces
+
+       measure   piece of elements   bounds of the half centres, the first invalid element
+       keys      piece of elements   keys and low bits
+       count     piece of keys       how often it has each digit; four times with
+       deal      piece of keys       each key to its place among equal digits of the pieces before
+       low       piece of places     keys with equal upper bits, none of which two pieces share
+       leaves    piece of places     prefixes and leaves
+       merge     piece of places     subtrees within the piece; those that are left are merged after
+
+   Counts of digits lie behind the keys, where leaves will be (>>sort): 1024 bytes for each piece,
+   whose leaves have 44 bytes each there.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
+
+/* Building costs less for each element than searching. */
+static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n)
+{
+    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
+    return lbvh_i_pieces_of(&tree->desc.parallel, n, fewest < 32 ? 32 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* What a piece found out about its elements. */
+typedef struct lbvh_i_centres {
+    lbvh_real least[3], most[3];
+    lbvh_result result;
+    int32_t bad_id;
+} lbvh_i_centres;
+
+/* The tops of a piece: subtrees within it whose parents are not, the first leaf of each. */
+typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+
+typedef struct lbvh_i_build_job {
+    lbvh *tree;
+    const lbvh_real *data;
+    size_t stride;
+    int32_t n, pieces, pass;
+    lbvh_i_keys keys;
+    int32_t *counts;            /* [pieces][256] */
+    int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
+    union {
+        lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
+        lbvh_i_tops tops[LBVH_I_BUILD_TASKS];
+    } of;
+} lbvh_i_build_job;
+
+static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
+                               size_t stride, int32_t n)
+{
+    job->tree = tree;
+    job->data = data;
+    job->stride = stride;
+    job->n = n;
+    job->pieces = lbvh_i_build_pieces(tree, n);
+}
+
+static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+static void lbvh_i_measure_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_centres *own = &job->of.centres[k];
+    lbvh tree = *job->tree;
+    tree.bad_id = -1;
+    own->result = lbvh_i_measure_centres(&tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                                         lbvh_i_first_of(job, k + 1), own->least, own->most);
+    own->bad_id = tree.bad_id;
+}
+
+/* Joins what the pieces measured, up to the first that refuses. */
+static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
+{
+    lbvh_i_centres *all = &job->of.centres[0];
+    int32_t k;
+    int a;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_centres *own = &job->of.centres[k];
+        if (job->tree->bad_id < 0) job->tree->bad_id = own->bad_id;
+        if (own->result != LBVH_OK) return own->result;
+        for (a = 0; a < 3; a++) {
+            all->least[a] = lbvh_i_min(all->least[a], own->least[a]);
+            all->most[a] = lbvh_i_max(all->most[a], own->most[a]);
+        }
+    }
+    return LBVH_OK;
+}
+
+static void lbvh_i_keys_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_histogram unused;
+    lbvh_i_make_keys(job->tree, job->data, job->stride, &job->keys, &unused,
+                     lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
+}
+
+static void lbvh_i_count_digit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t count[256], i;
+    memset(count, 0, sizeof count);
+    for (i = lbvh_i_first_of(job, k); i < last; i++)
+        count[from[i] >> (32 + 8 * job->pass) & 255]++;
+    memcpy(job->counts + 256 * (size_t)k, count, sizeof count);
+}
+
+/* Where each piece writes its first key of each digit. */
+static void lbvh_i_sum_digits(lbvh_i_build_job *job)
+{
+    int32_t digit, k, sum = 0;
+    for (digit = 0; digit < 256; digit++)
+        for (k = 0; k < job->pieces; k++) {
+            int32_t *const begin = &job->counts[256 * (size_t)k + (size_t)digit];
+            int32_t const count = *begin;
+            *begin = sum;
+            sum += count;
+        }
+}
+
+static void lbvh_i_deal_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t begin[256], i;
+    memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
+    for (i = lbvh_i_first_of(job, k); i < last; i++) {
+        uint64_t const moving = from[i];
+        to[begin[moving >> (32 + 8 * job->pass) & 255]++] = moving;
+    }
+}
+
+/* Pieces of places that begin where the upper bits of the keys change. */
+static void lbvh_i_cut_keys(lbvh_i_build_job *job)
+{
+    const uint64_t *key = job->keys.key;
+    int32_t k, place = 0;
+    for (k = 0; k <= job->pieces; k++) {
+        int32_t const begin = lbvh_i_first_of(job, k);
+        if (place < begin) place = begin;
+        while (place > 0 && place < job->n && key[place] >> 32 == key[place - 1] >> 32) place++;
+        job->cut[k] = place;
+    }
+}
+
+static void lbvh_i_low_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
+}
+
+static void lbvh_i_leaves_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
+    lbvh_i_make_prefixes(job->tree, &job->keys, first, last);
+    lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
+}
+
+/* Joins the node of the leaves first .. last with the tops that it is the right sibling of, above
+   the first `fixed`; and makes it a top. Returns the fixed ones, with all whose siblings are left
+   of them. */
+static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+                            int32_t last)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t at = first == last ? tree->first_leaf + last
+                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    lbvh_node node = tree->node[at];
+    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        first = tops->first[--tops->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        node.link = first == split ? tree->first_leaf + split : split;
+        lbvh_i_widen(&node, &tree->node[node.link]);
+        tree->node[at] = node;
+        if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
+    }
+    tops->first[tops->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+}
+
+/* lbvh_i_merge within a piece. A right child whose sibling begins before the piece is fixed. Along
+   fixed tops prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
+static void lbvh_i_merge_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh *tree = job->tree;
+    lbvh_i_tops *tops = &job->of.tops[k];
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t place, fixed = 0;
+    tops->count = 0;
+    for (place = lbvh_i_first_of(job, k); place < last; place++) {
+        tree->node[tree->first_leaf + place].skip = lbvh_i_skip(tree->prefix, tree->n, place);
+        fixed = lbvh_i_raise(tree, tops, fixed, place, place);
+    }
+}
+
+/* Merges the tops of all pieces, as lbvh_i_merge merges leaves. */
+static void lbvh_i_merge_tops(lbvh_i_build_job *job)
+{
+    lbvh_i_tops waiting;
+    int32_t k, i;
+    waiting.count = 0;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_tops *own = &job->of.tops[k];
+        int32_t const end = lbvh_i_first_of(job, k + 1);
+        for (i = 0; i < own->count; i++)
+            (void)lbvh_i_raise(job->tree, &waiting, 0, own->first[i],
+                               (i + 1 < own->count ? own->first[i + 1] : end) - 1);
+    }
+}
+
+static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+}
+
+static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
+    for (job->pass = 0; job->pass < 4 && result == LBVH_OK; job->pass++) {
+        result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
+        if (result != LBVH_OK) return result;
+        lbvh_i_sum_digits(job);
+        result = lbvh_i_run_build(job, lbvh_i_deal_piece);
+    }
+    if (result != LBVH_OK) return result;
+    lbvh_i_cut_keys(job);
+    return lbvh_i_run_build(job, lbvh_i_low_piece);
+}
+
+static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_merge_piece);
+    if (result == LBVH_OK) lbvh_i_merge_tops(job);
+    return result;
+}
+
+/* Both builders: the tree is the same. */
+static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
+    if (result != LBVH_OK) return result;
+    lbvh_i_make_lattice(tree, job.of.centres[0].least, job.of.centres[0].most);
+    tree->n = n;
+    tree->first_leaf = n - 1;
+    tree->built = 1;
+    job.keys = lbvh_i_key_room(tree);
+    job.counts = (int32_t *)(void *)(job.keys.low + n);
+    result = lbvh_i_sort_in_pieces(&job);
+    if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+static void lbvh_i_refit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_node *leaves = job->tree->node + job->tree->first_leaf;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t i;
+    for (i = lbvh_i_first_of(job, k); i < last; i++)
+        (void)lbvh_box_of(&job->tree->desc, job->data, job->stride, leaves[i].link, leaves[i].min,
+                          leaves[i].max);
+}
+
+static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, tree->n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) {
+        result = lbvh_i_join_centres(&job);
+        if (result != LBVH_OK) return result; /* the tree is unchanged */
+        result = lbvh_i_run_build(&job, lbvh_i_refit_piece);
+    }
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
 }
 
 #ifdef __cplusplus

@@ -366,7 +366,7 @@ static void test_texts(void **state)
         {LBVH_BUFFER_TOO_SMALL, "size"}, {LBVH_OUT_OF_MEMORY, "desc.allocator"},
         {LBVH_NOT_BUILT, "lbvh_build"}, {LBVH_BAD_FILE, "saved"}, {LBVH_INVALID, "damaged"},
         {LBVH_BAD_ID, "removed"},
-        {LBVH_CUDA_ERROR, "cuda_error"},
+        {LBVH_CUDA_ERROR, "cuda_error"}, {LBVH_NOT_RUN, "desc.parallel.run"},
     };
 #define NAME_OF(code, text) #code ": ",
     static const char *const names[] = {LBVH_RESULTS(NAME_OF)};
