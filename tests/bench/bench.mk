@@ -7,7 +7,7 @@ BENCHES := $(patsubst tests/bench/%.c,build/bench/%,$(wildcard tests/bench/bench
 $(BENCHES): build/bench/%: tests/bench/%.c $(SOURCES) | deps-demo
 	@mkdir -p build/bench
 	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $< -o $@ \
-	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) -lm
+	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) -lm -lpthread
 
 .PHONY: bench bench-cuda figures test-figures
 bench: $(BENCHES)
