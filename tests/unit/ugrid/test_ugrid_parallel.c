@@ -11,7 +11,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define TESTED ugrid
-#define SHARE environment("UGRID_TEST_SHARE", small_run() ? 8 : 1)
+#define SHARE environment("UGRID_TEST_SHARE", small_run() ? 32 : 1)
 #define LOT environment("UGRID_TEST_LOT", 0)
 #include "../../common/parallel.h"
 #include "../../common/testing.h"
