@@ -66,7 +66,7 @@ deps-demo deps-pick deps-test deps-figures: deps-%:
 	@tests/deps.sh $*
 
 # Groups of tests, those first that take longest. tests/README.md says what each is for.
-QUICK_GROUPS := quick-emu quick-unit test-readme quick-headers test-style test-run-all
+QUICK_GROUPS := quick-emu quick-unit quick-readme quick-headers test-style test-run-all
 ALL_GROUPS := test-emu test-unit test-examples test-vendor test-cuda test-readme test-python \
     consumers test-fuzz test-portability test-packages test-flags test-figures test-run-all \
     $(if $(FULL),test-compilers)

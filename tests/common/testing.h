@@ -127,8 +127,11 @@ WL_FN int environment(const char *name, int otherwise)
 
 WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
 
+/* `make test`: less still. */
+WL_FN int quick_run(void) { return getenv("TEST_QUICK") != NULL; }
+
 /* At the beginning of a test that takes seconds and that `make test` leaves out. */
-#define SLOW_TEST() do { if (getenv("TEST_QUICK")) skip(); } while (0)
+#define SLOW_TEST() do { if (quick_run()) skip(); } while (0)
 
 /* Every how manyth case of a big product is run. */
 WL_FN int share(void)

@@ -8,11 +8,13 @@ Q := tests/quality
 # $1: a script; with FULL its self-check first
 checked = status=0; $(if $(FULL),$1 --self-check || status=1;) $1 || status=1; exit $$status
 
-.PHONY: test-readme quick-headers test-vendor test-flags test-fuzz test-portability test-packages \
+.PHONY: quick-readme test-readme quick-headers test-vendor test-flags test-fuzz test-portability test-packages \
     test-compilers test-python test-wheel test-run-all consumers fuzz soak portability mutation
 
-# The programs of README.md, docs/ and of the headers' manuals; links, names, prototypes.
-test-readme: deps-test $(ON_CPU)
+# The programs of README.md, docs/ and of the headers' manuals; links, names, prototypes. Quick: one
+# compiler, and of the CUDA programs that of README.md.
+quick-readme: export QUICK := yes
+quick-readme test-readme: deps-test $(ON_CPU)
 	@export NVCC='$(NVCC)' GPU='$(GPU)'; \
 	$(if $(ON_CPU),export EMU_CXX='$(EMU_CXX)' EMU_SANITIZE='$(EMU_SANITIZE_quick)' \
 	    EMU_OBJECT='$(abspath $(ON_CPU))';) \

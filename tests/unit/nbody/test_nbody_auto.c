@@ -152,7 +152,7 @@ static void test_costs(void **state)
     for (now.input = 0; now.input < INPUTS; now.input++) for (k = 0; k < COUNT_OF(sizes); k++) {
         real *pos;
         if (sizes[k] > 10000 && !getenv("NBODY_LARGE")) continue;
-        if ((SANITIZED || small_run()) && sizes[k] > 1300) continue;
+        if ((SANITIZED || small_run()) && sizes[k] > 800) continue;
         pos = bodies_of(now.input, sizes[k]);
         now.n = sizes[k];
         for (now.order = 1; now.order <= NBODY_MAX_ORDER; now.order++)

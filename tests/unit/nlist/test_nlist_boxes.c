@@ -138,7 +138,7 @@ static void test_criteria(void **state)
     nlist list = {0};
     int turn;
     (void)state;
-    for (turn = 0; turn < 12; turn++) {
+    for (turn = 0; turn < (small_run() ? 6 : 12); turn++) {
         boxes_system s;
         nlist_desc d;
         boxes_truth all, want = {NULL, 0, 0};
@@ -146,7 +146,7 @@ static void test_criteria(void **state)
         uint32_t *masks;
         int64_t *start, k;
         int32_t *exclude, i;
-        make(&s, turn % 3 == 2 ? BOXES_TINY : BOXES_TRICLINIC, 3, 7, 20);
+        make(&s, turn % 3 == 2 ? BOXES_TINY : BOXES_TRICLINIC, 3, 7, quick_run() ? 8 : 20);
         radii = NEW(real, s.n);
         masks = NEW(uint32_t, s.n);
         start = NEW(int64_t, s.n + 1);
