@@ -18,7 +18,7 @@
 #include "ugrid.h" /* to compare with, where all elements have one size */
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_tree.h"
-#include "tests/common/parallel.h"
+#include "tests/bench/threads.h"
 #include "tests/common/workloads.h"
 
 #if defined(__GLIBC__)
@@ -902,42 +902,6 @@ static void scaling_rows(int32_t n)
 
 /* ---- threads: desc.parallel with a pool of them (BENCH_THREADS, 2) against serial calls ---- */
 
-static double wall_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
-}
-
-/* Serial and in tasks, in turn, by the clock on the wall: the median of their ratios. */
-static void threads_row(const char *name, void (*work)(void *), job *alone, job *together)
-{
-    double alone_ms[64], ratio[64];
-    int const runs = bench.runs < 64 ? bench.runs : 64;
-    bench_row_s row;
-    int k;
-    work(alone);
-    work(together);
-    for (k = 0; k < runs; k++) {
-        double const start = wall_ms();
-        double middle, end;
-        work(alone);
-        middle = wall_ms();
-        work(together);
-        end = wall_ms();
-        alone_ms[k] = middle - start;
-        ratio[k] = (middle - start) / (end - middle);
-    }
-    memset(&row, 0, sizeof row);
-    row.group = "threads";
-    row.workload = "uniform";
-    row.method = name;
-    row.n = alone->tree.n;
-    row.base_ms = bench_median(alone_ms, runs);
-    row.ms = row.base_ms / bench_median(ratio, runs);
-    bench_row(&row);
-}
-
 /* Lists of all pairs, with some room to spare. */
 static void threads_room(job *j)
 {
@@ -950,29 +914,24 @@ static void threads_room(job *j)
 
 static void bench_threads(int32_t n)
 {
-    const char *const given = getenv("BENCH_THREADS");
-    int32_t const threads = given ? (int32_t)strtol(given, NULL, 10) : 2;
     workload w = bidisperse(n);
     job alone = new_job(&w), together = new_job(&w);
-    parallel_pool pool;
-    parallel_all_used();
-    parallel_start(&pool, threads);
+    threads_begin();
     together.desc.parallel.run = parallel_threads;
-    together.desc.parallel.user = &pool;
-    together.desc.parallel.tasks = 4 * threads;
-    bench_title("threads: desc.parallel, 4 tasks a thread, by the clock on the wall", "serial");
-    threads_row("build", work_build, &alone, &together);
-    threads_row("refit", work_refit, &alone, &together);
-    threads_row("count pairs", work_count_pairs, &alone, &together);
+    together.desc.parallel.user = &threads.pool;
+    together.desc.parallel.tasks = threads.tasks;
+    threads_row(w.name, "build", n, work_build, &alone, &together);
+    threads_row(w.name, "refit", n, work_refit, &alone, &together);
+    threads_row(w.name, "count pairs", n, work_count_pairs, &alone, &together);
     threads_room(&alone);
     threads_room(&together);
-    threads_row("pairs", work_pairs, &alone, &together);
-    threads_row("count overlaps, by place", work_within, &alone, &together);
+    threads_row(w.name, "pairs", n, work_pairs, &alone, &together);
+    threads_row(w.name, "count overlaps, by place", n, work_within, &alone, &together);
     bench_check(alone.total == together.total, "threads: the same pairs");
     bench_check(memcmp(alone.tree.node, together.tree.node,
                        (size_t)(2 * alone.tree.n - 1) * sizeof(lbvh_node)) == 0,
                 "threads: the same tree");
-    parallel_stop(&pool);
+    threads_end();
     free_job(&alone);
     free_job(&together);
     free_workload(&w);

@@ -19,7 +19,7 @@
 #include "nbody.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/nbody_bench.h"
-#include "tests/common/parallel.h"
+#include "tests/bench/threads.h"
 
 static void must(nbody_result result)
 {
@@ -891,17 +891,7 @@ static void bench_auto(void)
     printf("at worst %.2f times the best\n", worst);
 }
 
-/* ---- threads: desc.parallel against serial, wall clock, in turn ---- */
-
-static double wall_ms(void (*work)(void *), job *j)
-{
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    work(j);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    return 1e3 * (double)(end.tv_sec - begin.tv_sec) +
-           1e-6 * (double)(end.tv_nsec - begin.tv_nsec);
-}
+/* ---- threads: desc.parallel beside serial calls; the same bits ---- */
 
 static void work_build(void *user)
 {
@@ -909,93 +899,73 @@ static void work_build(void *user)
     must(nbody_build(&j->sim, &j->desc, j->b->pos, 0, NULL, j->b->n));
 }
 
-/* Medians, and the median, least and most of the ratios of neighbouring runs. */
-static void threads_row(const char *what, void (*work)(void *), const bodies *b, nbody_desc desc,
-                        nbody_parallel parallel)
+/* Points where bodies are, of a tree that is built. */
+static void ask_at_bodies(job *j)
 {
-    double serial[BENCH_SAMPLES], cut[BENCH_SAMPLES], ratio[BENCH_SAMPLES];
-    size_t const bytes = 2 * (size_t)b->n * sizeof(nbody_real);
-    job one = new_job(b, desc), many;
-    int k, runs = bench.runs;
-    desc.parallel = parallel;
-    many = new_job(b, desc);
-    if (work == work_points) {
-        one.points = (nbody_real *)bench_alloc(bytes);
-        many.points = (nbody_real *)bench_alloc(bytes);
-        memcpy(one.points, b->pos, bytes);
-        memcpy(many.points, b->pos, bytes);
-        one.count = many.count = b->n;
-        work_build(&one);
-        work_build(&many);
-    }
-    memset(one.acc, 0, bytes); /* a build writes none */
-    memset(many.acc, 0, bytes);
-    for (k = -1; k < runs; k++) {
-        double const a = wall_ms(work, &one), c = wall_ms(work, &many);
-        if (k < 0) continue; /* warm-up */
-        serial[k] = a;
-        cut[k] = c;
-        ratio[k] = a / c;
-    }
-    bench_check(memcmp(one.acc, many.acc, bytes) == 0, "threads: the same bits");
-    printf("%-14s %-24s", b->name, what);
-    bench_number(bench_median(serial, runs), 10);
-    bench_number(bench_median(cut, runs), 10);
-    bench_number(bench_median(ratio, runs), 8);
-    printf("  %.2f .. %.2f\n", ratio[0], ratio[runs - 1]);
-    free_job(&one);
-    free_job(&many);
+    size_t const bytes = 2 * (size_t)j->b->n * sizeof(nbody_real);
+    j->points = (nbody_real *)bench_alloc(bytes);
+    memcpy(j->points, j->b->pos, bytes);
+    j->count = j->b->n;
+    work_build(j);
 }
 
-static void threads_rows(const bodies *b, nbody_parallel parallel)
+static void threads_try(const char *what, void (*work)(void *), const bodies *b, nbody_desc desc)
+{
+    size_t const bytes = 2 * (size_t)b->n * sizeof(nbody_real);
+    job alone = new_job(b, desc), together;
+    desc.parallel.run = parallel_threads;
+    desc.parallel.user = &threads.pool;
+    desc.parallel.tasks = threads.tasks;
+    together = new_job(b, desc);
+    memset(alone.acc, 0, bytes); /* a build writes none */
+    memset(together.acc, 0, bytes);
+    if (work == work_points) {
+        ask_at_bodies(&alone);
+        ask_at_bodies(&together);
+    }
+    threads_row(b->name, what, b->n, work, &alone, &together);
+    bench_check(memcmp(alone.acc, together.acc, bytes) == 0, "threads: the same bits");
+    free_job(&alone);
+    free_job(&together);
+}
+
+static void threads_methods(const bodies *b)
 {
     nbody_desc d;
     memset(&d, 0, sizeof d);
     d.method = NBODY_FORCE_NODES;
-    threads_row("build", work_build, b, d, parallel);
-    threads_row("order 4", work_forces, b, d, parallel);
+    threads_try("build", work_build, b, d);
+    threads_try("C4", work_forces, b, d);
     d.order = 8;
-    threads_row("order 8", work_forces, b, d, parallel);
+    threads_try("C8", work_forces, b, d);
     d.law = NBODY_INVERSE;
-    threads_row("order 8, 1/d", work_forces, b, d, parallel);
+    threads_try("C8, 1/d", work_forces, b, d);
     d.law = NBODY_INVERSE_SQUARE;
     d.order = 4;
     d.softening = (nbody_real)SOFT;
-    threads_row("order 4, softened", work_forces, b, d, parallel);
-    threads_row("order 4, fields_at", work_points, b, d, parallel);
+    threads_try("C4, softened", work_forces, b, d);
+    threads_try("C4, at points", work_points, b, d);
     memset(&d, 0, sizeof d);
     d.method = NBODY_VIRTUAL_PARTICLES;
-    threads_row("virtual particles", work_forces, b, d, parallel);
+    threads_try("VP", work_forces, b, d);
 }
 
 static void bench_threads(int32_t n)
 {
-    const char *given = getenv("BENCH_THREADS");
-    int32_t const threads = given ? (int32_t)strtol(given, NULL, 10) : 2;
-    nbody_parallel parallel;
-    nbody_desc direct;
-    parallel_pool pool;
-    bodies b = square_bodies(n, 0);
-    parallel_all_used();
-    parallel_start(&pool, threads < 1 ? 1 : threads);
-    parallel.run = parallel_threads;
-    parallel.user = &pool;
-    parallel.tasks = threads > 2 ? 4 * threads : threads;
-    printf("\nthreads: serial against %d tasks on %d threads, wall clock, in turn; the same bits\n"
-           "%-14s %-24s %10s %10s %8s  %s\n", (int)parallel.tasks, (int)threads, "workload", "work",
-           "serial ms", "tasks ms", "speed-up", "least .. most");
-    threads_rows(&b, parallel);
-    free_bodies(&b);
-    memset(&direct, 0, sizeof direct);
-    direct.method = NBODY_DIRECT;
-    b = square_bodies(n < WHOLE ? n : WHOLE, 0);
-    threads_row("direct", work_forces, &b, direct, parallel);
-    free_bodies(&b);
-    b = square_bodies(1000, 0);
-    direct.method = NBODY_FORCE_NODES;
-    threads_row("order 4", work_forces, &b, direct, parallel);
-    free_bodies(&b);
-    parallel_stop(&pool);
+    bodies all = square_bodies(n, 0), fewer = square_bodies(n < WHOLE ? n : WHOLE, 0);
+    bodies few = square_bodies(1000, 0);
+    nbody_desc d;
+    memset(&d, 0, sizeof d);
+    threads_begin();
+    threads_methods(&all);
+    d.method = NBODY_DIRECT;
+    threads_try("DIRECT", work_forces, &fewer, d);
+    d.method = NBODY_FORCE_NODES;
+    threads_try("C4", work_forces, &few, d);
+    threads_end();
+    free_bodies(&all);
+    free_bodies(&fewer);
+    free_bodies(&few);
 }
 
 /* ---- all of it ---- */

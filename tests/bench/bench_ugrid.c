@@ -15,7 +15,7 @@
 #include "ugrid.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_grid.h"
-#include "tests/common/parallel.h"
+#include "tests/bench/threads.h"
 #include "tests/common/workloads.h"
 
 /* Everything that is timed gets one of these. */
@@ -720,42 +720,6 @@ static void scaling_rows(int32_t n)
 
 /* ---- threads: desc.parallel with a pool of them (BENCH_THREADS, 2) against serial calls ---- */
 
-static double wall_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
-}
-
-/* Serial and in tasks, in turn, by the clock on the wall: the median of their ratios. */
-static void threads_row(const char *name, void (*work)(void *), job *alone, job *together)
-{
-    double alone_ms[64], ratio[64];
-    int const runs = bench.runs < 64 ? bench.runs : 64;
-    bench_row_s row;
-    int k;
-    work(alone);
-    work(together);
-    for (k = 0; k < runs; k++) {
-        double const start = wall_ms();
-        double middle, end;
-        work(alone);
-        middle = wall_ms();
-        work(together);
-        end = wall_ms();
-        alone_ms[k] = middle - start;
-        ratio[k] = (middle - start) / (end - middle);
-    }
-    memset(&row, 0, sizeof row);
-    row.group = "threads";
-    row.workload = "uniform";
-    row.method = name;
-    row.n = alone->n;
-    row.base_ms = bench_median(alone_ms, runs);
-    row.ms = row.base_ms / bench_median(ratio, runs);
-    bench_row(&row);
-}
-
 static void work_gather(void *user)
 {
     job *j = (job *)user;
@@ -786,40 +750,41 @@ static void threads_room(job *j)
 
 static void bench_threads(int32_t n)
 {
-    const char *const given = getenv("BENCH_THREADS");
-    int32_t const threads = given ? (int32_t)strtol(given, NULL, 10) : 2;
-    workload w = uniform(n);
+    workload w = uniform(n), few = uniform(1000);
     job alone = search_job(&w), together = search_job(&w);
-    parallel_pool pool;
-    parallel_all_used();
-    parallel_start(&pool, threads);
-    together.desc.parallel.run = parallel_threads;
-    together.desc.parallel.user = &pool;
-    together.desc.parallel.tasks = 4 * threads;
+    job few_alone = search_job(&few), few_together = search_job(&few);
+    threads_begin();
+    together.desc.parallel.run = few_together.desc.parallel.run = parallel_threads;
+    together.desc.parallel.user = few_together.desc.parallel.user = &threads.pool;
+    together.desc.parallel.tasks = few_together.desc.parallel.tasks = threads.tasks;
     alone.sums = (float *)bench_alloc(12 * (size_t)n);
     together.sums = (float *)bench_alloc(12 * (size_t)n);
-    bench_title("threads: desc.parallel, 4 tasks a thread, by the clock on the wall", "serial");
     alone.desc.method = together.desc.method = UGRID_SORT;
-    threads_row("build, SORT", work_build, &alone, &together);
+    threads_row(w.name, "build, SORT", n, work_build, &alone, &together);
     alone.desc.method = together.desc.method = UGRID_COUNT;
-    threads_row("build, COUNT", work_build, &alone, &together);
-    threads_row("gather", work_gather, &alone, &together);
-    threads_row("count neighbours", work_count, &alone, &together);
-    threads_row("count pairs", work_pairs, &alone, &together);
+    threads_row(w.name, "build, COUNT", n, work_build, &alone, &together);
+    threads_row(w.name, "gather", n, work_gather, &alone, &together);
+    threads_row(w.name, "count neighbours", n, work_count, &alone, &together);
+    threads_row(w.name, "count pairs", n, work_pairs, &alone, &together);
     bench_check(alone.total == together.total, "threads: the same pairs");
     threads_room(&alone);
     threads_room(&together);
-    threads_row("list by id", work_csr, &alone, &together);
-    threads_row("neighbours of points", work_at, &alone, &together);
+    threads_row(w.name, "list by id", n, work_csr, &alone, &together);
+    threads_row(w.name, "neighbours of points", n, work_at, &alone, &together);
     alone.flags = together.flags = UGRID_PLACES;
-    threads_row("list by place", work_csr, &alone, &together);
+    threads_row(w.name, "list by place", n, work_csr, &alone, &together);
     bench_check(alone.offsets[n] == together.offsets[n], "threads: the same list");
-    parallel_stop(&pool);
+    threads_row(few.name, "build", 1000, work_build, &few_alone, &few_together);
+    threads_row(few.name, "count neighbours", 1000, work_count, &few_alone, &few_together);
+    threads_end();
     free(alone.sums);
     free(together.sums);
     free_job(&alone);
     free_job(&together);
+    free_job(&few_alone);
+    free_job(&few_together);
     free(w.pos);
+    free(few.pos);
 }
 
 /* ---- all of it ---- */

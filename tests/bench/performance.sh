@@ -9,7 +9,8 @@
 #   tests/bench/performance.sh --take NAME FILE.csv 'machine: ...' 'compiler: ...' 'command: ...'
 #                                               files the CSV file of a benchmark (--csv) as NAME
 #
-# NAME is PROGRAM.MACHINE: bench_ugrid.cpu, bench_ugrid.gpu. The files are results/csv/NAME.csv.
+# NAME is PROGRAM.MACHINE: bench_ugrid.cpu, bench_ugrid.gpu; PROGRAM.threads for many cores. The
+# files are results/csv/NAME.csv.
 # Their first lines are "# key: value" for machine, compiler, driver, date, command. In the template
 #
 #   @machine NAME    one line: what was measured on, when, by which command
@@ -133,6 +134,7 @@ render() {
             out["M/s"] = number(f[r, "M_per_s"])
             out["x floor"] = ratio(f[r, "ms"], f[r, "floor_ms"])
             out["x base"] = ratio(f[r, "ms"], f[r, "base_ms"])
+            out["speed-up"] = ratio(f[r, "base_ms"], f[r, "ms"])
             out["bar ms"] = bar(r)
             out["peer ms"] = number(of_gpu(f[r, "peer_ms"]))
             out["x peer"] = ratio(f[r, "ms"], of_gpu(f[r, "peer_ms"]))
@@ -140,8 +142,8 @@ render() {
         }
         # The columns of the table into name[1] ..: those asked for that have a figure.
         function choose_columns(rows,   all, n, k, r, m, used) {
-            n = split("workload;method;n;ms;M/s;x floor;x base;bar ms;peer ms;x peer;value", all,
-                      ";")
+            n = split("workload;method;n;ms;M/s;x floor;x base;speed-up;bar ms;peer ms;x peer;" \
+                      "value", all, ";")
             for (r = 1; r <= rows; r++) if (chosen(r)) {
                 row_cells(r)
                 for (k = 1; k <= n; k++) if (out[all[k]] != "–") used[k] = 1
@@ -222,7 +224,7 @@ take() {
       cat "$from"; } >"$csv/$name.csv"
 }
 
-usage() { sed -n '2,30s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,31s/^# \{0,1\}//p' "$0"; exit 2; }
 
 made=$(mktemp) || exit 1
 trap 'rm -f "$made"' EXIT
