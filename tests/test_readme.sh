@@ -9,7 +9,7 @@
 #
 # In a page a comment line above a ``` block says what the block is:
 #
-#   <!-- program: NAME -->      a whole program (.c or .cu) or CMakeLists.txt
+#   <!-- program: NAME -->      a whole program (.c, .cpp, .cu) or CMakeLists.txt
 #   <!-- commands: NAME -->     how to get the files and build and run it: literally, in an empty
 #                               folder
 #   <!-- prints: NAME -->       what the run prints
@@ -331,6 +331,14 @@ c_program() {
         build_and_run
 }
 
+cpp_program() {
+    program=$1
+    if ! have c++; then skip "$(page_of "$program") $program: no c++"; return; fi
+    folder_for "$program"
+    check "$(page_of "$program") $program: its commands, and it prints what the page says" \
+        build_and_run
+}
+
 manual_program() {
     empty_folder
     manual_example "$(text_of "$1.h")" >"$work/here/program.c"
@@ -526,7 +534,10 @@ text() {
         "$root/tests/bench/performance.sh" --figures "$(text_of README.md)"
     check "performance.sh: tables are made of CSV files" performance_tables
 }
-part_c()      { for p in $(names c); do unit c_program "$p"; done; }
+part_c()      {
+    for p in $(names c); do unit c_program "$p"; done
+    for p in $(names cpp); do unit cpp_program "$p"; done
+}
 part_manual() { for h in $(headers); do unit manual_program "$h"; done; }
 # (Where the emulator runs a program, nvcc is asked only with a GPU, or FULL=1.)
 part_cuda() {

@@ -141,15 +141,16 @@ render() {
             out["value"] = f[r, "unit"] == "" ? "–" : f[r, "value"] " " f[r, "unit"]
         }
         # The columns of the table into name[1] ..: those asked for that have a figure.
-        function choose_columns(rows,   all, n, k, r, m, used) {
+        function choose_columns(rows,   all, usual, n, k, r, m, used) {
             n = split("workload;method;n;ms;M/s;x floor;x base;speed-up;bar ms;peer ms;x peer;" \
                       "value", all, ";")
             for (r = 1; r <= rows; r++) if (chosen(r)) {
                 row_cells(r)
                 for (k = 1; k <= n; k++) if (out[all[k]] != "–") used[k] = 1
             }
+            usual = "workload,method,n,ms,M/s,x floor,x base,bar ms,peer ms,x peer,value"
             for (k = 1; k <= n; k++)
-                if ((k in used) && index("," option("columns", all[k]) ",", "," all[k] ","))
+                if ((k in used) && index("," option("columns", usual) ",", "," all[k] ","))
                     name[++m] = all[k]
             return m
         }
