@@ -194,7 +194,7 @@
 
    Events (desc.events) come from the same comparison of old and new rows: arrays of begun,
    persisting and ended contacts, each pair once.
-   Costs: docs/performance.md, GPU: contact lists. Not there: building a HYBRID list with 8 slots
+   Costs: docs/performance-gpu.md. Not there: building a HYBRID list with 8 slots
    takes 2.0 times as long with 16 bytes of history (tests/bench/bench_nlist --only history, spheres
    with 4.3 contacts each, H200).
 

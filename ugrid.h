@@ -120,7 +120,7 @@
             bit, where an order is defined: UGRID_SORT, or desc.deterministic. Sums of attributes on
             the GPU have no fixed order.
 
-   >>method: which one (figures: docs/choosing.md, docs/performance.md)
+   >>method: which one (figures: docs/choosing.md, docs/performance*.md)
 
        COUNT        the default. Particles in cell order: a strip is one contiguous range, the
                     fastest to search

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Makes docs/performance.md from performance.template and the CSV files of the benchmarks, so that
+# Makes docs/performance.md and docs/performance-gpu.md from the templates of their names and the CSV
+# files of the benchmarks, so that
 # no figure is typed by hand.
 #
-#   tests/bench/performance.sh                  writes docs/performance.md
-#   tests/bench/performance.sh --check [FILE]   is it (or FILE) what template and CSV files give?
+#   tests/bench/performance.sh                  writes both pages
+#   tests/bench/performance.sh --check PAGE [FILE]  is the page performance or performance-gpu (or
+#                                               FILE) what template and CSV files give?
 #   tests/bench/performance.sh --figures FILE   is every time in the table "Numbers" of FILE
-#                                               (README.md) in docs/performance.md, too?
+#                                               (README.md) in one of the pages, too?
 #   tests/bench/performance.sh --take NAME FILE.csv 'machine: ...' 'compiler: ...' 'command: ...'
 #                                               files the CSV file of a benchmark (--csv) as NAME
 #
@@ -25,14 +27,16 @@
 # Columns without any figure are left out. On a GPU bar_ms is the bar and peer_ms the fastest other
 # library. On a CPU those are of another machine; there base_ms (the plain form in the same run) and
 # bar_ratio count, where the file has these columns.
-# Environment: CSV (folder of the files), TEMPLATE.
+# Environment: CSV (folder of the files), TEMPLATES (folder).
 set -u
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 csv=${CSV:-$here/results/csv}
-template=${TEMPLATE:-$here/performance.template}
-page=$here/../../docs/performance.md
+templates=${TEMPLATES:-$here}
+docs=$here/../../docs
+pages='performance performance-gpu'
 
+# render PAGE
 render() {
     awk -v csv="$csv" '
         # ---- a CSV file ----
@@ -203,7 +207,7 @@ render() {
         }
         /^@/ { print "unknown: " $0 > "/dev/stderr"; failed = 1; next }
         !skip
-        END { exit failed }' "$template"
+        END { exit failed }' "$templates/$1.template"
 }
 
 # figures FILE: the times of its table "Numbers" (columns 2 and 3) that the page does not have.
@@ -212,7 +216,8 @@ figures() {
                       here && /^[|]/ { print $3; print $4 }' "$1" |
         grep -oE '[0-9]+\.[0-9]+|[0-9]{3,}' | grep -vx '20[0-9][0-9]' | sort -u |
         while read -r figure; do
-            grep -qE "[| ]$figure( |:|$)" "$page" || echo "$figure is not in docs/performance.md"
+            grep -qE "[| ]$figure( |:|$)" "$docs"/performance*.md ||
+                echo "$figure is not in docs/performance.md or performance-gpu.md"
         done | { ! grep .; }
 }
 
@@ -225,13 +230,14 @@ take() {
       cat "$from"; } >"$csv/$name.csv"
 }
 
-usage() { sed -n '2,31s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,30s/^# \{0,1\}//p' "$0"; exit 2; }
 
 made=$(mktemp) || exit 1
 trap 'rm -f "$made"' EXIT
 case ${1:-} in
-'')      render >"$made" && cat "$made" >"$page" ;;
---check) render >"$made" && diff "${2:-$page}" "$made" ;;
+'')      for p in $pages; do render "$p" >"$made" && cat "$made" >"$docs/$p.md" || exit; done ;;
+--check) if [ $# -lt 2 ]; then usage; fi
+         render "$2" >"$made" && diff "${3:-$docs/$2.md}" "$made" ;;
 --figures) figures "$2" ;;
 --take)  if [ $# -lt 4 ]; then usage; fi; shift; take "$@" ;;
 *)       usage ;;
