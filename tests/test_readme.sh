@@ -483,8 +483,8 @@ int x;\
     unit mistake README.md 'a long README'             p                          'pages: lengths'
     unit mistake README.md 'a wide cell' \
         '/^<!-- table: choice -->$/,/^$/s/ |$/ and so on, and so on, and so on, and so on, and so on, and so on, and so on |/' 'README.md: cells'
-    unit mistake docs/performance.md 'a figure typed by hand' '0,/| [0-9]*[.][0-9]* |/s//| 0.999 |/' \
-        'docs/performance.md is what'
+    unit mistake docs/performance.md 'a figure typed by hand' \
+        '0,/| [0-9]*[.][0-9]* |/s//| 0.999 |/' 'docs/performance.md is what'
     unit mistake README.md 'a figure of its own'       '/^## Numbers/,/^## /s/| [0-9.]* | H/| 0.999 | H/' \
         'README.md: its figures'
     unit mistake docs/limits.md 'a program of the same name' '1a\

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Makes docs/performance.md and docs/performance-gpu.md from the templates of their names and the CSV
-# files of the benchmarks, so that
-# no figure is typed by hand.
+# Makes docs/performance.md and docs/performance-gpu.md from the templates of their names and the
+# CSV files of the benchmarks, so that no figure is typed by hand.
 #
 #   tests/bench/performance.sh                  writes both pages
 #   tests/bench/performance.sh --check PAGE [FILE]  is the page performance or performance-gpu (or
@@ -230,7 +229,7 @@ take() {
       cat "$from"; } >"$csv/$name.csv"
 }
 
-usage() { sed -n '2,30s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,29s/^# \{0,1\}//p' "$0"; exit 2; }
 
 made=$(mktemp) || exit 1
 trap 'rm -f "$made"' EXIT
