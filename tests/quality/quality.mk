@@ -8,8 +8,9 @@ Q := tests/quality
 # $1: a script; with FULL its self-check first
 checked = status=0; $(if $(FULL),$1 --self-check || status=1;) $1 || status=1; exit $$status
 
-.PHONY: quick-readme test-readme quick-headers test-vendor test-flags test-fuzz test-portability test-packages \
-    test-compilers test-python test-wheel test-run-all consumers fuzz soak portability mutation
+.PHONY: quick-readme test-readme quick-headers test-vendor test-flags test-fuzz test-portability \
+    test-packages test-compilers test-python test-wheel test-run-all consumers fuzz soak \
+    portability mutation
 
 # The programs of README.md, docs/ and of the headers' manuals; links, names, prototypes. Quick: one
 # compiler, and of the CUDA programs that of README.md.
