@@ -3477,7 +3477,7 @@ static void nlist_i_lay_out_all(const nlist_i_finder *finder, nlist_rows *rows)
 static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
                                    int32_t last)
 {
-    int32_t i, k;
+    int32_t i;
     if (rows->within && finder->within && last > first)
         memcpy(rows->within + first, finder->within + first,
                (size_t)(last - first) * sizeof *rows->within);
@@ -3485,7 +3485,7 @@ static void nlist_i_lay_out_extras(const nlist_i_finder *finder, nlist_rows *row
     for (i = first; i < last; i++) {
         nlist_each e = nlist_i_row(rows, 0, i);
         size_t from = (size_t)finder->begin[i];
-        for (k = 0; nlist_next(&e); k++, from++) {
+        for (; nlist_next(&e); from++) {
             size_t const to = (size_t)e.entry;
             if (rows->shift)
                 memcpy(rows->shift + 3 * to, finder->shift + 3 * from, 3 * sizeof *rows->shift);

@@ -1,9 +1,11 @@
-"""gpu_check.py - checks the package nearfield on a GPU with the arrays of CuPy and torch, against NumPy over all pairs.
+"""gpu_check.py - checks the package nearfield on a GPU with the arrays of CuPy and torch, against
+NumPy over all pairs.
 SPDX-License-Identifier: MIT OR Unlicense
 
     python3 examples/python/gpu_check.py [LIBRARY]         default: build/cuda/libnearfield_cuda.so
 
-Needs NumPy, and CuPy or torch, or both. A line for each check; the last line is "N passed, M failed[, K skipped]".
+Needs NumPy, and CuPy or torch, or both. A line for each check; the last line is
+"N passed, M failed[, K skipped]".
 (--emulator: without a GPU, LIBRARY being built for the CPU by tests/python/run.sh.)
 """
 import contextlib
@@ -21,7 +23,10 @@ import nearfield as nf  # noqa: E402
 from nearfield import _arrays, _binding  # noqa: E402
 
 
-# ---- whose arrays: each has to(numpy array), back(anything on the GPU), write(array, values) on the current stream, on(stream), busy() ---
+# ---- whose arrays --------------------------------------------------------------------------------
+#
+# Each has to(numpy array), back(anything on the GPU), write(array, values) on the current stream,
+# on(stream) and busy().
 
 
 class CuPy:
@@ -37,7 +42,8 @@ class CuPy:
         return self.cupy.asarray(array)
 
     def back(self, array):
-        return self.cupy.asnumpy(self.cupy.asarray(array))      # looks at the same memory, and then copies
+        # looks at the same memory, and then copies
+        return self.cupy.asnumpy(self.cupy.asarray(array))
 
     def write(self, array, values):
         self.cupy.asarray(array)[...] = values
@@ -79,7 +85,8 @@ class Torch:
 
 
 class Emulator:
-    """The kernels on the CPU: "device" memory is the host's, and with EMU_LAZY=1 streams run only when somebody waits for them."""
+    """The kernels on the CPU: "device" memory is the host's, and with EMU_LAZY=1 streams run only
+    when somebody waits for them."""
 
     name = "emulator"
 
@@ -87,14 +94,16 @@ class Emulator:
         self.lib = _binding.library(np.dtype(dtype), True)
         self.dll = ctypes.CDLL(_binding.find(np.dtype(dtype), True))
         self.copy = self.dll["_Z15cudaMemcpyAsyncPvPKvm14cudaMemcpyKindP11CUstream_st"]
-        self.copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+        self.copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+                              ctypes.c_void_p]
         self.stream, self.now, handle = None, 0, ctypes.c_void_p()
         self.dll["_Z25cudaStreamCreateWithFlagsPP11CUstream_stj"](ctypes.byref(handle), 1)
         self.stream = handle.value
 
     def to(self, array):
         array = np.ascontiguousarray(array)
-        out = nf.DeviceArray(_arrays.DeviceBlock(self.lib, 0, array.nbytes), 0, array.shape, array.dtype)
+        block = _arrays.DeviceBlock(self.lib, 0, array.nbytes)
+        out = nf.DeviceArray(block, 0, array.shape, array.dtype)
         ctypes.memmove(out.address, array.ctypes.data, array.nbytes)
         return Fake(self, out)
 
@@ -103,10 +112,13 @@ class Emulator:
 
     def write(self, array, values):
         """Device to device: that may be late."""
-        values = values.array if isinstance(values, Fake) else self.to(np.full(array.shape, values, array.dtype)).array
+        if not isinstance(values, Fake):
+            values = self.to(np.full(array.shape, values, array.dtype))
+        values = values.array
         to = (array.array if isinstance(array, Fake) else array).address
         self.kept = values
-        assert self.copy(to, values.address, _arrays.size_of(values.shape, values.dtype), 3, self.now) == 0
+        size = _arrays.size_of(values.shape, values.dtype)
+        assert self.copy(to, values.address, size, 3, self.now) == 0
 
     def on(self, stream):
         self.next = stream or 0
@@ -123,7 +135,8 @@ class Emulator:
 
 
 class Fake:
-    """What CuPy's arrays are to nearfield.py: an interface that names the stream which is current when it is asked for."""
+    """What CuPy's arrays are to nearfield.py: an interface that names the stream which is current
+    when it is asked for."""
 
     def __init__(self, emulator, array):
         self.emulator, self.array = emulator, array
@@ -133,7 +146,7 @@ class Fake:
         return dict(self.array.__cuda_array_interface__, stream=self.emulator.now or 1)
 
 
-# ---- against NumPy ------------------------------------------------------------------------------------------------------------------
+# ---- against NumPy -------------------------------------------------------------------------------
 
 
 def as_set(i, j):
@@ -146,7 +159,8 @@ def rows(xp, lists):
 
 
 def near(p, q, radius, periodic=0):
-    """The distances of all pairs, and who is within radius; nobody is within a rounding of it, or the check would be unfair."""
+    """The distances of all pairs, and who is within radius; nobody is within a rounding of it, or
+    the check would be unfair."""
     d = p[:, None].astype(float) - q[None]
     d -= periodic * np.round(d)
     d = np.linalg.norm(d, axis=2)
@@ -178,23 +192,26 @@ class Checks:
                 p = points(700, dim, self.dtype, radius)
                 _, hit = near(p, p, radius, periodic)
                 hit &= ~np.eye(len(p), dtype=bool)
-                grid = nf.Grid(xp.to(p), cell=radius, box=(0, 1), periodic=periodic, stream=self.stream)
+                grid = nf.Grid(xp.to(p), cell=radius, box=(0, 1), periodic=periodic,
+                               stream=self.stream)
                 assert rows(xp, grid.neighbors(radius)) == as_set(*np.nonzero(hit))
                 assert (xp.back(grid.count_neighbors(radius)) == hit.sum(1)).all()
                 assert grid.count_pairs(radius) == hit.sum() // 2
                 assert len(rows(xp, grid.neighbors(radius, half=True))) == hit.sum() // 2
                 at = points(700, dim, self.dtype, radius)[:90]
-                assert rows(xp, grid.query(xp.to(at), radius)) == as_set(*np.nonzero(near(at, p, radius, periodic)[1]))
+                want = as_set(*np.nonzero(near(at, p, radius, periodic)[1]))
+                assert rows(xp, grid.query(xp.to(at), radius)) == want
                 host = grid.to_host()
                 host.validate()
                 assert as_set(*host.pairs(radius).T) == as_set(*np.nonzero(np.triu(hit)))
                 assert sorted(xp.back(grid.order)) == list(range(700))
-        fitted = nf.Grid(xp.to(p), cell=radius, stream=self.stream)      # its box is the points' own
+        fitted = nf.Grid(xp.to(p), cell=radius, stream=self.stream)     # its box is the points' own
         assert fitted.count_pairs(radius) == (near(p, p, radius)[1].sum() - 700) // 2
         wide = np.zeros((700, 5), self.dtype)
         wide[:, :3] = p
         if hasattr(xp.to(wide), "__getitem__"):
-            assert nf.Grid(xp.to(wide)[:, :3], cell=radius, stream=self.stream).count_pairs(radius) == fitted.count_pairs(radius)
+            strided = nf.Grid(xp.to(wide)[:, :3], cell=radius, stream=self.stream)
+            assert strided.count_pairs(radius) == fitted.count_pairs(radius)
         few = nf.Grid(xp.to(p), cell=radius, stream=self.stream)
         few._guesses["neighbors"] = -16 * 700 + 5                       # room for 5 at first
         assert len(rows(xp, few.neighbors(radius))) == 2 * fitted.count_pairs(radius)
@@ -208,14 +225,18 @@ class Checks:
         assert rows(xp, tree.query(xp.to(at), radius)) == as_set(*np.nonzero(hit))
         ids, d2 = (xp.back(a) for a in tree.nearest(xp.to(at), 5, 0.2))
         want = np.sort(d, 1)[:, :5]
-        assert np.allclose(np.sqrt(d2[ids >= 0]), want[want <= 0.2], atol=1e-6) and (ids >= 0).sum() == (want <= 0.2).sum()
-        assert np.allclose(np.take_along_axis(d, ids.clip(0), 1)[ids >= 0], want[want <= 0.2], atol=1e-6)
+        want, found = want[want <= 0.2], ids >= 0
+        assert found.sum() == len(want) and np.allclose(np.sqrt(d2[found]), want, atol=1e-6)
+        assert np.allclose(np.take_along_axis(d, ids.clip(0), 1)[found], want, atol=1e-6)
         boxes = np.concatenate([p, p + self.dtype(0.1)], 1)
-        meet = ((boxes[:, None, :3] <= boxes[None, :, 3:]) & (boxes[None, :, :3] <= boxes[:, None, 3:])).all(-1) & ~np.eye(600, dtype=bool)
+        a, b = boxes[:, None], boxes[None]
+        meet = ((a[..., :3] <= b[..., 3:]) & (b[..., :3] <= a[..., 3:])).all(-1)
+        meet &= ~np.eye(600, dtype=bool)
         tree = nf.Tree(xp.to(boxes), stream=self.stream)
         assert tree.count_pairs() == meet.sum() // 2
         pairs = np.sort(xp.back(tree.pairs()), axis=1)
-        assert as_set(*pairs.T) == as_set(*np.nonzero(np.triu(meet))) and len(pairs) == meet.sum() // 2
+        assert as_set(*pairs.T) == as_set(*np.nonzero(np.triu(meet)))
+        assert len(pairs) == meet.sum() // 2
         assert rows(xp, tree.overlaps()) == as_set(*np.nonzero(meet))
         tree.refit(xp.to(boxes[::-1].copy()))
         assert rows(xp, tree.overlaps()) == as_set(*np.nonzero(meet[::-1, ::-1]))
@@ -227,7 +248,8 @@ class Checks:
         xp, radius, n = self.xp, 0.13, 500
         p = points(n, 3, self.dtype, radius)
         pairs = lambda hit: as_set(*np.nonzero(np.triu(hit, 1)))
-        contacts = nf.List(xp.to(p), radius, half=1, history="2f4", events=1, grow=1, stream=self.stream)
+        contacts = nf.List(xp.to(p), radius, half=1, history="2f4", events=1, grow=1,
+                           stream=self.stream)
         first = pairs(near(p, p, radius)[1])
         assert rows(xp, contacts.rows()) == first
         with xp.on(self.stream):
@@ -237,7 +259,8 @@ class Checks:
         contacts.build(xp.to(q))
         second = pairs(near(q, q, radius)[1])
         assert rows(xp, contacts.rows()) == second
-        for kind, want in (("begun", second - first), ("persisted", first & second), ("ended", first - second)):
+        for kind, want in (("begun", second - first), ("persisted", first & second),
+                           ("ended", first - second)):
             events = contacts.events(kind).numpy()
             assert as_set(events["i"], events["j"]) == want, kind
         offsets, ids = (xp.back(a) for a in contacts.rows())
@@ -252,15 +275,19 @@ class Checks:
         host.validate()
         assert {tuple(sorted(pair)) for pair in host.pairs().tolist()} == renamed
         assert (host.history == 3).all(1).sum() == len(first & second)
-        tree = nf.Tree(xp.to(np.c_[p, np.full(n, radius)].astype(self.dtype)), "spheres", stream=self.stream)
-        assert rows(xp, nf.List(xp.to(p), radius, tree, half=1, grow=1, stream=self.stream).rows()) == first
+        spheres = np.c_[p, np.full(n, radius)].astype(self.dtype)
+        tree = nf.Tree(xp.to(spheres), "spheres", stream=self.stream)
+        contacts = nf.List(xp.to(p), radius, tree, half=1, grow=1, stream=self.stream)
+        assert rows(xp, contacts.rows()) == first
         skin = nf.List(xp.to(p), radius, skin=0.02, grow=1, stream=self.stream)
-        assert not skin.moved(xp.to(p + self.dtype(0.0057))) and skin.moved(xp.to(p + self.dtype(0.0059)))
+        assert not skin.moved(xp.to(p + self.dtype(0.0057)))
+        assert skin.moved(xp.to(p + self.dtype(0.0059)))
 
     def nbody(self):
         xp, n = self.xp, 900
         r = np.random.default_rng(3)
-        p, mass = r.standard_normal((n, 2)).astype(self.dtype), (0.5 + r.random(n)).astype(self.dtype)
+        p = r.standard_normal((n, 2)).astype(self.dtype)
+        mass = (0.5 + r.random(n)).astype(self.dtype)
         d = p[None].astype(float) - p[:, None]
         r2 = (d ** 2).sum(-1) + 0.01 ** 2
         w = np.where(np.eye(n, dtype=bool), 0, mass / r2 ** 1.5)
@@ -269,7 +296,8 @@ class Checks:
         acc, potential = sim.fields(xp.to(p), xp.to(mass))
         error = np.linalg.norm(xp.back(acc) - want, axis=1) / terms
         assert error.max() < 1e-3 and error.mean() < 1e-4, error.max()
-        assert np.allclose(xp.back(potential), -np.where(np.eye(n, dtype=bool), 0, mass / np.sqrt(r2)).sum(1), rtol=1e-3)
+        want = -np.where(np.eye(n, dtype=bool), 0, mass / np.sqrt(r2)).sum(1)
+        assert np.allclose(xp.back(potential), want, rtol=1e-3)
         assert abs(sim.estimate(n).share - error.max()) < 0.1 * error.max() + 1e-6
         there, _ = sim.fields_at(xp.to(p[:40] + self.dtype(10)))
         far = p[None].astype(float) - p[:40, None] - 10
@@ -281,7 +309,8 @@ class Checks:
         nf.NBody(stream=self.stream, **fields).step(pos, vel, 0.01, xp.to(mass), steps=3)
         nf.NBody(**fields).step(host_pos, host_vel, 0.01, mass, steps=3)
         self.wait()
-        assert np.allclose(xp.back(pos), host_pos, atol=1e-5) and np.allclose(xp.back(vel), host_vel, atol=1e-3)
+        assert np.allclose(xp.back(pos), host_pos, atol=1e-5)
+        assert np.allclose(xp.back(vel), host_vel, atol=1e-3)
 
     def wait(self):
         """What writes the caller's arrays (step) is not waited for by them."""
@@ -289,7 +318,8 @@ class Checks:
         waiting.check()
 
     def streams(self):
-        """Positions are written on the stream, after much other work, while the call is made: it has to see the new ones."""
+        """Positions are written on the stream, after much other work, while the call is made: it
+        has to see the new ones."""
         xp, radius = self.xp, 0.13
         old, new = points(600, 3, self.dtype, radius, 7), points(600, 3, self.dtype, radius, 8)
         want = (near(new, new, radius)[1].sum() - 600) // 2
@@ -304,7 +334,8 @@ class Checks:
         if xp.name == "torch":
             return      # its interface does not name a stream: there it is up to the caller
         p = xp.to(old)
-        elsewhere = nf.Grid(xp.to(old), cell=radius, box=(0, 1), stream=None if self.stream is not None else xp.stream)
+        stream = None if self.stream is not None else xp.stream
+        elsewhere = nf.Grid(xp.to(old), cell=radius, box=(0, 1), stream=stream)
         elsewhere.check()
         with xp.on(self.stream):
             xp.busy()
@@ -334,7 +365,9 @@ class Checks:
         refused(ValueError, "float32 or float64", nf.Grid, xp.to(np.zeros((5, 3), np.int32)))
         refused(nf.Error, "radius", grid.neighbors, -1.0)
         refused(nf.Error, "CPU only", grid.pairs, 0.1)
-        assert nf.Grid(xp.to(np.zeros((0, 3), self.dtype)), cell=0.1, box=(0, 1), stream=self.stream).count_pairs(0.1) == 0
+        none = xp.to(np.zeros((0, 3), self.dtype))
+        empty = nf.Grid(none, cell=0.1, box=(0, 1), stream=self.stream)
+        assert empty.count_pairs(0.1) == 0
 
     def views(self):
         """Results and views outlive what made them."""
@@ -398,8 +431,10 @@ def main():
                 for stream in (0, xp.stream):
                     xp.dll["_Z21cudaStreamSynchronizeP11CUstream_st"](ctypes.c_void_p(stream))
                 live = xp.dll.emu_live_allocations()
-                report("FAILED" if live else "ok", "%s, %s: %d blocks of device memory left" % (xp.name, np.dtype(dtype), live))
-    print("%d passed, %d failed%s" % (counts["ok"], counts["FAILED"], ", %d skipped" % counts["skipped"] if counts["skipped"] else ""))
+                report("FAILED" if live else "ok", "%s, %s: %d blocks of device memory left" % (
+                    xp.name, np.dtype(dtype), live))
+    skipped = ", %d skipped" % counts["skipped"] if counts["skipped"] else ""
+    print("%d passed, %d failed%s" % (counts["ok"], counts["FAILED"], skipped))
     return counts["FAILED"] > 0 or counts["ok"] == 0
 
 

@@ -3,8 +3,9 @@ SPDX-License-Identifier: MIT OR Unlicense
 
     python3 examples/python/lj.py [STEPS [CELLS]]          default: 500 steps of 4 * 6^3 = 864 atoms
 
-Near the triple point (density 0.8442, temperature 0.72, units of sigma, epsilon and mass). The potential is cut at 2.5 and shifted so that
-potential and force end at 0 there: then energy is conserved, which the last line shows. Everything but the list is NumPy.
+Near the triple point (density 0.8442, temperature 0.72, units of sigma, epsilon and mass). The
+potential is cut at 2.5 and shifted so that potential and force end at 0 there: then energy is
+conserved, which the last line shows. Everything but the list is NumPy.
 """
 import sys
 
@@ -42,7 +43,8 @@ def forces(x, edge, i, j):
     push = push[:, None] * d[near]
     f = np.empty_like(x)
     for axis in range(3):               # what j gets, i gives
-        f[:, axis] = (np.bincount(j[near], push[:, axis], len(x)) - np.bincount(i[near], push[:, axis], len(x)))
+        f[:, axis] = (np.bincount(j[near], push[:, axis], len(x)) -
+                      np.bincount(i[near], push[:, axis], len(x)))
     return f, energy.sum()
 
 
@@ -60,7 +62,8 @@ def main(steps=500, cells=6):
         first = energy if first is None else first
         drift = max(drift, abs(energy - first))
         if step % max(steps // 10, 1) == 0:
-            print("step %5d   temperature %.3f   energy per atom %.6f" % (step, 2 * kinetic / (3 * len(x)), energy))
+            print("step %5d   temperature %.3f   energy per atom %.6f" % (
+                step, 2 * kinetic / (3 * len(x)), energy))
         v += DT / 2 * f
         x += DT * v
         if contacts.moved(x):
@@ -68,8 +71,9 @@ def main(steps=500, cells=6):
             builds += 1
         f, potential = forces(x, edge, i, j)
         v += DT / 2 * f
-    print("%d atoms, %d steps, %d lists: energy per atom %.6f, never off by more than %.6f; momentum %.1e" %
-          (len(x), steps, builds, energy, drift, np.abs(v.sum(0)).max()))
+    print("%d atoms, %d steps, %d lists: energy per atom %.6f, "
+          "never off by more than %.6f; momentum %.1e" % (
+              len(x), steps, builds, energy, drift, np.abs(v.sum(0)).max()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""For tests/python/run.sh: writes a C program that compares what nearfield.py declares with the headers.
+"""For tests/python/run.sh: writes a C program that compares what nearfield.py declares with the
+headers.
 
-    python_struct.py DOUBLE CUDA     (0 or 1 each) prints the program; it redeclares each function, so that a wrong one does not
-                                     compile, and prints each difference of sizes, offsets and enums; last, how many it compared
+    python_struct.py DOUBLE CUDA     (0 or 1 each) prints the program
+
+The program redeclares each function, so that a wrong one does not compile, and prints each
+difference of sizes, offsets and enums; last, how many it compared.
 """
 import ctypes
 import os
@@ -28,28 +31,38 @@ def program(double, cuda):
     lines.append('#include "search.h"')
     lines.append("typedef %s real;" % ("double" if double else "float"))
     declared = _declared.FUNCTIONS + _declared.CUDA_FUNCTIONS * cuda
-    lines += [line for line in declared.split("\n") if line]    # C: a redeclaration must agree with the header's
-    lines += ["static int bad, compared;", "#define IS(what, ours, theirs) do { compared++; if ((long)(ours) != (long)(theirs)) { bad = 1; "
-              "printf(\"%s: %ld, not %ld\\n\", what, (long)(ours), (long)(theirs)); } } while (0)", "int main(void)", "{"]
+    # C: a redeclaration must agree with the header's
+    lines += [line for line in declared.split("\n") if line]
+    lines += ["static int bad, compared;",
+              "#define IS(what, ours, theirs) do { compared++; "
+              "if ((long)(ours) != (long)(theirs)) { bad = 1; "
+              "printf(\"%s: %ld, not %ld\\n\", what, (long)(ours), (long)(theirs)); } } while (0)",
+              "int main(void)", "{"]
     text = _declared.STRUCTS + _declared.CUDA_STRUCTS * cuda
     for name in re.findall(r"struct (\w+) \{", text):
         struct = getattr(lib, name)
         lines.append('IS("sizeof %s", %d, sizeof(%s));' % (name, ctypes.sizeof(struct), name))
         for field, ctype in struct._fields_:
-            lines.append('IS("%s.%s", %d, offsetof(%s, %s));' % (name, field, getattr(struct, field).offset, name, field))
-            lines.append('IS("sizeof %s.%s", %d, sizeof(((%s *)0)->%s));' % (name, field, ctypes.sizeof(ctype), name, field))
+            lines.append('IS("%s.%s", %d, offsetof(%s, %s));' % (
+                name, field, getattr(struct, field).offset, name, field))
+            lines.append('IS("sizeof %s.%s", %d, sizeof(((%s *)0)->%s));' % (
+                name, field, ctypes.sizeof(ctype), name, field))
     for name, value in _declared.CONSTANTS.items():
         if cuda or "CUDA" not in name:
             lines.append('IS("%s", %d, %s);' % (name, value, name))
     for key, words in _binding.OPTIONS.items():
         header, enum = key.upper().split(".")
         for value, word in enumerate(words.split()):
-            c_name = {"WALK_AUTO": "UGRID_WALK_AUTO", "SOURCES_AUTO": "NBODY_SOURCES_AUTO"}.get("%s_%s" % (enum, word.upper()))
-            c_name = c_name or "%s_%s%s" % (header, "SLOTS_" if enum == "SLOT_LAYOUT" else "", word.upper())
+            c_name = {"WALK_AUTO": "UGRID_WALK_AUTO", "SOURCES_AUTO": "NBODY_SOURCES_AUTO"}.get(
+                "%s_%s" % (enum, word.upper()))
+            c_name = c_name or "%s_%s%s" % (
+                header, "SLOTS_" if enum == "SLOT_LAYOUT" else "", word.upper())
             lines.append('IS("%s", %d, %s);' % (c_name, value, c_name))
-    lines.append('IS("version", %d, 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + UGRID_VERSION_PATCH);' % _declared.VERSION_NUMBER)
-    lines += ['IS("flag", 1, UGRID_HALF);', 'IS("flag", 1, LBVH_HALF);', 'IS("layout", 0, NLIST_COMPACT);',
-              'IS("event", 0, NLIST_BEGUN);', 'IS("event", 1, NLIST_PERSISTED);', 'IS("event", 2, NLIST_ENDED);',
+    lines.append('IS("version", %d, 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + '
+                 'UGRID_VERSION_PATCH);' % _declared.VERSION_NUMBER)
+    lines += ['IS("flag", 1, UGRID_HALF);', 'IS("flag", 1, LBVH_HALF);',
+              'IS("layout", 0, NLIST_COMPACT);', 'IS("event", 0, NLIST_BEGUN);',
+              'IS("event", 1, NLIST_PERSISTED);', 'IS("event", 2, NLIST_ENDED);',
               'IS("sizeof nlist_event", %d, sizeof(nlist_event));' % nearfield.EVENT.itemsize]
     lines += ['    printf("%d\\n", compared);', "    return bad;", "}", ""]
     return "\n".join(lines)

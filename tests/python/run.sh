@@ -1,16 +1,19 @@
 #!/bin/bash
-# Tests packaging/python: the shared library, the package over it, and the scripts; and opens the examples' VTK files with VTK.
+# Tests packaging/python: the shared library, the package over it, and the scripts; and opens the
+# examples' VTK files with VTK.
 #
 #   tests/python/run.sh               everything that this machine has
 #   tests/python/run.sh --self-check  are planted bugs found?
 #
-# Makes a virtual environment in build/python-venv, with numpy, scipy, ase and vtk from PyPI; what cannot be had is skipped. The GPU's
-# half runs on the CPU, by the emulator (tests/emu), where there is clang++ or g++. Says "ok", "FAILED" or "skipped" per check, and
-# "N passed, M failed[, K skipped]" at the end.
+# Makes a virtual environment in build/python-venv, with numpy, scipy, ase and vtk from PyPI; what
+# cannot be had is skipped. The GPU's half runs on the CPU, by the emulator (tests/emu), where there
+# is clang++ or g++. Says "ok", "FAILED" or "skipped" per check, and "N passed, M failed[, K
+# skipped]" at the end.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." && mkdir -p build/python || exit 1
 out=build/python venv=build/python-venv
+python=$venv/bin/python emu=$out/emu/libnearfield_cuda.so
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 unset NEARFIELD_LIBRARY NEARFIELD_MODULE
@@ -25,34 +28,40 @@ finish() {
     [ $failed -eq 0 ]; exit
 }
 
-# counted COMMAND...: shows what it says, and adds up its last line; a program that ends without one has failed.
+# counted COMMAND...: shows what it says, and adds up its last line; a program that ends without one
+# has failed.
 counted() {
     local p f k
     timeout "${LIMIT:-3600}" "$@" >"$work/said.txt" 2>&1 </dev/null
     sed '$d' "$work/said.txt"
-    read -r p f k < <(tail -n 1 "$work/said.txt" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p')
+    read -r p f k < <(tail -n 1 "$work/said.txt" |
+        sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p')
     if [ "${f:-}" ]; then
         passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + ${k:-0}))
     else
-        failed=$((failed + 1)); echo "FAILED   ${*: -2}: it ended early: $(tail -n 3 "$work/said.txt")"
+        failed=$((failed + 1))
+        echo "FAILED   ${*: -2}: it ended early: $(tail -n 3 "$work/said.txt")"
     fi
 }
 
-# ---- what is there ---------------------------------------------------------------------------------------
+# ---- what is there -------------------------------------------------------------------------------
 
-has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
+has() { "$python" -c "import $1" 2>/dev/null; }
+get() { timeout "$1" "$venv/bin/pip" install --quiet --disable-pip-version-check "${@:2}"; }
 
 # One by one: what is missing must not keep the others away.
 environment() {
     command -v python3 >/dev/null || { skip "everything: no python3"; finish; }
-    [ -x $venv/bin/python ] || python3 -m venv $venv >"$work/venv.txt" 2>&1 ||
+    [ -x $python ] || python3 -m venv $venv >"$work/venv.txt" 2>&1 ||
         { rm -rf $venv; skip "everything: python3 has no venv (python3-venv)"; finish; }
     local package
     for package in numpy scipy ase vtk; do
-        has $package || timeout 1800 $venv/bin/pip install --quiet --disable-pip-version-check $package >"$work/pip.txt" 2>&1 ||
-            rm -rf $venv/lib/python*/site-packages/$package{,.libs,-*} # half of it may be there, and look as if it were whole
+        # Half of it may be there, and look as if it were whole.
+        has $package || get 1800 $package >"$work/pip.txt" 2>&1 ||
+            rm -rf $venv/lib/python*/site-packages/$package{,.libs,-*}
     done
-    has numpy || { skip "everything: no numpy, and pip cannot get it ($(tail -n 1 "$work/pip.txt"))"; finish; }
+    has numpy && return
+    skip "everything: no numpy, and pip cannot get it ($(tail -n 1 "$work/pip.txt"))"; finish
 }
 
 sources=(ugrid.h lbvh.h nlist.h nbody.h cuda/*.cu packaging/python/library/*)
@@ -60,91 +69,112 @@ newer() { local s; for s in "${sources[@]}"; do [ "$s" -nt "$1" ] && return 0; d
 
 # library FOLDER OUT [FLAGS]: of the headers and packaging/python/library in that folder
 library() {
-    ${CC:-cc} -std=c99 -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -shared -fPIC "${3:--O3}" -I"$1" "$1/packaging/python/library/nearfield.c" \
-        "$1/packaging/python/library/nearfield64.c" -o "$2" -lm
+    ${CC:-cc} -std=c99 -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -shared -fPIC \
+        "${3:--O3}" -I"$1" "$1"/packaging/python/library/nearfield{,64}.c -o "$2" -lm
 }
 
 # package FOLDER: its Python package, as PYTHONPATH finds it there
 package() {
-    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py "$1/nearfield/" && python3 packaging/python/declare.py . "$1/nearfield/_declared.py"
+    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py "$1/nearfield/" &&
+        python3 packaging/python/declare.py . "$1/nearfield/_declared.py"
 }
 
 # The CUDA libraries, for the emulator: its .so has the place of the GPU's.
 emulated() {
-    local cxx flags emu_flags name
+    local cxx flags device emu_flags name last=$out/emu/libnearfield64_cuda.so
     cxx=$(command -v clang++-14 || command -v clang++ || command -v g++) || return 2
     flags="-std=c++17 -fPIC -Itests/emu/include -Itests/emu -I."
+    device="$flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off"
     case $cxx in *g++) [[ $cxx == *clang* ]] || emu_flags=-fno-tree-loop-distribute-patterns ;; esac
-    [ -f $out/emu/libnearfield64_cuda.so ] && ! newer $out/emu/libnearfield64_cuda.so && ! [ tests/emu/emu.cc -nt $out/emu/libnearfield64_cuda.so ] &&
-        return 0
+    [ -f $last ] && ! newer $last && ! [ tests/emu/emu.cc -nt $last ] && return 0
     mkdir -p $out/emu
     # shellcheck disable=SC2086
     {
         $cxx $flags -O1 -fno-builtin ${emu_flags:-} -c tests/emu/emu.cc -o $out/emu/emu.o &
-        $cxx $flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off -c packaging/python/library/nearfield.cu -o $out/emu/nearfield.o
+        $cxx $device -c packaging/python/library/nearfield.cu -o $out/emu/nearfield.o
         wait $! || return 1
-        $cxx $flags -x c++ -D__CUDACC__ -include cuda_runtime.h -O0 -ffp-contract=off -c packaging/python/library/nearfield64.cu -o $out/emu/nearfield64.o
+        $cxx $device -c packaging/python/library/nearfield64.cu -o $out/emu/nearfield64.o
         for name in nearfield nearfield64; do
-            $cxx -shared $out/emu/emu.o $out/emu/$name.o -o $out/emu/new.so && mv $out/emu/new.so $out/emu/lib${name}_cuda.so || return 1
+            $cxx -shared $out/emu/emu.o $out/emu/$name.o -o $out/emu/new.so &&
+                mv $out/emu/new.so $out/emu/lib${name}_cuda.so || return 1
         done
     } >"$work/emu.txt" 2>&1
 }
 
-# ---- the parts ---------------------------------------------------------------------------------------------
+# ---- the parts -----------------------------------------------------------------------------------
 
 # Does Python call what C declares?
 declarations() {
-    local double cuda program
+    local double cuda library kind program
     for cuda in 0 1; do for double in 0 1; do
-        program=$work/declared-$double-$cuda
-        if [ $cuda = 1 ]; then [ -f $out/emu/libnearfield_cuda.so ] || continue; fi
-        NEARFIELD_LIBRARY=$([ $cuda = 1 ] && echo $out/emu/libnearfield_cuda.so || echo $out/libnearfield.so) EMU_QUIET=1 \
-            "$venv/bin/python" tests/python/python_struct.py $double $cuda >"$program.c" 2>"$work/err.txt" &&
-            ${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. -Ipackaging/python/library "$program.c" -o "$program" 2>>"$work/err.txt" &&
-            "$program" >"$program.txt" && [ "$(tail -n 1 "$program.txt")" -gt 400 ]
-        report $? "structs, enums and prototypes as in C ($([ $double = 1 ] && echo double || echo float)$([ $cuda = 0 ] || echo ', CUDA'))" \
+        library=$NEARFIELD_LIBRARY kind=float program=$work/declared-$double-$cuda
+        [ $double = 0 ] || kind=double
+        if [ $cuda = 1 ]; then
+            [ -f $emu ] || continue
+            library=$emu kind="$kind, CUDA"
+        fi
+        NEARFIELD_LIBRARY=$library compares $double $cuda 2>"$work/err.txt" &&
+            [ "$(tail -n 1 "$program.txt")" -gt 400 ]
+        report $? "structs, enums and prototypes as in C ($kind)" \
             "$(head -n 5 "$program.txt" "$work/err.txt" 2>/dev/null)"
     done; done
 }
 
-# The liquid keeps its energy, the list its pairs; the timing runs, and finds that both have the same number.
+# compares DOUBLE CUDA: writes $program.c, makes the program and runs it; 2: it cannot be written.
+compares() {
+    EMU_QUIET=1 "$python" tests/python/python_struct.py "$1" "$2" >"$program.c" || return 2
+    ${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. -Ipackaging/python/library "$program.c" \
+        -o "$program" && "$program" >"$program.txt"
+}
+
+# The liquid keeps its energy, the list its pairs; the timing runs, and finds that both have the
+# same number.
 scripts() {
-    "$venv/bin/python" examples/python/lj.py 300 5 >"$work/lj.txt" 2>&1
-    awk '/momentum/ { off = $(NF - 2) + 0; good = $0 ~ /^500 atoms, 300 steps/ && off > 0 && off < 2e-3 && $NF + 0 < 1e-10 } END { exit !good }' \
-        "$work/lj.txt"
+    "$python" examples/python/lj.py 300 5 >"$work/lj.txt" 2>&1
+    awk '/momentum/ {
+            off = $(NF - 2) + 0
+            good = $0 ~ /^500 atoms, 300 steps/ && off > 0 && off < 2e-3 && $NF + 0 < 1e-10
+        }
+        END { exit !good }' "$work/lj.txt"
     report $? "lj.py conserves energy and momentum" "$(tail -n 2 "$work/lj.txt")"
     if has scipy; then
-        "$venv/bin/python" examples/python/bench.py 3000 >"$work/bench.txt" 2>&1 && [ "$(grep -c '[0-9]$' "$work/bench.txt")" -ge 4 ]
+        "$python" examples/python/bench.py 3000 >"$work/bench.txt" 2>&1 &&
+            [ "$(grep -c '[0-9]$' "$work/bench.txt")" -ge 4 ]
         report $? "bench.py" "$(tail -n 2 "$work/bench.txt")"
     else skip "bench.py: no scipy"; fi
 }
 
 # The programs of docs/start-python.md, and that the first means what it says.
 readme() {
-    awk -v to="$work/readme" '/^```python$/ { n++; on = 1; next } /^```$/ { on = 0 } on { print > (to (n > 1 ? n : "") ".py") }' \
-        docs/start-python.md
+    awk -v to="$work/readme" '/^```python$/ { n++; on = 1; next }
+        /^```$/ { on = 0 }
+        on { print > (to (n > 1 ? n : "") ".py") }' docs/start-python.md
     cat >>"$work/readme.py" <<'END'
-assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i) and (d < 0.03).all() and (S != 0).any()
-assert ids8.shape == (100000, 8) and (ids8[:, 0] == np.arange(100000)).all() and (d2[:, 0] == 0).all()
-assert contacts.history.shape[0] > 0 and acc.shape == (100000, 2) and np.isfinite(acc).all() and np.isfinite(potential).all()
+assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i)
+assert (d < 0.03).all() and (S != 0).any()
+assert ids8.shape == (100000, 8) and (ids8[:, 0] == np.arange(100000)).all()
+assert (d2[:, 0] == 0).all() and contacts.history.shape[0] > 0
+assert acc.shape == (100000, 2) and np.isfinite(acc).all() and np.isfinite(potential).all()
 END
-    NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" "$work/readme.py" >"$work/readme.txt" 2>&1
+    "$python" "$work/readme.py" >"$work/readme.txt" 2>&1
     report $? "the lines of docs/start-python.md" "$(tail -n 3 "$work/readme.txt")"
     local program module
     for program in "$work"/readme[2-9].py; do
         module=$(sed -n 's/^\(import\|from\) \([a-z]*\).*/\2/p;T;q' "$program")
         has "$module" || { skip "docs/start-python.md: no $module"; continue; }
-        NEARFIELD_LIBRARY=$out/libnearfield.so "$venv/bin/python" "$program" >"$work/readme.txt" 2>&1
+        "$python" "$program" >"$work/readme.txt" 2>&1
         report $? "docs/start-python.md: $module" "$(tail -n 3 "$work/readme.txt")"
     done
 }
 
-# The calculator, and nearfield.torch where this Python has torch (PyPI's is large: it is not fetched).
+# The calculator, and nearfield.torch where this Python has torch (PyPI's is large: it is not
+# fetched).
 frames() {
-    if has ase; then NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/ase_checks.py
-    else skip "nearfield.ase: no ase"; fi
-    if has torch; then NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/torch_checks.py
-    else skip "nearfield.torch: no torch"; fi
+    local package
+    for package in ase torch; do
+        if has $package; then counted "$python" tests/python/${package}_checks.py
+        else skip "nearfield.$package: no $package"; fi
+    done
 }
 
 # nlist_search_box against ASE, matscipy and vesin on random systems; those that PyPI gives within a
@@ -153,11 +183,10 @@ boxes() {
     local package systems=110 limit=300
     [ ! "${FULL:-}" ] || systems=2000 limit=1800
     for package in matscipy vesin; do
-        has $package || timeout 60 $venv/bin/pip install --quiet --disable-pip-version-check \
-            --only-binary :all: $package >"$work/pip.txt" 2>&1 ||
+        has $package || get 60 --only-binary :all: $package >"$work/pip.txt" 2>&1 ||
             skip "boxes against $package: pip cannot get it ($(tail -n 1 "$work/pip.txt"))"
     done
-    timeout $limit "$venv/bin/python" tests/python/boxes_peers.py "$systems" >"$work/boxes.txt" 2>&1
+    timeout $limit "$python" tests/python/boxes_peers.py "$systems" >"$work/boxes.txt" 2>&1
     case $? in
     77) skip "boxes: $(tail -n 1 "$work/boxes.txt")" ;;
     124) report 1 "boxes against other codes" "it took more than $limit s" ;;
@@ -170,9 +199,11 @@ boxes() {
 vtk_files() {
     has vtk || { skip "VTK files: no vtk"; return; }
     local program
-    for program in dam_break drum lbvh_steps; do [ -x build/$program ] || { skip "VTK files: make build/$program"; return; }; done
+    for program in dam_break drum lbvh_steps; do
+        [ -x build/$program ] || { skip "VTK files: make build/$program"; return; }
+    done
     mkdir "$work/vtk"
-    counted "$venv/bin/python" tests/python/python_vtk.py build/dam_break build/drum build/lbvh_steps "$work/vtk"
+    counted "$python" tests/python/python_vtk.py build/{dam_break,drum,lbvh_steps} "$work/vtk"
 }
 
 gpu() {
@@ -180,17 +211,19 @@ gpu() {
     emulated
     case $? in
     2) skip "the GPU's half: no C++ compiler"; return ;;
-    1) report 1 "the CUDA libraries compile for the emulator" "$(head -n 5 "$work/emu.txt")"; return ;;
+    1) report 1 "the CUDA libraries compile for the emulator" "$(head -n 5 "$work/emu.txt")"
+       return ;;
     esac
-    EMU_LEAKS=0 EMU_QUIET=1 counted "$venv/bin/python" tests/python/boxes_emulated.py $out/emu/libnearfield_cuda.so
+    export EMU_LEAKS=0 EMU_QUIET=1
+    counted "$python" tests/python/boxes_emulated.py $emu
     for lazy in ${FULL:+0} 1; do     # 1: streams run only when they are waited for
-        EMU_LAZY=$lazy EMU_LEAKS=0 EMU_QUIET=1 counted "$venv/bin/python" examples/python/gpu_check.py --emulator $out/emu/libnearfield_cuda.so
+        EMU_LAZY=$lazy counted "$python" examples/python/gpu_check.py --emulator $emu
     done
 }
 
-# ---- can it fail? --------------------------------------------------------------------------------------------
+# ---- can it fail? --------------------------------------------------------------------------------
 
-plant() {       # plant FILE SED-SCRIPT: in the copy; a script that changes nothing is a failure of its own
+plant() {       # plant FILE SED-SCRIPT: in the copy; one that changes nothing is a failure
     cp "$work/src/$1" "$work/before"
     sed -i "$2" "$work/src/$1"
     ! cmp -s "$work/before" "$work/src/$1"; report $? "planted in $1: $2"
@@ -198,25 +231,33 @@ plant() {       # plant FILE SED-SCRIPT: in the copy; a script that changes noth
 found() {       # found CHECK...: by each of them; a crash will do
     local check status
     for check; do
-        NEARFIELD_LIBRARY=$work/planted.so NEARFIELD_MODULE=$work/src/packaging/python timeout 1800 \
-            "$venv/bin/python" tests/python/python_checks.py "$check" >"$work/said.txt" 2>&1
+        NEARFIELD_LIBRARY=$work/planted.so NEARFIELD_MODULE=$planted timeout 1800 \
+            "$python" tests/python/python_checks.py "$check" >"$work/said.txt" 2>&1
         status=$?
         [ $status -eq 139 ] || { [ $status -ne 0 ] && grep -q "^FAILED" "$work/said.txt"; }
         report $? "planted bug found by: $check" "$(tail -n 3 "$work/said.txt")"
     done
 }
 # finds CHECK SED-SCRIPT: one bug in the package
-finds() { fresh; plant "${3:-$py}" "$2"; found "$1"; }
+finds() { fresh; plant "${3:-$objects}" "$2"; found "$1"; }
+differs() {     # differs NAME: what Python declares, from what C does
+    local program=$work/d
+    NEARFIELD_MODULE=$planted compares 0 0 2>/dev/null
+    [ $? -eq 1 ]; report $? "planted bug found by: $1"
+}
+planted=$work/src/packaging/python
 fresh() {
-    rm -rf "$work/src"; mkdir -p "$work/src/packaging"; cp ./*.h "$work/src/"; cp -r packaging/python "$work/src/packaging/"
-    cp $out/package/nearfield/_declared.py "$work/src/packaging/python/nearfield/"
+    rm -rf "$work/src"; mkdir -p "$work/src/packaging"
+    cp ./*.h "$work/src/"; cp -r packaging/python "$work/src/packaging/"
+    cp $out/package/nearfield/_declared.py "$planted/nearfield/"
 }
 
 self_check() {
-    local py=packaging/python/nearfield/_objects.py list=packaging/python/nearfield/_neighbors.py check
-    local object=packaging/python/nearfield/_object.py arrays=packaging/python/nearfield/_arrays.py
+    local py=packaging/python/nearfield check
+    local objects=$py/_objects.py list=$py/_neighbors.py object=$py/_object.py
+    local arrays=$py/_arrays.py declared=$py/_declared.py
     fresh
-    plant ugrid.h 's/if (ugrid_distance2(grid, at, q) > radius \* radius) continue;/if (ugrid_distance2(grid, at, q) >= radius * radius) continue;/'
+    plant ugrid.h 's/\(if (ugrid_i_distance2_in_box(grid, at, q) >\) \(radius \* radius) continue;\)/\1= \2/'
     plant packaging/python/library/nearfield.c 's/(lbvh_real)HUGE_VAL;/0;/'
     plant packaging/python/library/search.h 's/search->table\[b \* search->kinds + a\] = .*/;/'
     plant packaging/python/library/search.h 's/nearfield_i_below(search->cutoff)/search->cutoff/'
@@ -226,38 +267,38 @@ self_check() {
     found rays neighbor_list_forms
     has ase && found neighbor_list_against_ase
     cp $out/libnearfield.so "$work/planted.so"
-    finds neighbor_list_shapes 's/array = host_array("positions", positions, real)/&.reshape(-1, 3)/' $list
+    finds neighbor_list_shapes \
+        's/array = host_array("positions", positions, real)/&.reshape(-1, 3)/' $list
     finds neighbor_list_cutoffs 's/if not 0 < asks.cutoff < np.inf/if asks.cutoff < 0/' $list
     finds neighbor_list_needs 's/if text.startswith("NLIST_OUT_OF_MEMORY"):/if False:/' $list
-    finds neighbor_list_forms 's/asks.half, asks.sorted, asks.self, asks.wanted = half, sorted,/asks.half, asks.sorted, asks.self, asks.wanted = half, False,/' $list
-    finds neighbor_list_arrays 's/if isinstance(kind, np.dtype) and not kind.isnative:/if False:/' $arrays
+    finds neighbor_list_forms 's/\(asks.self, asks.wanted = half,\) sorted,/\1 False,/' $list
+    finds neighbor_list_arrays \
+        's/if isinstance(kind, np.dtype) and not kind.isnative:/if False:/' $arrays
     finds neighbor_list_arrays 's/apart if len(array) > 1 else 0/0/' $list
-    finds neighbor_list_processes 's/return _pools\[dtype\].pop()/_pools[dtype].append(_pools[dtype][0]) or _pools[dtype][0]/' $list
-    finds refused_shapes 's/if array.shape\[:1\] != (count,) or np.prod(array.shape\[1:\]) != width:/if array.size != count * width:/' $object
-    finds refused_queries 's/~np.isfinite(values).all(axis=1), "is NaN or/np.isnan(values).all(axis=1), "is NaN or/' $arrays
+    finds neighbor_list_processes \
+        's/return \(_pools\[dtype\]\).pop()/\1.append(\1[0]) or \1[0]/' $list
+    finds refused_shapes \
+        's/if array.shape\[:1\] != (count,) or .* != width:/if array.size != count * width:/' \
+        $object
+    finds refused_queries 's/~np.isfinite(\(values).all(axis=1), "is NaN or\)/np.isnan(\1/' $arrays
     finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/' $object
     finds history 's/"ended").index(kind)/"ended").index("begun")/'
     finds nbody_steps 's/address_of(speed), address_of(acc)/address_of(acc), address_of(speed)/'
     finds memory_is_freed 's/self._blocks.pop(address, None)/pass/' $arrays
     finds views_outlive_their_object 's/part: Array = block\[offset:\]\[:size_of(shape, dtype)\]/part: Array = np.ctypeslib.as_array((ctypes.c_uint8 * size_of(shape, dtype)).from_address(block.ctypes.data + offset))/' $arrays
     fresh
-    plant packaging/python/nearfield/_declared.py 's/int32_t unbounded; int32_t buckets;/int32_t buckets; int32_t unbounded;/'
-    for check in "" "0 0"; do
-        # shellcheck disable=SC2086
-        ! NEARFIELD_LIBRARY=$out/libnearfield.so NEARFIELD_MODULE=$work/src/packaging/python "$venv/bin/python" tests/python/python_struct.py $check \
-            >"$work/d.c" 2>/dev/null || { [ "$check" ] && cc -std=c99 -I. -Ipackaging/python/library "$work/d.c" -o "$work/d" 2>/dev/null && ! "$work/d" >/dev/null; }
-        report $? "planted bug found by: structs $check"
-    done
+    plant $declared 's/int32_t unbounded; int32_t buckets;/int32_t buckets; int32_t unbounded;/'
+    differs structs
     fresh
-    plant packaging/python/nearfield/_declared.py 's/int ugrid_version(void);/int ugrid_version(void); ugrid_result ugrid_validate(ugrid *);/'
-    NEARFIELD_LIBRARY=$out/libnearfield.so NEARFIELD_MODULE=$work/src/packaging/python "$venv/bin/python" tests/python/python_struct.py 0 0 >"$work/d.c"
-    ! cc -std=c99 -I. -Ipackaging/python/library "$work/d.c" -o "$work/d" 2>/dev/null; report $? "planted bug found by: prototypes"
+    plant $declared 's/int ugrid_version(void);/& ugrid_result ugrid_validate(ugrid *);/'
+    differs prototypes
     if emulated; then
         fresh
         plant $arrays 's/^        order_streams(user._lib, stream, user._stream)/        pass/'
-        (NEARFIELD_MODULE=$work/src/packaging/python EMU_LAZY=1 EMU_LEAKS=0 EMU_QUIET=1 timeout 1800 "$venv/bin/python" \
-            examples/python/gpu_check.py --emulator $out/emu/libnearfield_cuda.so; true) >"$work/said.txt" 2>&1
-        grep -q '^FAILED.*: streams' "$work/said.txt"; report $? "planted bug found by: gpu_check.py" "$(tail -n 1 "$work/said.txt")"
+        NEARFIELD_MODULE=$planted EMU_LAZY=1 EMU_LEAKS=0 EMU_QUIET=1 timeout 1800 "$python" \
+            examples/python/gpu_check.py --emulator $emu >"$work/said.txt" 2>&1
+        grep -q '^FAILED.*: streams' "$work/said.txt"
+        report $? "planted bug found by: gpu_check.py" "$(tail -n 1 "$work/said.txt")"
     fi
     if has vtk && [ -x build/dam_break ]; then
         mkdir "$work/vtk"
@@ -265,7 +306,8 @@ self_check() {
         printf '#!/bin/sh\n%s "$@" && for f in %s/frame_*.vtk; do printf "\\1" | dd of="$f" bs=1 seek=150 conv=notrunc 2>/dev/null; done\n' \
             "$PWD/build/dam_break" "$work/vtk" >"$work/dam"
         chmod +x "$work/dam"
-        ! "$venv/bin/python" tests/python/python_vtk.py "$work/dam" build/drum build/lbvh_steps "$work/vtk" >"$work/said.txt" 2>&1 &&
+        ! "$python" tests/python/python_vtk.py "$work/dam" build/drum build/lbvh_steps "$work/vtk" \
+            >"$work/said.txt" 2>&1 &&
             grep -q '^FAILED.*in every bit' "$work/said.txt"
         report $? "planted bug found by: VTK files" "$(tail -n 2 "$work/said.txt")"
     fi
@@ -273,15 +315,18 @@ self_check() {
 
 environment
 if [ ! -f $out/libnearfield.so ] || newer $out/libnearfield.so; then
-    library . $out/new.so >"$work/cc.txt" 2>&1 && mv $out/new.so $out/libnearfield.so; report $? "the library compiles without a warning" "$(head -n 5 "$work/cc.txt")"
+    library . $out/new.so >"$work/cc.txt" 2>&1 && mv $out/new.so $out/libnearfield.so
+    report $? "the library compiles without a warning" "$(head -n 5 "$work/cc.txt")"
 fi
-package $out/package >"$work/package.txt" 2>&1; report $? "the package is declared from the headers" "$(tail -n 1 "$work/package.txt")"
+package $out/package >"$work/package.txt" 2>&1
+report $? "the package is declared from the headers" "$(tail -n 1 "$work/package.txt")"
+export NEARFIELD_LIBRARY=$out/libnearfield.so
 export NEARFIELD_MODULE=$PWD/$out/package PYTHONPATH=$PWD/$out/package
 if [ "${1:-}" = --self-check ]; then self_check; finish; fi
 emulated
 declarations
-NEARFIELD_LIBRARY=$out/libnearfield.so counted "$venv/bin/python" tests/python/python_checks.py
-NEARFIELD_LIBRARY=$out/libnearfield.so scripts
+counted "$python" tests/python/python_checks.py
+scripts
 readme
 frames
 boxes

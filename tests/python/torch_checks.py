@@ -233,7 +233,8 @@ def main():
             print("ok       torch: %s" % name.replace("_", " "), flush=True)
         except Exception as error:      # noqa: BLE001
             failed += 1
-            print("FAILED   torch: %s: %s" % (name.replace("_", " "), repr(error)[:300]), flush=True)
+            print("FAILED   torch: %s: %s" % (
+                name.replace("_", " "), repr(error)[:300]), flush=True)
             traceback.print_exc(limit=-4)
     print("%d passed, %d failed" % (len(names) - failed, failed))
     return failed > 0

@@ -5,7 +5,8 @@
 #   tests/python/wheel.sh [TORCH]     TORCH: a python that has torch, for nearfield.torch
 #
 # Needs pip and the packages named below from PyPI (ase, scipy, vesin and matscipy where they can
-# be had). The last line is "N passed, M failed[, K skipped]". SPDX-License-Identifier: MIT OR Unlicense
+# be had). The last line is "N passed, M failed[, K skipped]".
+# SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
@@ -31,13 +32,15 @@ make_wheel() {
     quietly python3 -m venv "$work/build" && quietly "$work/build/bin/pip" install build ||
         { skip "everything: no venv, or pip cannot get build ($(last))"; finish; }
     mkdir "$work/clone"
-    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$work/clone" 2>/dev/null
+    git ls-files -z --cached --others --exclude-standard |
+        xargs -0 cp --parents -t "$work/clone" 2>/dev/null
     (cd "$work/clone" && quietly "$work/build/bin/python" -m build --outdir "$work/dist" .)
     report $? "build makes the sdist, and from it the wheel" "$(last)"
     [ $failed -eq 0 ] || finish
     tar -tzf "$work"/dist/*.tar.gz >"$work/names"
     local name
-    for name in ugrid.h lbvh.h nlist.h nbody.h cuda/nlist.cu LICENSE packaging/python/nearfield/py.typed; do
+    for name in ugrid.h lbvh.h nlist.h nbody.h cuda/nlist.cu LICENSE \
+        packaging/python/nearfield/py.typed; do
         grep -q "^nearfield-[0-9.]*/$name$" "$work/names"; report $? "the sdist has $name"
     done
     ! grep -q '/tests/\|/examples/' "$work/names"; report $? "and neither tests nor examples"
@@ -55,10 +58,12 @@ mkdir "$work/away" && cp tests/python/*_checks.py tests/python/bench_python.py "
 quietly python3 -m venv "$work/v" && quietly "$work/v/bin/pip" install "$work"/dist/*.whl
 report $? "the wheel installs into an empty environment" "$(last)"
 version=$(sed -n 's/^project(nearfield VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-use "it is of version $version, and not of the repository" "$work/v/bin/python" -c \
-    "import nearfield; assert nearfield.__version__ == '$version' and '$root' not in nearfield.__file__"
-use "it has no dependency but NumPy" "$work/v/bin/python" -c \
-    "import importlib.metadata as m; assert [r for r in m.requires('nearfield') if 'extra' not in r] == ['numpy>=1.21']"
+use "it is of version $version, and not of the repository" "$work/v/bin/python" -c "
+import nearfield
+assert nearfield.__version__ == '$version' and '$root' not in nearfield.__file__"
+use "it has no dependency but NumPy" "$work/v/bin/python" -c "
+from importlib.metadata import requires
+assert [r for r in requires('nearfield') if 'extra' not in r] == ['numpy>=1.21']"
 for package in scipy ase vesin matscipy mypy; do
     quietly "$work/v/bin/pip" install --quiet $package || skip "no $package from PyPI"
 done
@@ -67,16 +72,25 @@ export NEARFIELD_MODULE=$(dirname "$site")
 use "the checks of the package" "$work/v/bin/python" python_checks.py
 use "the calculator of ASE" "$work/v/bin/python" ase_checks.py
 for module in _neighbors _objects ase; do
-    use "the examples in the docstrings of $module" "$work/v/bin/python" -c \
-        "import doctest, importlib, sys; r = doctest.testmod(importlib.import_module('nearfield.$module')); sys.exit(r.failed or not r.attempted)"
+    use "the examples in the docstrings of $module" "$work/v/bin/python" -c "
+import doctest, importlib, sys
+result = doctest.testmod(importlib.import_module('nearfield.$module'))
+sys.exit(result.failed or not result.attempted)"
 done
-# shellcheck disable=SC2016
-printf 'import numpy as np\nimport nearfield\nreveal_type(nearfield.Grid(np.zeros((1, 3)), cell=0.1).count_pairs(0.1))\nnearfield.Grid(cells=1).build(0, 0)\n' >"$work/away/typed.py"
+cat >"$work/away/typed.py" <<'END'
+import numpy as np
+import nearfield
+reveal_type(nearfield.Grid(np.zeros((1, 3)), cell=0.1).count_pairs(0.1))
+nearfield.Grid(cells=1).build(0, 0)
+END
 (cd "$work/away" && quietly "$work/v/bin/mypy" --strict typed.py)
-grep -q 'Revealed type is "\(builtins.\)\?int"' "$work/log" && grep -q 'Too many arguments' "$work/log" && ! grep -q 'py.typed\|missing library stubs' "$work/log"
+grep -q 'Revealed type is "\(builtins.\)\?int"' "$work/log" &&
+    grep -q 'Too many arguments' "$work/log" &&
+    ! grep -q 'py.typed\|missing library stubs' "$work/log"
 report $? "mypy sees the types of the installed package" "$(last)"
 mkdir "$work/only" && cp -r "$site" "$work/only/"
-(cd "$work/only" && quietly "$work/v/bin/mypy" --strict --ignore-missing-imports --disable-error-code=untyped-decorator nearfield)
+(cd "$work/only" && quietly "$work/v/bin/mypy" --strict --ignore-missing-imports \
+    --disable-error-code=untyped-decorator nearfield)
 report $? "mypy --strict" "$(head -n 4 "$work/log")"
 if [ "$torch" ]; then
     export PYTHONPATH=$work/only

@@ -4,7 +4,8 @@
        cc -std=c99 -O3 -ffp-contract=off -shared -fPIC -I. packaging/python/library/nearfield.c \
            packaging/python/library/nearfield64.c -o build/libnearfield.so -lm
 
-   nearfield64.c is this file once more, for doubles: its functions are ugrid_f64_build and so on. A library of one of the two does.
+   nearfield64.c is this file once more, for doubles: its functions are ugrid_f64_build and so
+   on. A library of one of the two does.
    Windows: cl /O2 /LD with /DUGRID_API=__declspec(dllexport), and the same for LBVH_API, NLIST_API,
    NBODY_API and NEARFIELD_API. */
 
@@ -59,7 +60,8 @@ NEARFIELD_API lbvh_result nearfield_nearest(const lbvh *tree, const lbvh_real *p
 {
     int32_t q, e;
     for (q = 0; q < m; q++) {
-        const lbvh_real *p = (const lbvh_real *)(const void *)((const char *)points + stride * (size_t)q);
+        const char *at = (const char *)points + stride * (size_t)q;
+        const lbvh_real *p = (const lbvh_real *)(const void *)at;
         int32_t *id = ids + (size_t)k * (size_t)q;
         lbvh_real *d2 = distances2 + (size_t)k * (size_t)q;
         lbvh_result const result = lbvh_nearest(tree, p, k, reach, NULL, NULL, id, d2, &found[q]);
@@ -69,9 +71,9 @@ NEARFIELD_API lbvh_result nearfield_nearest(const lbvh *tree, const lbvh_real *p
     return LBVH_OK;
 }
 
-/* The first triangle that each of m rays meets, from either side: its id (-1: none) and where (t, in
-   lengths of the direction; none: t_max). 3D; `data` and `stride` are those that the tree was built
-   from. */
+/* The first triangle that each of m rays meets, from either side: its id (-1: none) and where (t,
+   in lengths of the direction; none: t_max). 3D; `data` and `stride` are those that the tree was
+   built from. */
 NEARFIELD_API lbvh_result nearfield_rays(const lbvh *tree, const lbvh_real *data, size_t stride,
                                          const lbvh_real *origins, const lbvh_real *directions,
                                          int32_t m, lbvh_real t_max, int32_t *ids, lbvh_real *t)

@@ -15,23 +15,29 @@
 
 extern "C" {
 
-/* What Python needs of CUDA itself, so that it asks for no other library. Memory that belongs to a stream; NULL: there is none. */
+/* What Python needs of CUDA itself, so that it asks for no other library. Memory that belongs to a
+   stream; NULL: there is none. */
 NEARFIELD_API void *nearfield_cuda_alloc(size_t bytes, cudaStream_t stream)
 {
     void *memory = nullptr;
     return cudaMallocAsync(&memory, bytes, stream) == cudaSuccess ? memory : nullptr;
 }
 
-NEARFIELD_API int nearfield_cuda_free(void *memory, cudaStream_t stream) { return (int)cudaFreeAsync(memory, stream); }
+NEARFIELD_API int nearfield_cuda_free(void *memory, cudaStream_t stream)
+{
+    return (int)cudaFreeAsync(memory, stream);
+}
 
 /* Copies to the host, and waits for it. */
-NEARFIELD_API int nearfield_cuda_fetch(void *to, const void *d_from, size_t bytes, cudaStream_t stream)
+NEARFIELD_API int nearfield_cuda_fetch(void *to, const void *d_from, size_t bytes,
+                                       cudaStream_t stream)
 {
-    cudaError_t const error = bytes > 0 ? cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost, stream) : cudaSuccess;
+    cudaError_t error = cudaSuccess;
+    if (bytes > 0) error = cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost, stream);
     return (int)(error != cudaSuccess ? error : cudaStreamSynchronize(stream));
 }
 
-/* What is called on stream `then` from now on waits for what was called on stream `first` until now. */
+/* What is called on stream `then` from now on waits for what was called on stream `first`. */
 NEARFIELD_API int nearfield_cuda_order(cudaStream_t first, cudaStream_t then)
 {
     cudaEvent_t event;

@@ -53,8 +53,8 @@ NEARFIELD_API nearfield_search *nearfield_search_new(void)
     return (nearfield_search *)calloc(1, sizeof(nearfield_search));
 }
 
-/* Large blocks in large pages, where the system has them: a search that begins with fresh memory would
-   spend a third of its time on faults of small ones. */
+/* Large blocks in large pages, where the system has them: a search that begins with fresh memory
+   would spend a third of its time on faults of small ones. */
 static void *nearfield_i_pages(size_t bytes)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -69,8 +69,8 @@ static void *nearfield_i_pages(size_t bytes)
     return malloc(bytes);
 }
 
-/* The list's memory: no more than the limit, which is what the machine has. A search that needs more
-   is refused here, before the machine begins to swap. */
+/* The list's memory: no more than the limit, which is what the machine has. A search that needs
+   more is refused here, before the machine begins to swap. */
 static void *nearfield_i_alloc(size_t bytes, void *user)
 {
     nearfield_search *search = (nearfield_search *)user;
@@ -302,7 +302,7 @@ static void nearfield_i_put_own(const nearfield_answer *to, int32_t i, int64_t a
     }
 }
 
-/* Entries first .. first + count - 1 of what was found, of row i, become the entries from `at` on. */
+/* Entries first .. first + count - 1 of what was found, of row i, become the entries from `at`. */
 static void nearfield_i_put(const nlist_arrays *found, const nearfield_answer *to, int64_t first,
                             int64_t count, int64_t at, int32_t i)
 {

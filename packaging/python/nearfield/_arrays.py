@@ -155,7 +155,7 @@ def fetch(lib: Any, to: Any, address: Any, size: int, stream: int) -> None:
         raise Error("CUDA error %d while copying to the host" % error)
 
 
-# ---- memory: the headers' allocator hooks. Blocks are Python's: a view keeps its block alive -------
+# ---- memory: the headers' allocator hooks. Blocks are Python's: a view keeps its block alive -----
 
 
 class Memory:
@@ -283,8 +283,9 @@ def host_array(name: str, values: Any, dtype: Any) -> Array:
     """An array of that type in the byte order of this machine; other orders are refused."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and not kind.isnative:
-        raise ValueError("%s: the array has the byte order of another machine (dtype %r); convert it "
-                         "by %s.astype(%r)" % (name, kind.str, name, kind.newbyteorder("=").name))
+        raise ValueError("%s: the array has the byte order of another machine (dtype %r); convert "
+                         "it by %s.astype(%r)" % (
+                             name, kind.str, name, kind.newbyteorder("=").name))
     return np.asarray(values, dtype)
 
 

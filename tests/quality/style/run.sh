@@ -5,8 +5,7 @@
 # Longer lines are allowed where a break would change what they are: rows of data (nbody_cases.h,
 # CSV files, the fuzz corpus), tables in Markdown, addresses, pages that a script makes, regular
 # expressions of performance*.template, and in scripts a quoted word of 40 characters and more, such
-# as a program of sed. examples/python, packaging/python, tests/python and docs/start-*.md are not
-# checked yet.
+# as a program of sed.
 #
 #   tests/quality/style/run.sh                 all of them
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
@@ -21,7 +20,7 @@ texts() {
     find . \( -name .git -o -path ./build -o -path ./.ci -o -name __pycache__ \) -prune -o \
         -type f -print |
         grep -vE '\.(png|csv|log)$|nbody_cases|fuzz/corpus/|bench/results/|/LICENSE' |
-        grep -vE 'performance.*\.template|(examples|packaging|tests)/python/|docs/start-' | sort
+        grep -v 'performance.*\.template' | sort
 }
 
 # Lines that are too long, but for those that the head of this file names.
