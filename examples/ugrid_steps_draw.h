@@ -22,7 +22,7 @@ static view view_at(picture *page, const ugrid *grid, int k, const char *caption
     const ugrid_axis *a = grid->axis;
     double const wide = (double)(a[0].max - a[0].min), high = (double)(a[1].max - a[1].min);
     view v;
-    panel_at(page, k, caption, &v.left, &v.top);
+    panel_at(page, k, 0, caption, &v.left, &v.top);
     v.page = page;
     v.grid = grid;
     v.layers = (int)ceil(sqrt((double)a[2].cells));

@@ -37,11 +37,12 @@ static inline void page_save(picture *p, const char *folder, const char *name)
     picture_save_halved(p, path);
 }
 
-/* The left and top of panel k of a page, four in a row, with its caption and frame. */
-static inline void panel_at(picture *p, int k, const char *caption, int *left, int *top)
+/* The left and top of panel k of a page, four in a row, with its caption and frame; `room`: pixels
+   below each that are for the caller. */
+static inline void panel_at(picture *p, int k, int room, const char *caption, int *left, int *top)
 {
     *left = GAP + k % 4 * (PANEL + GAP);
-    *top = TITLE + CAPTION + k / 4 * (PANEL + CAPTION + GAP);
+    *top = TITLE + CAPTION + k / 4 * (PANEL + room + CAPTION + GAP);
     draw_text(p, *left, *top - 36, 3, ink, caption);
     draw_frame(p, *left - 2, *top - 2, *left + PANEL + 2, *top + PANEL + 2, 2, middle);
 }
