@@ -27,6 +27,8 @@ static view view_at(picture *page, const ugrid *grid, int k, const char *caption
     v.grid = grid;
     v.layers = (int)ceil(sqrt((double)a[2].cells));
     v.side = (double)PANEL / v.layers;
+    if (v.layers > 1 && k == 0)
+        draw_text(page, PAGE - GAP - PANEL, 44, 3, ink, "layers: z ascends from the top left");
     v.scale = (v.side - 24) / fmax(fmax(wide, high), 1e-30);
     return v;
 }
@@ -61,6 +63,9 @@ static void corners(const view *v, int32_t cell, int at[4])
     at[3] = (int)(to_y(v, (double)a[1].min + high * y, layer) + 0.5);
 }
 
+/* Pixels for a number: in layers it is written smaller. */
+static int label_room(const view *v) { return v->layers > 1 ? 26 : 40; }
+
 /* All cells: a color, and a number in a corner of each (-1: none). */
 static void draw_cells(const view *v, const rgb *fill, const int32_t *number)
 {
@@ -71,8 +76,8 @@ static void draw_cells(const view *v, const rgb *fill, const int32_t *number)
         draw_box(v->page, at[0], at[1], at[2], at[3], fill[c], 1);
         draw_frame(v->page, at[0], at[1], at[2] + 2, at[3] + 2, 2, middle);
         if (number[c] >= 0)
-            draw_number(v->page, at[0] + 20, at[1] + 20, 40, mix(ink, white, 0.35),
-                        (long)number[c]);
+            draw_number(v->page, at[0] + label_room(v) / 2, at[1] + label_room(v) / 2,
+                        label_room(v), mix(ink, white, 0.35), (long)number[c]);
     }
 }
 
@@ -82,8 +87,10 @@ static void draw_point(const view *v, int32_t id, double radius, rgb with, long 
     const ugrid_real *p = point_of(v->grid, id);
     int32_t const layer = layer_of(v->grid, ugrid_cell_at(v->grid, p));
     double const x = to_x(v, (double)p[0], layer), y = to_y(v, (double)p[1], layer);
-    draw_disc(v->page, x, y, radius, with);
-    if (label >= 0) draw_number(v->page, (int)x + 22, (int)y + 16, 60, ink, label);
+    int const room = label_room(v);
+    draw_disc(v->page, x, y, v->layers > 1 ? 0.7 * radius : radius, with);
+    if (label >= 0)
+        draw_number(v->page, (int)x + room / 2 + 2, (int)y + room / 2 - 4, room, ink, label);
 }
 
 /* -------------------------------------------------------------------------------------------------
