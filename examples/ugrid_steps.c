@@ -1,0 +1,187 @@
+/* ugrid_steps.c - how a uniform grid is made and searched, step by step, on a few points.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   What it shows: everything that ugrid.h does between an array of points and the neighbours of
+   one of them, printed and drawn:
+
+       1. cells     the number of the cell that each point lies in,
+       2. counting  points of each cell, and each point's rank among them,
+       3. prefix    an exclusive prefix sum of the counts: where each cell begins,
+       4. scatter   start and rank together are the place of each point; records in that order,
+       5. lists     the other way: a linked list for each cell (source 000, Figure 1),
+       6. walks     the cells around a point, one by one, as strips, by their coordinates modulo 3,
+                    and both (source 001).
+
+   The program reads the arrays of grids that ugrid_build made.
+
+   How to run it:
+
+       make build/ugrid_steps && build/ugrid_steps     (from the top of the repository), or
+       cc -O3 examples/ugrid_steps.c -o ugrid_steps -lstb -lm
+       ./ugrid_steps -n 20 --seed 5 --radius 1.5
+       ./ugrid_steps --dim 3                           9 strips instead of 27 cells
+       ./ugrid_steps --points FILE --query 3           your own points
+
+   What to look at: >>counting and >>lists below, >>walks in ugrid_steps_walk.h;
+   ugrid_steps_draw.h draws them.
+
+   The default points lie in the cells 2 4 5 6 6 7 7 10 12 13 of 16: the agents in the figure of
+   source 001, so `start` is its "Cell Data Start ID". Sources: 000 Barbieri, 001 Chisholm (cited
+   in ugrid.h). */
+
+#define PROGRAM "ugrid_steps"
+#include "common/base.h"
+#include "common/options.h"
+#include "common/random.h"
+#include "common/table.h"
+
+#define UGRID_IMPLEMENTATION
+#include "../ugrid.h"
+
+enum { MOST = 64, ORDERS = 4 }; /* points and cells; orders of a walk */
+static const char *const order_name[ORDERS] = {"CELLS", "STRIPS", "MODULAR", "HYBRID"};
+
+typedef struct steps {
+    ugrid sorted;       /* UGRID_COUNT: start, order, inverse, record */
+    ugrid fixed;        /* UGRID_FIXED: count, slot */
+    const ugrid_real *pos;
+    int32_t n, cells, query;
+    ugrid_real radius;
+    int32_t turn[ORDERS][MOST]; /* by cell: when a walk visits it, or -1 */
+    int32_t hits;
+} steps;
+
+/* Coordinates of a point, 3 numbers. */
+static const ugrid_real *point_of(const ugrid *grid, int32_t id)
+{
+    return grid->record[grid->inverse[id]].x;
+}
+
+#include "ugrid_steps_input.h"
+
+static ugrid build(const steps *s, ugrid_method method, ugrid_walk order, int32_t n)
+{
+    ugrid grid;
+    ugrid_desc desc = s->sorted.desc;
+    memset(&grid, 0, sizeof grid);
+    desc.method = method;
+    desc.walk = order;
+    desc.inverse = method == UGRID_COUNT;
+    desc.slots = MOST;
+    MUST(ugrid, ugrid_build(&grid, &desc, s->pos, 0, n), "building the grid");
+    return grid;
+}
+
+/* -------------------------------------------------------------------------------------------------
+   >>counting: cells, counts, prefix sum, ranks and places
+   ---------------------------------------------------------------------------------------------- */
+
+static void show_cells(const steps *s)
+{
+    const ugrid_axis *a = s->sorted.axis;
+    int32_t id;
+    printf("1. Cells. The box from %g %g %g to %g %g %g has %ld x %ld x %ld cells; cell x y z has\n"
+           "   the number (z * cells_y + y) * cells_x + x.\n\n",
+           (double)a[0].min, (double)a[1].min, (double)a[2].min, (double)a[0].max,
+           (double)a[1].max, (double)a[2].max, (long)a[0].cells, (long)a[1].cells,
+           (long)a[2].cells);
+    printf("   id          x          y          z   cell\n");
+    for (id = 0; id < s->n; id++) {
+        const ugrid_real *p = point_of(&s->sorted, id);
+        printf("   %2ld %10g %10g %10g   %4ld\n", (long)id, (double)p[0], (double)p[1],
+               (double)p[2], (long)ugrid_cell_at(&s->sorted, p));
+    }
+}
+
+/* The slot of a point in its cell: what the counter was when the point added 1 to it. */
+static int32_t rank_of(const steps *s, int32_t id)
+{
+    int32_t const cell = ugrid_cell_at(&s->sorted, point_of(&s->sorted, id));
+    int32_t rank = 0;
+    while (s->fixed.slot[rank * s->cells + cell] != id) rank++;
+    return rank;
+}
+
+static void show_counting(const steps *s)
+{
+    int32_t c, id;
+    printf("\n2. Counting. Each point adds 1 to the counter of its cell (on a GPU by atomicAdd),\n"
+           "   and keeps what the counter was: its rank (UGRID_FIXED: its slot).\n"
+           "3. Prefix sum. A cell starts behind all points of the cells before it.\n\n"
+           "   cell  count  start\n");
+    for (c = 0; c < s->cells; c++)
+        printf("   %4ld  %5ld  %5ld\n", (long)c, (long)s->fixed.count[c], (long)s->sorted.start[c]);
+    printf("    end         %5ld\n", (long)s->sorted.start[s->cells]);
+    printf("\n4. Scatter. A point's place is the start of its cell, and its rank.\n\n"
+           "   id  cell  start + rank = place\n");
+    for (id = 0; id < s->n; id++) {
+        int32_t const cell = ugrid_cell_at(&s->sorted, point_of(&s->sorted, id));
+        printf("   %2ld  %4ld  %5ld + %4ld = %5ld\n", (long)id, (long)cell,
+               (long)s->sorted.start[cell], (long)rank_of(s, id), (long)s->sorted.inverse[id]);
+        if (s->sorted.start[cell] + rank_of(s, id) != s->sorted.inverse[id])
+            stop(1, "UGRID_FIXED and UGRID_COUNT have another order");
+    }
+    printf("\n   Records in the order of their places: points of a cell are one range.\n\n"
+           "   place  id          x          y          z\n");
+    for (c = 0; c < s->n; c++) {
+        const ugrid_record *r = &s->sorted.record[c];
+        printf("   %5ld  %2ld %10g %10g %10g\n", (long)c, (long)r->link, (double)r->x[0],
+               (double)r->x[1], (double)r->x[2]);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------
+   >>lists: head and next, after each point (source 000, Figure 1: cellHead and cellNext)
+   ---------------------------------------------------------------------------------------------- */
+
+static void show_lists(const steps *s)
+{
+    int32_t k, c, id;
+    printf("\n5. Lists (source 000, Figure 1). A point takes the head of its cell as its next,\n"
+           "   and becomes the head (on a GPU by one atomicExch). -1: none.\n\n");
+    for (k = 1; k <= s->n; k++) {
+        ugrid list = build(s, UGRID_LIST, UGRID_CELLS, k);
+        c = ugrid_cell_at(&list, s->pos + (k - 1) * list.desc.dim);
+        printf("   id %2ld into cell %2ld: next[%ld] = %ld, head[%ld] = %ld\n", (long)k - 1,
+               (long)c, (long)k - 1, (long)list.next[k - 1], (long)c, (long)list.head[c]);
+        for (c = 0; k == s->n && c < s->cells; c++) {
+            printf(c ? "   list of cell %2ld:" : "\n   list of cell %2ld:", (long)c);
+            for (id = list.head[c]; id >= 0; id = list.next[id]) printf(" %ld", (long)id);
+            printf("\n");
+        }
+        ugrid_free(&list);
+    }
+}
+
+#include "ugrid_steps_walk.h"
+#include "ugrid_steps_draw.h"
+
+int main(int argc, char **argv)
+{
+    options const o = parse(argc, argv);
+    ugrid_real *point;
+    steps s;
+    memset(&s, 0, sizeof s);
+    s.pos = point = make_points(&o, &s.sorted.desc, &s.n);
+    MUST(ugrid, ugrid_fit(&s.sorted.desc, point, 0, s.n, NULL), "choosing box and cells");
+    s.sorted = build(&s, UGRID_COUNT, UGRID_WALK_AUTO, s.n);
+    s.cells = s.sorted.cell_count;
+    if (s.cells > MOST)
+        stop(2, "%ld cells; at most %d can be shown: a larger --cell", (long)s.cells, MOST);
+    s.fixed = build(&s, UGRID_FIXED, UGRID_CELLS, s.n);
+    s.query = choose_query(&o, &s.sorted);
+    s.radius = o.radius > 0 ? (ugrid_real)o.radius : s.sorted.desc.cell;
+    show_cells(&s);
+    show_counting(&s);
+    show_lists(&s);
+    show_walks(&s);
+    make_folder(o.out);
+    write_pictures(&s, o.out);
+    printf("\nPictures: 1_build.png, 2_lists.png, 3_walks.png in %s\n", o.out);
+    printf("figures: n %ld cells %ld query %ld hits %ld\n", (long)s.n, (long)s.cells,
+           (long)s.query, (long)s.hits);
+    ugrid_free(&s.sorted);
+    ugrid_free(&s.fixed);
+    free(point);
+    return 0;
+}
