@@ -257,7 +257,7 @@ self_check() {
     local objects=$py/_objects.py list=$py/_neighbors.py object=$py/_object.py
     local arrays=$py/_arrays.py declared=$py/_declared.py
     fresh
-    plant ugrid.h 's/\(if (ugrid_i_distance2_in_box(grid, at, q) >\) \(radius \* radius) continue;\)/\1= \2/'
+    plant ugrid.h 's/d2\[k\] <= limit;/d2[k] < limit;/'
     plant packaging/python/library/nearfield.c 's/(lbvh_real)HUGE_VAL;/0;/'
     plant packaging/python/library/search.h 's/search->table\[b \* search->kinds + a\] = .*/;/'
     plant packaging/python/library/search.h 's/return sizeof x == .*/return 1 ? x/'
