@@ -307,18 +307,6 @@ static int bp_same(const bp_result *a, const bp_result *b)
     return a->pairs == b->pairs && a->hash == b->hash;
 }
 
-static int bp_compare(const void *a, const void *b)
-{
-    double const x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double bp_median(double *samples, int32_t count)
-{
-    qsort(samples, (size_t)count, sizeof *samples, bp_compare);
-    return samples[count / 2];
-}
-
 /* -------------------------------------------------------------------------------------------------
    >>run
    ---------------------------------------------------------------------------------------------- */
@@ -344,8 +332,8 @@ static bp_result bp_run(int32_t runs, void *method, void (*build)(void *),
         search(method, &list);
         searching[k] = 1e3 * seconds_now() - begin - building[k];
     }
-    result.build_ms = bp_median(building, runs);
-    result.pairs_ms = bp_median(searching, runs);
+    result.build_ms = median(building, runs);
+    result.pairs_ms = median(searching, runs);
     result.pairs = list.count;
     result.hash = bp_hash(list.ids, list.count);
     free(list.ids);

@@ -104,8 +104,8 @@ bp_result bp_gpu_run(bp_gpu *run, int32_t runs, Build build, Search search)
     gpu_download(list.ids, run->list.ids, static_cast<size_t>(2 * result.pairs), run->stream);
     gpu_wait(run->stream);
     result.hash = bp_hash(list.ids, result.pairs);
-    result.build_ms = bp_median(building, runs);
-    result.pairs_ms = bp_median(searching, runs);
+    result.build_ms = median(building, runs);
+    result.pairs_ms = median(searching, runs);
     free(list.ids);
     free(building);
     free(searching);

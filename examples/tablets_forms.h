@@ -28,12 +28,6 @@ static double differs(const scene *s, const dem_real *sums)
     return most / largest;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double const x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 #ifndef __CUDACC__ /* tablets_gpu.h has its own */
 
 enum { FORMS = 4, FORM_ROUNDS = 7 };
@@ -57,14 +51,6 @@ static void push_while_searching(scene *s)
         while (ugrid_next(&around))
             if (around.id != i) dem_bodies_pair(&s->bodies, i, around.id, NULL, own, ignored);
     }
-}
-
-/* Of this thread: other programs do not count. */
-static double processor_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* seconds[2]: search, forces. */
@@ -114,13 +100,10 @@ static void print_forms(scene *s)
             spent[f][2][round] = 1e6 * (seconds[0] + seconds[1]);
         }
     puts("form, search us, forces us, together us, entries per tablet, difference:");
-    for (f = 0; f < FORMS; f++) {
-        for (k = 0; k < 3; k++)
-            qsort(spent[f][k], FORM_ROUNDS, sizeof spent[f][k][0], by_size);
+    for (f = 0; f < FORMS; f++)
         printf("form: %-10s %8.1f %8.1f %8.1f %6.2f %.1e\n", forms[f].name,
-               spent[f][0][FORM_ROUNDS / 2], spent[f][1][FORM_ROUNDS / 2],
-               spent[f][2][FORM_ROUNDS / 2], listed[f], apart[f]);
-    }
+               median(spent[f][0], FORM_ROUNDS), median(spent[f][1], FORM_ROUNDS),
+               median(spent[f][2], FORM_ROUNDS), listed[f], apart[f]);
     free(first);
 }
 

@@ -167,14 +167,13 @@ void tablets_forms(tablets_gpu *run)
             for (int k = 0; k < 3; k++)
                 spent[k][round] = 1e3 * events.seconds(k == 1, 1 + (k > 0));
         }
-        for (int k = 0; k < 3; k++) qsort(spent[k], ROUNDS, sizeof spent[k][0], by_size);
         gpu_download(run->host->sums, run->sums, count, run->stream);
         gpu_wait(run->stream);
         if (f == 0) memcpy(first, run->host->sums, count * sizeof(float));
         bool const compared = f < 3 && (d->n == 1000000 || d->n == 10000000);
         const tablets_source *theirs = compared ? &source_of[d->n > 1000000][f] : nullptr;
-        printf("form: %-10s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name, spent[0][ROUNDS / 2],
-               spent[1][ROUNDS / 2], spent[2][ROUNDS / 2],
+        printf("form: %-10s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name,
+               median(spent[0], ROUNDS), median(spent[1], ROUNDS), median(spent[2], ROUNDS),
                gpu_forms[f].listed ? static_cast<double>(run->pairs.device.list.total) / d->n : 0);
         if (theirs) printf("%6.4g %6.4g %6.4g", theirs->search, theirs->force, theirs->step);
         printf("  %.1e\n", differs(run->host, first));

@@ -1,4 +1,4 @@
-/* base.h - what every example needs: an error that ends the program, memory, time, files, names.
+/* base.h - what every example needs: an error that ends the program, memory, time, medians, files.
    SPDX-License-Identifier: MIT OR Unlicense
 
    #define PROGRAM "name" and include this before all other headers: it asks for POSIX. Headers in
@@ -77,6 +77,27 @@ static inline double seconds_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Of this thread: other programs do not count. */
+static inline double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline int by_size(const void *a, const void *b)
+{
+    double const x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts them. */
+static inline double median(double *numbers, int32_t count)
+{
+    qsort(numbers, (size_t)count, sizeof *numbers, by_size);
+    return numbers[count / 2];
 }
 
 /* As mkdir -p. */

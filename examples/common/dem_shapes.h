@@ -3,7 +3,7 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    >>bodies     what a time step needs
-   >>touch      body and body (entries of a list), body and triangle, body and planes
+   >>touch      body and body (entries of a list), body and planes
    >>rotate     a free body turns as Euler's equations say
 
    Include lbvh.h and nlist.h first. A time step is that of dem.h with other names:
@@ -124,32 +124,6 @@ DEM_FN int dem_body_wall(const dem_bodies *s, int32_t i, const shape_touch *touc
     dem_law(&s->base.walls, touch->overlap, touch->n, u, 1 / w, s->base.dt, history, force);
     dem_body_push(own, touch->at, force);
     return 1;
-}
-
-/* Body i against a triangle of the mesh. Each triangle is a contact of its own: where two meet in a
-   plane, the edge between them can push a little as well. */
-DEM_FN int dem_body_triangle(const dem_bodies *s, int32_t i, int32_t triangle, void *entry,
-                             dem_real *own)
-{
-    dem_real *history = s->base.history_off ? NULL : (dem_real *)entry;
-    dem_real const zero[3] = {0, 0, 0};
-    dem_real p[4], moved[3][3], at[3], wall[3];
-    const dem_real *corner[3];
-    shape_placed const a = dem_body_at(s, i, zero);
-    shape_touch touch;
-    shape_result found;
-    int v, k;
-    dem_load(s->base.pos, (size_t)i, p);
-    nlist_mesh_corners(&s->base.mesh, triangle, corner);
-    for (v = 0; v < 3; v++) {
-        for (k = 0; k < 3; k++) moved[v][k] = corner[v][k] - p[k];
-        corner[v] = moved[v];
-    }
-    found = shape_triangle(&a, corner, &touch);
-    if (found != SHAPE_TOUCH) return dem_bodies_apart(s, found, history);
-    for (k = 0; k < 3; k++) at[k] = p[k] + touch.at[k];
-    dem_wall_surface(&s->base.mesh_motion, at, wall);
-    return dem_body_wall(s, i, &touch, wall, history, own);
 }
 
 /* Body i and all planes; the history of plane k belongs to the body, as in dem_planes. */

@@ -5,9 +5,9 @@
 #ifndef EXAMPLES_OPTIONS_H
 #define EXAMPLES_OPTIONS_H
 
-#include <getopt.h>
-
 #include "base.h"
+
+#include <getopt.h>
 
 /* One option. name: "-n" or "--steps"; value: what --help calls its value ("X Y": two values,
    stored one after another), NULL for a flag. kind: type at `to`; a flag is an int32_t that

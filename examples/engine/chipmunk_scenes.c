@@ -13,39 +13,18 @@
    in turns. Printed: the median time of a step in ms, and the median of the ratios to BBTree step
    by step, of this thread's time. */
 
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
-#endif
+#define PROGRAM "chipmunk_scenes"
+#include "examples/common/options.h"
 
 #define LBVH_STATIC
 #define LBVH_IMPLEMENTATION
 #include "chipmunk_lbvh.h"
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 enum { INDICES = 4, MOST_STEPS = 2000, BODIES = 21000 };
-static int warm_steps = -1; /* before those measured; -1: as the scene says */
+static int32_t warm_steps = -1; /* before those measured; -1: as the scene says */
 static const char *const index_names[INDICES] = {"BBTree", "SpaceHash", "Sweep1D", "lbvh"};
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *l, const void *r)
-{
-    double const a = *(const double *)l, b = *(const double *)r;
-    return (a > b) - (a < b);
-}
-
-static double median(double *numbers, int count)
-{
-    qsort(numbers, (size_t)count, sizeof *numbers, by_size);
-    return numbers[count / 2];
-}
+static double now_ms(void) { return 1e3 * processor_seconds(); }
 
 /* ---- the scenes: a space, its shapes, and what is replaced in every step ---- */
 
@@ -262,29 +241,22 @@ static cpSpatialIndex *home_of(const follower *f, int which, int k)
     return f->resting[k] ? f->statics[which] : f->index[which];
 }
 
-static void put(void *user, int k)
+/* Inserts shape k into each index, or removes it. */
+static void change(void *user, int k,
+                   void (*call)(cpSpatialIndex *index, void *shape, cpHashValue number))
 {
     follower *f = (follower *)user;
     const stage *s = f->leader;
     int which;
     for (which = 0; which < INDICES; which++) {
         double const begin = now_ms();
-        cpSpatialIndexInsert(home_of(f, which, k), s->shape[k], s->number[k]);
+        call(home_of(f, which, k), s->shape[k], s->number[k]);
         f->spent[which] += now_ms() - begin;
     }
 }
 
-static void take(void *user, int k)
-{
-    follower *f = (follower *)user;
-    const stage *s = f->leader;
-    int which;
-    for (which = 0; which < INDICES; which++) {
-        double const begin = now_ms();
-        cpSpatialIndexRemove(home_of(f, which, k), s->shape[k], s->number[k]);
-        f->spent[which] += now_ms() - begin;
-    }
-}
+static void put(void *user, int k) { change(user, k, cpSpatialIndexInsert); }
+static void take(void *user, int k) { change(user, k, cpSpatialIndexRemove); }
 
 static int rests(const cpShape *shape)
 {
@@ -419,13 +391,14 @@ int main(int argc, char **argv)
 {
     static table t;
     int const count = (int)(sizeof scenes / sizeof *scenes);
-    int steps = 60, only = -1, k, sleeps, same = 1;
-    for (k = 1; k + 1 < argc; k += 2) {
-        if (!strcmp(argv[k], "--steps")) steps = atoi(argv[k + 1]);
-        if (!strcmp(argv[k], "--warm")) warm_steps = atoi(argv[k + 1]);
-        if (!strcmp(argv[k], "--scene")) only = atoi(argv[k + 1]);
-    }
-    if (steps < 1 || steps > MOST_STEPS) return 2;
+    int32_t steps = 60, only = -1;
+    option_line const options[] = {
+        INT("--steps", "N", &steps, 1, MOST_STEPS, "steps that are measured (default 60)"),
+        INT("--warm", "N", &warm_steps, 0, 1e6, "steps before them (default: the scene's own)"),
+        INT("--scene", "K", &only, 0, count - 1, "this one (default: all)"),
+        OPTIONS_END};
+    int k, sleeps, same = 1;
+    options_read(argc, argv, options, NULL, "lbvh.h as the broad phase of Chipmunk2D.", NULL);
     for (k = 0; k < count; k++)
         for (sleeps = 0; sleeps < 2 && (only < 0 || only == k); sleeps++) {
             printf("%d: %s, sleeping %s\n", k, scenes[k].name, sleeps ? "on" : "off");

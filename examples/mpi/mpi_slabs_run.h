@@ -233,18 +233,6 @@ static slabs_model slabs_model_of(const slabs_options *o, int32_t times)
    >>weak: each rank gets as much to do, however many there are. Then a step should take as long.
    ---------------------------------------------------------------------------------------------- */
 
-static int slabs_by_value(const void *a, const void *b)
-{
-    double const x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double slabs_median(double *values, int32_t count)
-{
-    qsort(values, (size_t)count, sizeof *values, slabs_by_value);
-    return values[count / 2];
-}
-
 /* Of the table: each figure is that of the slowest rank, and the median over the steps. */
 enum { SLABS_STEP = SLABS_PHASES, SLABS_CPU, SLABS_FIGURES };
 
@@ -282,7 +270,7 @@ static double slabs_weak_line(const slabs_options *o, MPI_Comm comm, int32_t ran
         sent += slabs_sum(&run, run.migrated + run.copied);
     }
     for (k = 0; k < SLABS_FIGURES; k++)
-        ms[k] = slabs_median(most + (int64_t)k * o->steps, o->steps);
+        ms[k] = median(most + (int64_t)k * o->steps, o->steps);
     if (run.map.self == 0) {
         printf("%5ld %12lld %12lld %9.0f %6.2f %7.2f %6.2f %6.2f %8.2f %8.2f %8.2f %9.1f %9.0f%%\n",
                (long)ranks, (long long)model.n, (long long)run.all_contacts,
