@@ -1446,8 +1446,8 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
    in 2D and 27 in 3D if the radius is no larger than a cell (where it is a whole cell, a point on a
    border of cells may touch one more on that axis, by rounding). On a periodic axis with few cells
    each cell is still visited once, so each particle is returned once for any radius (its nearest
-   image counts). If particles are sorted by cell number, a strip of cells is one range of places, so
-   27 cells are 9 ranges (Chisholm). In the example of >>cells, around a point in cell 5:
+   image counts). If particles are sorted by cell number, a strip of cells is one range of places,
+   so 27 cells are 9 ranges (Chisholm). In the example of >>cells, around a point in cell 5:
 
        cells 8 .. 10   places start[8] .. start[11] - 1 = 5         id  1
        cells 4 .. 6    places start[4] .. start[7] - 1  = 2 .. 4    ids 2 4 5
