@@ -1629,9 +1629,9 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     nbody_i_run run = nbody_i_bodies(sim, 0, 0);
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    run.x = centres ? sim->vx + first : NULL;
-    run.y = centres ? sim->vy + first : NULL;
-    run.m = sim->vm + first;
+    run.x = centres && sim->vx ? sim->vx + first : NULL; /* NULL: sources are only counted (>>cost) */
+    run.y = centres && sim->vy ? sim->vy + first : NULL;
+    run.m = sim->vm ? sim->vm + first : NULL;
     if (sim->vxx) {
         run.xx = sim->vxx + first;
         run.xy = sim->vxy + first;

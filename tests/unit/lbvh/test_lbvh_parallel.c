@@ -11,7 +11,7 @@
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define TESTED lbvh
-#define SHARE environment("LBVH_TEST_SHARE", quick_run() ? 150 : small_run() ? 48 : 1)
+#define SHARE environment("LBVH_TEST_SHARE", quick_run() ? 150 : small_run() ? 48 : 3)
 #define LOT environment("LBVH_TEST_LOT", 0)
 #include "../../common/parallel.h"
 #include "../../common/testing.h"

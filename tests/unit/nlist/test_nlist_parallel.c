@@ -16,7 +16,7 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #define TESTED nlist
-#define SHARE environment("NLIST_TEST_SHARE", quick_run() ? 200 : small_run() ? 64 : 1)
+#define SHARE environment("NLIST_TEST_SHARE", quick_run() ? 200 : small_run() ? 64 : 4)
 #define LOT environment("NLIST_TEST_LOT", 0)
 #include "../../common/parallel.h"
 #include "../../common/testing.h"
