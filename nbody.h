@@ -1629,7 +1629,8 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     nbody_i_run run = nbody_i_bodies(sim, 0, 0);
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    run.x = centres && sim->vx ? sim->vx + first : NULL; /* NULL: sources are only counted (>>cost) */
+    /* NULL: only counted (>>cost) */
+    run.x = centres && sim->vx ? sim->vx + first : NULL;
     run.y = centres && sim->vy ? sim->vy + first : NULL;
     run.m = sim->vm ? sim->vm + first : NULL;
     if (sim->vxx) {
