@@ -4376,7 +4376,8 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 
 enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
-    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
+    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK,
+    LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
     LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
     /* with pair_bytes, the data of ended pairs follows their indices */
 };
@@ -5442,11 +5443,10 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 #if LBVH_I_REAL_KIND == 2
     return x;
 #else
-    double const most = (double)lbvh_i_largest(), below = -most * (1 + 1.0 / (1 << 26));
     uint32_t bits, above;
     float rounded;
-    x = x > most ? most : x;
-    x = x < below ? below : x; /* rounds to -most, which is above it */
+    if (x > (double)lbvh_i_largest()) return lbvh_i_largest();
+    if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
     rounded = (float)x;
     memcpy(&bits, &rounded, sizeof bits);
     above = (double)rounded > x; /* without a branch: it would be mispredicted every other time */
@@ -5458,14 +5458,14 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out)
 {
-    int a, finite = 1;
+    int a;
     if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
     for (a = 0; a < dim; a++) {
         out[a] = lbvh_i_round_down(box[a]);
         out[dim + a] = -lbvh_i_round_down(-box[dim + a]);
-        finite &= lbvh_i_finite(out[a]) & lbvh_i_finite(out[dim + a]);
+        if (!lbvh_i_finite(out[a]) || !lbvh_i_finite(out[dim + a])) return LBVH_NOT_FINITE;
     }
-    return finite ? LBVH_OK : LBVH_NOT_FINITE;
+    return LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------

@@ -149,38 +149,17 @@ static void chip_reindex_object(cpSpatialIndex *base, void *shape, cpHashValue n
     if (at >= 0) chip_move(index, &index->entry[at]);
 }
 
-enum { CHIP_TOGETHER = 16 };
-
-/* The next pairs, and their shapes on the way. */
-static int chip_next_pairs(lbvh_pair_walk *walk, lbvh_pair_walk pair[CHIP_TOGETHER])
-{
-    int count = 0;
-    while (count < CHIP_TOGETHER && lbvh_next_pair(walk)) {
-        const cpShape *a = (const cpShape *)(uintptr_t)walk->user_a,
-                      *b = (const cpShape *)(uintptr_t)walk->user_b;
-        CHIP_PREFETCH(&a->bb.l);
-        CHIP_PREFETCH(&a->bb.t);
-        CHIP_PREFETCH(&b->bb.l);
-        CHIP_PREFETCH(&b->bb.t);
-        pair[count++] = *walk;
-    }
-    return count;
-}
-
 static void chip_reindex_query(cpSpatialIndex *base, cpSpatialIndexQueryFunc func, void *data)
 {
     chip_index *index = (chip_index *)base;
-    lbvh_pair_walk walk, pair[CHIP_TOGETHER];
-    int count, k;
+    lbvh_pair_walk walk;
     chip_reindex(base);
     chip_must(lbvh_world_update(&index->shared->world) == LBVH_OK);
     walk = lbvh_world_pairs(&index->shared->world, LBVH_TIGHT);
-    while ((count = chip_next_pairs(&walk, pair)) > 0)
-        for (k = 0; k < count; k++) {
-            cpCollisionID *id = (cpCollisionID *)pair[k].data;
-            *id = func((void *)(uintptr_t)pair[k].user_a, (void *)(uintptr_t)pair[k].user_b, *id,
-                       data);
-        }
+    while (lbvh_next_pair(&walk)) {
+        cpCollisionID *id = (cpCollisionID *)walk.data;
+        *id = func((void *)(uintptr_t)walk.user_a, (void *)(uintptr_t)walk.user_b, *id, data);
+    }
 }
 
 static void chip_query(cpSpatialIndex *base, void *object, cpBB bb, cpSpatialIndexQueryFunc func,
