@@ -4897,13 +4897,14 @@ enum { LBVH_I_TOGETHER = 8 };
 LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index,
                                        int32_t count)
 {
-    int32_t entry[LBVH_I_TOGETHER], k, step;
+    int32_t entry[LBVH_I_TOGETHER], k, step, left = count;
     for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
-    for (step = 0; step < 2 * LBVH_I_TOGETHER; step++)
-        for (k = 0; k < count; k++) {
+    for (step = 0; left > 0 && step < 2 * LBVH_I_TOGETHER; step++)
+        for (left = k = 0; k < count; k++) {
             const lbvh_pair *pair;
             int32_t const side = entry[k] % 2;
             if (entry[k] < 0) continue;
+            left++;
             pair = &world->pair[entry[k] / 2];
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
