@@ -2137,7 +2137,7 @@ typedef enum lbvh_reason {
     LBVH_REBUILT        /* a tree was built again */
 } lbvh_reason;
 
-enum { LBVH_WORLD_BLOCKS = 16 };
+enum { LBVH_WORLD_BLOCKS = 18 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
@@ -2147,7 +2147,7 @@ typedef struct lbvh_world {
     lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
                                    step reads of an object lies side by side: the link and skip of
                                    the first hold its user number, the link of the second its
-                                   generation (0: removed), the skip the last search that met it */
+                                   generation (0: removed) */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
@@ -2162,6 +2162,8 @@ typedef struct lbvh_world {
     lbvh_world_tree tree[2];
     int32_t *changed;           /* indices with something to do */
     int32_t *vacant;            /* removed indices, to be used again */
+    int32_t *found;             /* indices that a search met, */
+    int32_t *mark;              /* and by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, begun_flag, too_deep;
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
@@ -4374,7 +4376,8 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 
 enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
-    LBVH_I_GATHERED_INDEX, LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
+    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK,
+    LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
     LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
     /* with pair_bytes, the data of ended pairs follows their indices */
 };
@@ -4408,6 +4411,8 @@ static void lbvh_i_bind_world(lbvh_world *world)
     world->box = (lbvh_node *)(void *)lbvh_i_start(&b[LBVH_I_BOXES_OF]);
     world->changed = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_CHANGED]);
     world->vacant = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_VACANT]);
+    world->found = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_FOUND]);
+    world->mark = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_MARK]);
     world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
     world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
     for (t = 0; t < 2; t++) {
@@ -4451,6 +4456,13 @@ static int32_t lbvh_i_more(int32_t had)
     return had + had / 2 + 16;
 }
 
+/* No search has met any object. */
+static void lbvh_i_forget_marks(lbvh_world *world)
+{
+    world->token = 0;
+    memset(world->mark, 0, (size_t)world->capacity * sizeof *world->mark);
+}
+
 /* Room for one object more, in every array that an update needs. */
 static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
 {
@@ -4465,7 +4477,9 @@ static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
            lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t)) &&
            lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t)) &&
            lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real)) &&
-           lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t));
+           lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_FOUND, n, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t));
     for (t = 0; t < 2 && fits; t++)
         fits = lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t, 2 * n + 2, sizeof(lbvh_node)) &&
                lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 1, 2 * n + 2, sizeof(int32_t)) &&
@@ -4482,6 +4496,7 @@ static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
     lbvh_free(&world->scratch);
     world->scratch = scratch;
     world->capacity = room;
+    lbvh_i_forget_marks(world);
     return LBVH_OK;
 }
 
@@ -4851,22 +4866,22 @@ static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
            lbvh_filters_allow(&a->filter, &b->filter);
 }
 
-/* Ends the pairs of an object that are none any more, sorts the others in, and marks their objects
-   with a new token: the search of this object leaves them out. */
+/* Ends the pairs of an object that are none any more, and sorts the others in. What its search met
+   touches it; where that is paired already its mark is taken back. */
 static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 {
     const lbvh_object *own = &world->object[index];
-    lbvh_node *box = &world->box[2 * (size_t)index + 1];
+    const lbvh_node *box = &world->box[2 * (size_t)index + 1];
     int32_t entry = own->first_pair;
-    box->skip = ++world->token;
     while (entry >= 0) {
         int32_t const p = entry / 2;
         const lbvh_pair *pair = &world->pair[p];
         int32_t const other = pair->object[1 - entry % 2];
-        lbvh_node *others = &world->box[2 * (size_t)other + 1];
+        int const met = world->mark[other] == world->token;
         entry = pair->next[entry % 2];
-        others->skip = world->token;
-        if (!own->alive || !lbvh_i_nodes_touch(others, box) ||
+        if (met) world->mark[other] = 0;
+        if (!own->alive ||
+            (!met && !lbvh_i_nodes_touch(&world->box[2 * (size_t)other + 1], box)) ||
             ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
              !lbvh_i_may_pair(own, &world->object[other])))
             lbvh_i_end_pair(world, p, &entry);
@@ -4877,31 +4892,37 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 enum { LBVH_I_TOGETHER = 8 };
 
 /* Prefetches what lbvh_i_review_pairs will read for these objects. A list is a chain of dependent
-   loads: those of several objects are followed at the same time. */
-static void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index, int32_t count)
+   loads: those of several objects are followed at the same time. (Inline: gcc 12 takes a function
+   that only prefetches for one without effects, and leaves its calls out.) */
+LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index,
+                                       int32_t count)
 {
-    int32_t entry[LBVH_I_TOGETHER], k, step;
+    int32_t entry[LBVH_I_TOGETHER], k, step, left = count;
     for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
-    for (step = 0; step < 2 * LBVH_I_TOGETHER; step++)
-        for (k = 0; k < count; k++) {
+    for (step = 0; left > 0 && step < 2 * LBVH_I_TOGETHER; step++)
+        for (left = k = 0; k < count; k++) {
             const lbvh_pair *pair;
             int32_t const side = entry[k] % 2;
             if (entry[k] < 0) continue;
+            left++;
             pair = &world->pair[entry[k] / 2];
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side] + 1]);
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
         }
 }
 
-/* A leaf that the search of object `index` met. 0: no memory. */
-static int lbvh_i_meet(lbvh_world *world, int32_t index, int32_t other)
+/* Begins the pairs of an object with what its search met and no pair has. 0: no memory. */
+static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, int32_t found)
 {
-    const lbvh_object *own = &world->object[index], *met = &world->object[other];
-    if (world->box[2 * (size_t)other + 1].skip == world->token) return 1;
-    if (!lbvh_i_may_pair(own, met)) return 1;
-    if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) return 1;
-    return lbvh_i_begin_pair(world, index, other);
+    int32_t k;
+    for (k = 0; k < found; k++) {
+        int32_t const other = world->found[k];
+        if (world->mark[other] != world->token) continue;
+        if (!lbvh_i_may_pair(&world->object[index], &world->object[other])) continue;
+        if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) continue;
+        if (!lbvh_i_begin_pair(world, index, other)) return 0;
+    }
+    return 1;
 }
 
 /* What a search compares with the nodes. */
@@ -4917,10 +4938,11 @@ LBVH_FN_HOT int lbvh_i_wants(const lbvh_world_tree *tree, int32_t at, const lbvh
            (!wanted->masked || (tree->category[at] & wanted->mask));
 }
 
-/* Searches below a node. The links of the nodes found wait on a stack: both children of one lie in
-   the same cache line, and are tested without a branch between them. 0: no memory. */
-static int lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, int32_t index,
-                               int32_t from, const lbvh_i_wanted *wanted)
+/* Searches below a node, and marks the objects met: their number so far is returned. The links of
+   the nodes found wait on a stack: both children of one lie in the same cache line, and are tested
+   without a branch between them. */
+static int32_t lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, int32_t from,
+                                   const lbvh_i_wanted *wanted, int32_t found)
 {
     const lbvh_node *const node = tree->node;
     int32_t waiting[LBVH_STACK + 2], top = 0;
@@ -4929,7 +4951,8 @@ static int lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, i
     while (top > 0) {
         int32_t const link = waiting[--top];
         if (link < 0) {
-            if (!lbvh_i_meet(world, index, ~link)) return 0;
+            world->mark[~link] = world->token;
+            world->found[found++] = ~link;
             continue;
         }
         waiting[top] = node[link + 1].link;
@@ -4937,11 +4960,12 @@ static int lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, i
         waiting[top] = node[link].link;
         top += lbvh_i_wants(tree, link, wanted);
     }
-    return 1;
+    return found;
 }
 
-/* Searches one tree from a node on. 0: no memory. */
-static int lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t at)
+/* Searches one tree from a node on. */
+static int32_t lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t at,
+                                  int32_t found)
 {
     const lbvh_world_tree *tree = &world->tree[t];
     const lbvh_filter *filter = &world->object[index].filter;
@@ -4950,20 +4974,24 @@ static int lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t a
     wanted.mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
     wanted.masked = wanted.mask != ~(uint64_t)0;
     for (; at >= 0; at = tree->node[at].skip)
-        if (!lbvh_i_search_below(world, tree, index, at, &wanted)) return 0;
-    return 1;
+        found = lbvh_i_search_below(world, tree, at, &wanted, found);
+    return found;
 }
 
-/* Finds the pairs of an object that has a new stored box, state or filter. later: only leaves of
-   its tree that follow its own, for all of them search. 0: no memory. */
-static int lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
+/* Finds what touches an object that has a new stored box, state or filter: their number. later:
+   only leaves of its tree that follow its own, for all of them search. */
+static int32_t lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
 {
     const lbvh_object *own = &world->object[index];
     int const t = own->tree;
-    if (world->tree[1 - t].leaves > 0 && !lbvh_i_search_tree(world, 1 - t, index, 0)) return 0;
+    int32_t found = 0;
+    if (world->tree[1 - t].leaves > 0) found = lbvh_i_search_tree(world, 1 - t, index, 0, 0);
     /* static objects meet no other ones at rest, unless some sleep */
-    if (own->state == LBVH_FIXED && world->sleepers == 0) return 1;
-    return lbvh_i_search_tree(world, t, index, later ? world->tree[t].node[own->leaf].skip : 0);
+    if (own->state != LBVH_FIXED || world->sleepers > 0)
+        found = lbvh_i_search_tree(world, t, index,
+                                   later ? world->tree[t].node[own->leaf].skip : 0, found);
+    world->mark[index] = 0;
+    return found;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5308,10 +5336,14 @@ static void lbvh_i_update_trees(lbvh_world *world)
 static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, int later, int *fits)
 {
     lbvh_object *object = &world->object[index];
+    int const search = object->alive && (object->changed & LBVH_I_SEARCH);
+    int32_t found = 0;
+    world->token++;
+    if (search && *fits) found = lbvh_i_search_object(world, index, later);
     lbvh_i_review_pairs(world, index);
-    if (!object->alive || !(object->changed & LBVH_I_SEARCH)) return;
+    if (!search) return;
     world->searched++;
-    if (*fits) *fits = lbvh_i_search_object(world, index, later);
+    if (*fits) *fits = lbvh_i_begin_pairs(world, index, found);
     if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
 }
 
@@ -5392,7 +5424,6 @@ static void lbvh_i_end_changes(lbvh_world *world)
 
 LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
 {
-    int32_t k;
     int fits;
     if (!world) return LBVH_BAD_ARGUMENT;
     if (world->desc.dim == 0) return LBVH_NOT_BUILT;
@@ -5400,10 +5431,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     world->reason = LBVH_NOTHING;
     if (world->changed_count == 0) return LBVH_OK;
     lbvh_i_update_trees(world);
-    if (world->token > INT32_MAX / 2) {
-        world->token = 0;
-        for (k = 0; k < world->count; k++) world->box[2 * (size_t)k + 1].skip = 0;
-    }
+    if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
     if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
     fits = lbvh_i_update_pairs(world);
     lbvh_i_end_changes(world);

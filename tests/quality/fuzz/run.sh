@@ -165,9 +165,9 @@ self_check() {
     planted lbvh lbvh 'boxes that touch do not overlap' \
         's/^    return (node->min\[0\] <= max\[0\]) & /    return (node->min[0] < max[0]) \& /'
     planted world lbvh 'a pair that exists begins again' \
-        's/    if (world->box\[2 \* (size_t)other + 1\].skip == world->token) return 1;//'
+        's/        if (world->mark\[other\] != world->token) continue;//'
     planted world lbvh 'pairs of a removed object stay' \
-        's/        if (!own->alive || !lbvh_i_nodes_touch(others, box) ||/        if (!lbvh_i_nodes_touch(others, box) ||/'
+        's/        if (!own->alive ||$/        if (/'
     planted nlist nlist 'a particle at the distance is not listed' \
         's/return d2 <= limit \&\& nlist_i_may_list/return d2 < limit \&\& nlist_i_may_list/'
     planted nbody nbody 'the cell on the right is not beside' \
