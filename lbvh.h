@@ -2241,7 +2241,7 @@ LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 
 /* Random access: what comes next is prefetched. */
-#if defined(__GNUC__) || defined(__clang__)
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
 #define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define LBVH_I_PREFETCH(address) ((void)(address))
