@@ -141,11 +141,39 @@ static int hits_any(const scene *s, const double from[3], const double ahead[3])
     return 0;
 }
 
-static rgb ray_color(const scene *s, const double from[3], const double ahead[3])
+/* The tablets in the plane of the picture: a ray meets only those within their bound of its point,
+   however many there are. */
+static ugrid in_picture(const scene *s, const camera *c)
+{
+    int32_t const n = s->bodies.base.n;
+    ugrid_real *at = (ugrid_real *)zeros(2 * (size_t)n, sizeof(ugrid_real));
+    ugrid grid;
+    ugrid_desc d;
+    int32_t i;
+    int a;
+    memset(&grid, 0, sizeof grid);
+    memset(&d, 0, sizeof d);
+    d.dim = 2;
+    d.cell = (ugrid_real)s->tablet.bound;
+    for (i = 0; i < n; i++)
+        for (a = 0; a < 3; a++) {
+            double const p = (double)s->bodies.base.pos[4 * (size_t)i + (size_t)a] - c->at[a];
+            at[2 * (size_t)i] += (ugrid_real)(p * c->right[a]);
+            at[2 * (size_t)i + 1] += (ugrid_real)(p * c->up[a]);
+        }
+    MUST(ugrid, ugrid_build(&grid, &d, at, 0, n), "the picture");
+    free(at);
+    return grid;
+}
+
+/* point: where the ray leaves the picture. */
+static rgb ray_color(const scene *s, const ugrid *tablets, const ugrid_real point[2],
+                     const double from[3], const double ahead[3])
 {
     double const light[3] = {0.43, -0.6, 0.674}, reach = s->options->radius;
     double t = 1e30, n[3], m[3], at[3], bright;
     rgb color = rgb_of(0.96, 0.96, 0.97);
+    ugrid_near near_by = ugrid_near_within(tablets, point, (ugrid_real)(1.001 * s->tablet.bound));
     int32_t i;
     int score = 0, here, a, found = 0;
     for (i = 0; i < s->bodies.base.planes; i++)
@@ -157,12 +185,12 @@ static rgb ray_color(const scene *s, const double from[3], const double ahead[3]
                    (int)floor(at[2] / reach + 1e-6);
             color = gray(here & 1 ? 0.8 : 0.87);
         }
-    for (i = 0; i < s->bodies.base.n; i++)
-        if (hit_tablet(s, i, from, ahead, &t, m, &here)) {
+    while (ugrid_next(&near_by))
+        if (hit_tablet(s, near_by.id, from, ahead, &t, m, &here)) {
             found = 2;
             memcpy(n, m, sizeof n);
             score = here;
-            color = tablet_color(s, i);
+            color = tablet_color(s, near_by.id);
         }
     if (!found) return color;
     for (a = 0; a < 3; a++) at[a] = from[a] + t * ahead[a] + 1e-4 * reach * n[a];
@@ -183,6 +211,7 @@ static void draw_panel(picture *p, int column, int row, int columns, const scene
                        const char *caption)
 {
     camera const c = look(s);
+    ugrid tablets = in_picture(s, &c);
     int const size = columns == 1 ? 2 * PANEL_WIDE : PANEL_WIDE;
     int const left = column * PANEL_WIDE, top = row * (PANEL_HIGH + CAPTION);
     int x, y, a;
@@ -190,11 +219,13 @@ static void draw_panel(picture *p, int column, int row, int columns, const scene
         for (x = 0; x < size; x++) {
             double const right = c.wide * ((x + 0.5) / size - 0.5),
                          up = c.wide * (0.5 - (y + 0.5) / size);
+            ugrid_real const point[2] = {(ugrid_real)right, (ugrid_real)up};
             double from[3];
             for (a = 0; a < 3; a++)
                 from[a] = c.at[a] + right * c.right[a] + up * c.up[a] - 4 * c.wide * c.ahead[a];
-            draw_pixel(p, left + x, top + y, ray_color(s, from, c.ahead), 1);
+            draw_pixel(p, left + x, top + y, ray_color(s, &tablets, point, from, c.ahead), 1);
         }
+    ugrid_free(&tablets);
     if (*caption)
         draw_text(p, left + 24, top + size + 16, 4, rgb_of(0.2, 0.22, 0.26), caption);
 }
