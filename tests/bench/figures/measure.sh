@@ -15,6 +15,7 @@
 #             18
 #   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
 #             and 6.10, figure 6.9
+#   tablets   004, tables 6.4 and 6.7: search and forces of tablets in four forms
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
@@ -22,7 +23,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 gpu=$here cpu=$here/cpu out=figures only='' size=''
-groups='insert dam walks nbody lists drum scaling largest'
+groups='insert dam walks nbody lists drum tablets scaling largest'
 
 has() {
     wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1
@@ -140,6 +141,30 @@ measure_drum() {
     "$gpu/drum" $how --curves "$1.part" >>"$log" 2>&1 </dev/null || echo "drum" >>"$out/failed"
     rm -f "$out/drum.stl"
     take "$1"
+}
+
+# The example's lines "form: NAME search forces both entries [the source's three] difference".
+measure_tablets() {
+    n=1000000
+    [ ! "$size" ] || n=500
+    how="--scene box -n $n --forms --out $out/tablets.png"
+    echo "== tablets $how" >>"$log"
+    heading >>"$1"
+    # shellcheck disable=SC2086
+    "$gpu/tablets" $how 2>&1 </dev/null | tee -a "$log" | awk -v n="$n" '
+        function row(part, ms, theirs) {
+            printf "tablets,forms,box,\"%s: %s\",%d,%.6g,%.6g,0,0,%.6g,,,0,0\n", $2, part, n, ms,
+                n / ms * 1e-3, theirs
+        }
+        $1 == "form:" {
+            source = NF == 10
+            row("search", $3, source ? $7 : 0); row("forces", $4, source ? $8 : 0)
+            row("both", $5, source ? $9 : 0)
+            printf "tablets,forms,box,\"%s: entries\",%d,0,0,0,0,0,%.6g,a tablet,0,0\n", $2, n, $6
+            rows++
+        }
+        END { exit rows != 4 }' >>"$1" || echo "tablets" >>"$out/failed"
+    rm -f "$out/tablets.png"
 }
 
 measure_scaling() {

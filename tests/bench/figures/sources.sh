@@ -311,7 +311,7 @@ width_figure 004-6.3-10m \
     packed-10M \
     'table 6.3, 100M spheres in a box, 7.56 neighbours' \
     'Ten times fewer spheres than in the source.'
-no_tablets='The source does not say how large its tablets are and how their contacts are found, and not all its entries touch:'
+no_tablets='The source does not say how large its tablets are and how their contacts are found, and not all its entries touch (tablets: 004-forms):'
 no_tablets="$no_tablets these are spheres with as many neighbours, so the search can be compared, forces and steps cannot."
 width_figure 004-6.4 \
     'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
@@ -411,6 +411,43 @@ note 'Ours is examples/drum, no history; the spheres begin in a lattice and have
 rm -f "$results/004-6.8.md"
 if any "$all"; then page drum_table; else echo "- $title" >>"$missing"; fi
 
+# forms_table: the forms down, times and the source's across.
+forms_table() {
+    select_rows 'group == "forms"' 'method "\t" ms "\t" peer "\t" value' |
+        awk -F '\t' "$number_text"'
+        function some(v) { return v > 0 ? text(v) : "–" }
+        { split($1, part, ": "); form = part[1]; column = part[2] }
+        !(form in seen) { seen[form] = 1; forms[++count] = form }
+        { ours[form, column] = column == "entries" ? $4 : $2; theirs[form, column] = $3 }
+        END {
+            printf "| ms | entries per tablet | search | source | forces | source | both "
+            print "| source, step | one kernel / this | source, steps |"
+            print "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+            for (k = 1; k <= count; k++) {
+                form = forms[k]
+                printf "| %s | %s ", form, some(ours[form, "entries"])
+                split("search,forces,both", columns, ",")
+                for (c = 1; c <= 3; c++)
+                    printf "| %s | %s ", text(ours[form, columns[c]]), some(theirs[form, columns[c]])
+                printf "| %s ", text(ours[forms[1], "both"] / ours[form, "both"])
+                print "| " (theirs[form, "both"] ? text(theirs[forms[1], "both"] / theirs[form,
+                    "both"]) : "–") " |"
+            }
+        }'
+}
+begin 004-forms 'Tablets: lists against search and forces in one kernel (004, table 6.4)' '' '' ''
+source_is "$kureck, table 6.4 and section 6.3.7: 1M tablets in a box, 11.95 neighbours; $maxwell"
+all='group == "forms"'
+note 'The source measured search and forces of its lists, and steps per second of all. So the last' \
+     'column compares steps, with all else that is in a step, and the one before it search and' \
+     'forces alone. One kernel: search and forces in one, each contact computed twice. Slots+rest:' \
+     'a hybrid list of 4 slots, forces without history. Pairs: a dynamic list. Rows: both rows of' \
+     'each contact, which is not in the source.' \
+     'The text does not give the size of its tablets and how two of them are tested for contact.' \
+     'Ours: `tablets --scene box`, 10 layers that have come to rest.'
+rm -f "$results/004-forms.md"
+if any "$all"; then page forms_table; else echo "- $title" >>"$missing"; fi
+
 tablets_table() {
     cat <<'TABLE'
 | source's table | code | triangles: prepare | collect | forces | tablets: collect | forces | steps/s |
@@ -427,9 +464,8 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: the text gives neither the size of its biconvex tablets nor how two of them' \
-     'are tested for contact. What can be compared, lists as long as theirs, is in 004-6.4 and' \
-     '004-6.5. Figure 6.10 has no numbers in the text.'
+note 'Not repeated: the drum and the tables at 10M. Tablets in a box: 004-forms. Lists as long as' \
+     'theirs: 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
 page tablets_table
 
 begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \
